@@ -1,0 +1,100 @@
+"""Which Spark a run uses, and how its errors reach the user."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.context import SpawnContext
+from pathlib import Path
+
+from dbt.adapters.contracts.connection import AdapterRequiredConfig, Connection, ConnectionState
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.spark.connections import SparkConnectionManager, SparkConnectionMethod
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dbt.adapters.openmirroring import embedded_spark
+from dbt.adapters.openmirroring.session import SessionHandle
+
+logger = AdapterLogger("OpenMirroring")
+
+# a plan in an analysis error, and the JVM's stack that Spark Connect adds
+_NOISE = re.compile(r"(;\n'.*|\n\nJVM stacktrace:.*)", re.DOTALL)
+
+
+class OpenMirroringConnectionManager(SparkConnectionManager):
+    """One Spark a run, one session a node."""
+
+    TYPE = "openmirroring"
+
+    def __init__(self, profile: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
+        super().__init__(profile, mp_context)
+        self._spark: SparkSession | None = None
+        self._settings: dict[str, str] = {}
+
+    # dbt-spark's is a class method, and has no place to keep the Spark that it found
+    def open(self, connection: Connection) -> Connection:  # type: ignore[override]
+        if connection.credentials.method != SparkConnectionMethod.SESSION:
+            return super().open(connection)
+        if connection.state != ConnectionState.OPEN:
+            with self.lock:
+                if self._spark is None:
+                    self._spark, self._settings = self._find_spark()
+            connection.handle = SessionHandle(self._spark, self._settings)
+            connection.state = ConnectionState.OPEN
+        return connection
+
+    def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
+        """The session that is there already, the one that is configured, or the embedded one."""
+        parameters = self.profile.credentials.server_side_parameters  # type: ignore[attr-defined]
+        if SparkSession.getActiveSession() or SparkContext._active_spark_context:
+            spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+            settings = _settings_of(spark) | parameters
+        elif "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ:
+            builder = SparkSession.builder.enableHiveSupport()
+            for key, value in parameters.items():
+                builder = builder.config(key, value)
+            spark, settings = builder.getOrCreate(), {}
+        else:
+            return embedded_spark.start(project_folder(self.profile), parameters), {}
+        return spark, settings | embedded_spark.PARQUET_SETTINGS
+
+    def cleanup_all(self) -> None:
+        super().cleanup_all()
+        self._spark = None
+
+    @contextmanager
+    def exception_handler(self, sql: str) -> Iterator[None]:
+        """Turn Spark's errors into dbt's, with Spark's message; JVM stacks go to the debug log."""
+        try:
+            yield
+        except DbtRuntimeError:
+            raise
+        except PySparkException as error:
+            logger.debug(f"Error while running:\n{sql}\n{error}")
+            raise DbtDatabaseError(_NOISE.sub("", str(error)).strip()) from None
+        except Exception:
+            with super().exception_handler(sql):
+                raise
+
+
+def project_folder(profile: AdapterRequiredConfig) -> Path:
+    """The dbt project's folder; `dbt debug` has only a profile, and says where it was called."""
+    from dbt.flags import get_flags
+
+    root = getattr(profile, "project_root", None) or getattr(get_flags(), "PROJECT_DIR", None)
+    return Path(root or ".").resolve()
+
+
+def _settings_of(spark: SparkSession) -> dict[str, str]:
+    """What was set in a session: a new one would not have it."""
+    other = spark.newSession().conf
+    return {
+        row["key"]: row["value"]
+        for row in spark.sql("SET").collect()
+        if spark.conf.isModifiable(row["key"]) and other.get(row["key"], None) != row["value"]
+    }

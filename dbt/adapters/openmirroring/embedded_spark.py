@@ -1,0 +1,134 @@
+"""The Spark of users who have none: in this process, its tables in the dbt project."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from dbt.adapters.exceptions.connection import FailedToConnectError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from dbt.adapters.openmirroring.java import find_java_home
+
+FOLDER = ".spark"
+
+# A JVM lives a little longer than the process that started it and was killed.
+_WAIT_FOR_PREVIOUS = 30.0
+
+# What the publication relies on, whatever Spark it runs in. Both are read from the session when a
+# Parquet file is written: they cannot be options of the statement.
+PARQUET_SETTINGS = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+
+
+def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
+    """Start Spark in local mode, with warehouse and metastore in `.spark` of the dbt project.
+
+    What Spark itself has to say goes to `.spark/spark.log`.
+
+    Args:
+        project: the dbt project's folder
+        settings: `server_side_parameters` of the profile, over the defaults
+
+    Raises:
+        FailedToConnectError: no Java; or another process uses the same metastore, which can be
+            opened by one process at a time
+    """
+    home = project / FOLDER
+    home.mkdir(exist_ok=True)
+    lock = _lock(home)
+    scratch = home / "tmp"
+    shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
+    scratch.mkdir()
+
+    conf = SparkConf()
+    for key, value in {**_defaults(home), **PARQUET_SETTINGS, **settings}.items():
+        conf.set(key, value)
+    # It writes every error a second time, as JSON with the JVM's stack, to stderr.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    with _java_home(find_java_home(home / "java")), (home / "spark.log").open("wb") as log:
+        try:
+            # The JVM inherits the lock: the metastore is free again when both processes are gone.
+            gateway = launch_gateway(
+                conf, popen_kwargs={"stdout": log, "stderr": log, "pass_fds": [lock]}
+            )
+            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except Exception as error:
+            raise FailedToConnectError(
+                f"Spark did not start: {str(error).splitlines()[0]} Its log is {log.name}"
+            ) from error
+
+
+def _defaults(home: Path) -> dict[str, str]:
+    cores = os.cpu_count() or 1
+    return {
+        "spark.app.name": "dbt-openmirroring",
+        "spark.master": "local[*]",
+        "spark.driver.memory": f"{_driver_memory_mb()}m",
+        "spark.driver.extraJavaOptions": (
+            f'"-Djava.io.tmpdir={home}/tmp" "-Dderby.stream.error.file={home}/derby.log"'
+        ),
+        "spark.driver.host": "localhost",
+        "spark.hadoop.hive.exec.scratchdir": f"{home}/tmp/hive",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": (
+            f"jdbc:derby:;databaseName={home}/metastore_db;create=true"
+        ),
+        "spark.local.dir": f"{home}/tmp",
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.legacy.createHiveTableByDefault": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(max(8, 4 * cores)),
+        "spark.sql.warehouse.dir": f"{home}/warehouse",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # as dbt-spark has it in every session: its projects rely on it
+        "spark.sql.ansi.enabled": "false",
+    }
+
+
+def _driver_memory_mb() -> int:
+    """Half of the machine: executors of the local mode are threads of the driver."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return max(1024, min(total // 2, 16 * 1024))
+
+
+def _lock(home: Path) -> int:
+    descriptor = os.open(home, os.O_RDONLY)
+    deadline = time.monotonic() + _WAIT_FOR_PREVIOUS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                raise FailedToConnectError(
+                    f"Another process has used the embedded Spark of this project ({home}) for "
+                    f"more than {_WAIT_FOR_PREVIOUS:.0f} seconds, and only one can. Wait until it "
+                    "has ended, or use a Spark that several processes can share (`method` in the "
+                    "profile)."
+                ) from None
+            time.sleep(0.2)
+
+
+@contextmanager
+def _java_home(home: Path) -> Iterator[None]:
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["JAVA_HOME"]
+        else:
+            os.environ["JAVA_HOME"] = before

@@ -1,0 +1,288 @@
+"""The bridge between dbt's macros, Spark and the landing zone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base.meta import available
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.spark.impl import SparkAdapter
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
+
+from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
+from dbt.adapters.openmirroring.connections import (
+    OpenMirroringConnectionManager,
+    logger,
+    project_folder,
+)
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    Journal,
+    Manifest,
+    MirroredColumn,
+    Owner,
+    RowCounts,
+    StagedFile,
+    TableDefinition,
+    new_batch_id,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER, SCRATCH_PAD, TableFolder
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.relation import (
+    BATCH_ID_PROPERTY,
+    OpenMirroringColumn,
+    OpenMirroringRelation,
+    quoted,
+)
+from dbt.adapters.openmirroring.response import MirrorResponse
+from dbt.adapters.openmirroring.session import SessionHandle
+
+if TYPE_CHECKING:
+    import agate
+
+# a snapshot in the making: <identifier>__next_<batch id>
+NEXT_SUFFIX = "__next_"
+
+
+class OpenMirroringAdapter(SparkAdapter):
+    """dbt-spark's adapter, with what is published from it."""
+
+    Relation = OpenMirroringRelation
+    Column = OpenMirroringColumn
+    ConnectionManager = OpenMirroringConnectionManager
+    AdapterSpecificConfigs = OpenMirroringConfig
+
+    def __init__(self, config: Any, mp_context: Any) -> None:
+        super().__init__(config, mp_context)
+        self._node = threading.local()
+
+    @classmethod
+    def quote(cls, identifier: str) -> str:
+        return quoted(identifier)
+
+    # Configuration and storage
+
+    @available
+    def node_config(self, config: Mapping[str, Any]) -> NodeConfig:
+        """The mirroring options of a node, checked."""
+        return NodeConfig.parse(config)
+
+    def landing_zone(self) -> Storage:
+        credentials = self.config.credentials
+        return LocalStorage(credentials.landing_zone_path(project_folder(self.config)))
+
+    def debug_query(self) -> None:
+        """`dbt debug`: Java and Spark start with the first statement, then the landing zone."""
+        super().debug_query()
+        storage = self.landing_zone()
+        probe = f"{SCRATCH_PAD}/probe"
+        storage.write(probe, b"")
+        storage.delete(probe)
+
+    # A publication
+
+    @available
+    def open_publication(
+        self, relation: OpenMirroringRelation, node: Mapping[str, Any]
+    ) -> Publication:
+        """Begin the publication of a node. It is closed when the node ends, however it ends.
+
+        Args:
+            node: as in the graph
+        """
+        publication = Publication(
+            self.landing_zone(),
+            TableFolder(str(relation.schema), str(relation.identifier)),
+            Owner(project=self.config.project_name, node=node["unique_id"]),
+        )
+        self._node.publication = publication
+        return publication
+
+    @available
+    def next_snapshot(
+        self, relation: OpenMirroringRelation, batch_id: str | None
+    ) -> OpenMirroringRelation:
+        """Where the next snapshot of a relation is built; each at a place of its own."""
+        identifier = f"{relation.identifier}{NEXT_SUFFIX}{batch_id or new_batch_id()}"
+        following: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
+        self._node.next_snapshot = following
+        return following
+
+    @available.parse_list
+    def leftover_snapshots(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
+        """What earlier runs were building for a relation when they ended."""
+        prefix = f"{relation.identifier}{NEXT_SUFFIX}".lower()
+        relations: list[Any] = self.list_relations("", str(relation.schema))
+        return [found for found in relations if str(found.identifier).lower().startswith(prefix)]
+
+    @available
+    def batch_id_property(self) -> str:
+        return BATCH_ID_PROPERTY
+
+    @available
+    def table_definition(
+        self, columns: list[OpenMirroringColumn], landed_types: list[str], options: NodeConfig
+    ) -> TableDefinition:
+        """What the table is to be in the mirror.
+
+        Args:
+            columns: of the next snapshot
+            landed_types: of these columns
+
+        Raises:
+            CompilationError: a reserved column name, or a key that is not a column
+        """
+        names = {column.name.casefold(): column.name for column in columns}
+        if ROW_MARKER.casefold() in names:
+            raise CompilationError(
+                f"The column {names[ROW_MARKER.casefold()]!r} has the name of the row marker, "
+                "which the landing zone reserves. Rename it in the model."
+            )
+        missing = [key for key in options.unique_key if key.casefold() not in names]
+        if missing:
+            raise CompilationError(
+                f"`unique_key` names {', '.join(map(repr, missing))}, but the model has no such "
+                f"column. It has: {', '.join(names.values())}."
+            )
+        return TableDefinition(
+            columns=tuple(
+                MirroredColumn(column.name, column.dtype, landed_type)
+                for column, landed_type in zip(columns, landed_types, strict=True)
+            ),
+            key_columns=tuple(names[key.casefold()] for key in options.unique_key),
+            landing_format=options.landing_format,
+        )
+
+    @available
+    def published_columns(self, journal: Journal) -> list[OpenMirroringColumn]:
+        """The columns of the snapshot, as they were when it was published."""
+        columns = journal.batch.definition.columns
+        return [OpenMirroringColumn(column.name, column.type) for column in columns]
+
+    @available
+    def columns_by_name(
+        self, columns: list[OpenMirroringColumn]
+    ) -> dict[str, OpenMirroringColumn]:
+        return {column.name: column for column in columns}
+
+    @available
+    def definition_changes(self, journal: Journal, definition: TableDefinition) -> list[Change]:
+        """How the table differs from what was published."""
+        return changes_between(journal.batch.definition, definition)
+
+    @available
+    def row_counts(self, **counts: int) -> RowCounts:
+        return RowCounts(**{name: int(count) for name, count in counts.items()})
+
+    @available
+    def plan(
+        self, publication: str, reason: str, definition: TableDefinition, rows: RowCounts
+    ) -> Plan:
+        return Plan(publication, reason, definition, rows)
+
+    @available
+    def refuse_keys(
+        self, definition: TableDefinition, how_many: int, examples: agate.Table
+    ) -> None:
+        """Raise what is wrong with a model's keys.
+
+        Args:
+            how_many: keys that are NULL or not unique
+            examples: a few of them, and how many rows have them
+        """
+        shown = []
+        for *values, count in (tuple(row) for row in examples.rows):
+            key = ", ".join(
+                f"{name}={'NULL' if value is None else value}"
+                for name, value in zip(definition.key_columns, values, strict=True)
+            )
+            shown.append(f"{key} ({count} {'row' if count == 1 else 'rows'})")
+        raise DbtRuntimeError(
+            f"{how_many} of the keys ({', '.join(definition.key_columns)}) are NULL or not "
+            f"unique, e.g. {'; '.join(shown)}. The service would apply a later change to the "
+            "wrong rows, so nothing was published. Make the model's rows unique, or set another "
+            "`unique_key`."
+        )
+
+    @available
+    def size_in_bytes(self, columns: list[OpenMirroringColumn]) -> int:
+        """How large a table is in storage, as Spark describes it; 0 if it does not say."""
+        return int((columns[0].table_stats or {}).get("stats:bytes:value", 0))
+
+    @available
+    def files_with_rows(self, files: list[StagedFile], names: agate.Table) -> list[StagedFile]:
+        """The files whose names a query has returned; if none, the first: it has the columns."""
+        with_rows = {row[0] for row in names.rows}
+        return [file for file in files if file.name in with_rows] or files[:1]
+
+    @available
+    def published(self, manifest: Manifest) -> MirrorResponse:
+        """What to tell about a batch."""
+        return MirrorResponse.of(manifest.batch)
+
+    @available
+    def unchanged(self, publication: Publication) -> MirrorResponse:
+        """What to tell when there was nothing to publish."""
+        journal = publication.journal()
+        assert journal, "a table is unchanged only since it was published"
+        return MirrorResponse.of(
+            replace(
+                journal.batch,
+                publication="unchanged",
+                reason="",
+                rows=RowCounts(),
+                first_file=None,
+                files_written=0,
+                bytes_written=0,
+            )
+        )
+
+    @available
+    def checked_only(self) -> AdapterResponse:
+        """What to tell after `--empty` and `--sample`."""
+        return AdapterResponse(_message="SQL checked, nothing published")
+
+    def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:
+        """Leave nothing half done, whatever ended the node."""
+        super().post_model_hook(config, context)
+        publication = getattr(self._node, "publication", None)
+        unfinished = getattr(self._node, "next_snapshot", None)
+        self._node.__dict__.clear()
+        if publication:
+            committed = publication.committed
+            publication.close()
+            unfinished = None if committed else unfinished
+        if unfinished and self.get_relation("", unfinished.schema, unfinished.identifier):
+            try:
+                self.drop_relation(unfinished)
+            except DbtRuntimeError as error:  # the next run drops it, and the node's error matters
+                logger.debug(f"{unfinished} could not be dropped: {error}")
+
+    # Seeds
+
+    @available
+    def create_seed_view(self, name: str, agate_table: agate.Table) -> None:
+        """Let Spark have a seed's rows, as a temporary view of strings.
+
+        Args:
+            name: of the view
+            agate_table: the seed as dbt has read it
+
+        Raises:
+            DbtRuntimeError: not a session, so no DataFrame can be made
+        """
+        handle = self.connections.get_thread_connection().handle
+        if not isinstance(handle, SessionHandle):
+            raise DbtRuntimeError("Seeds need `method: session` in the profile.")
+        rows = [tuple(None if v is None else _text(v) for v in row) for row in agate_table.rows]
+        schema = ", ".join(f"{quoted(column)} string" for column in agate_table.column_names)
+        handle.session.createDataFrame(rows, schema).createOrReplaceTempView(name)
+
+
+def _text(value: Any) -> str:
+    return value.isoformat(sep=" ") if hasattr(value, "hour") else str(value)

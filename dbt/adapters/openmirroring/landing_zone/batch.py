@@ -1,0 +1,198 @@
+"""What one publication is, as data: the batch, its manifest and the journal that remembers it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+
+VERSION = 1
+
+# publications that begin with an empty table folder
+STARTS_FOLDER = ("initial", "rebuild")
+
+
+@dataclass(frozen=True)
+class MirroredColumn:
+    """A column of the model.
+
+    Args:
+        type: in Spark, as Spark spells it
+        landed_type: in the mirror, as Spark spells it
+    """
+
+    name: str
+    type: str
+    landed_type: str
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """What the mirrored table is pinned to by its first file.
+
+    Args:
+        columns: in the model's order, without the row marker
+        key_columns: the `keyColumns`, spelled as in columns; empty for an insert-only table
+        landing_format: of the data files, which is also their extension
+    """
+
+    columns: tuple[MirroredColumn, ...]
+    key_columns: tuple[str, ...]
+    landing_format: str
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The dbt project and the node (its unique id) that publish a table."""
+
+    project: str
+    node: str
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Rows of a batch by what they do to the mirror."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    def __bool__(self) -> bool:
+        return any((self.inserted, self.updated, self.deleted))
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A finished file on the scratch pad.
+
+    Args:
+        name: in the folder `rows` of the batch
+        size: bytes
+    """
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One publication.
+
+    Args:
+        id: unique; the snapshot carries it as a table property
+        publication: `initial`, `changes`, `rebuild`, or `unchanged` when only the snapshot changes
+        reason: why a rebuild, or what else is worth telling
+        first_file: the number of the first file, None when the batch has no file
+        last_file: the largest number ever given in this table folder
+    """
+
+    id: str
+    publication: str
+    reason: str
+    owner: Owner
+    definition: TableDefinition
+    rows: RowCounts
+    first_file: int | None
+    last_file: int
+    files_written: int
+    bytes_written: int
+
+    @property
+    def starts_folder(self) -> bool:
+        return self.publication in STARTS_FOLDER
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The write-ahead record of a batch: its appearance commits the batch.
+
+    Args:
+        previous_batch_id: of the journal that the batch was planned against
+        files: in publication order; the first gets the number batch.first_file
+    """
+
+    batch: Batch
+    table: TableFolder
+    previous_batch_id: str | None
+    files: tuple[StagedFile, ...]
+
+    def to_json(self) -> bytes:
+        return _to_json(self)
+
+    @classmethod
+    def from_json(cls, content: bytes, where: str) -> Manifest:
+        data = _from_json(content, where)
+        return cls(
+            batch=_batch(data["batch"]),
+            table=TableFolder(**data["table"]),
+            previous_batch_id=data["previous_batch_id"],
+            files=tuple(StagedFile(**file) for file in data["files"]),
+        )
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The last completed batch of a table folder; published_at is UTC, ISO 8601."""
+
+    batch: Batch
+    published_at: str
+
+    @classmethod
+    def of(cls, batch: Batch) -> Journal:
+        return cls(batch, datetime.now(timezone.utc).isoformat(timespec="seconds"))
+
+    def to_json(self) -> bytes:
+        return _to_json(self)
+
+    @classmethod
+    def from_json(cls, content: bytes, where: str) -> Journal:
+        data = _from_json(content, where)
+        return cls(batch=_batch(data["batch"]), published_at=data["published_at"])
+
+
+def new_batch_id() -> str:
+    """Sorts by time, and is part of a table name: so digits and lower case letters only."""
+    return f"{datetime.now(timezone.utc):%Y%m%d%H%M%S}{secrets.token_hex(4)}"
+
+
+def _batch(data: dict[str, Any]) -> Batch:
+    definition = data["definition"]
+    return replace(
+        Batch(**data),
+        owner=Owner(**data["owner"]),
+        rows=RowCounts(**data["rows"]),
+        definition=TableDefinition(
+            columns=tuple(MirroredColumn(**column) for column in definition["columns"]),
+            key_columns=tuple(definition["key_columns"]),
+            landing_format=definition["landing_format"],
+        ),
+    )
+
+
+_Record = TypeVar("_Record", Manifest, Journal)
+
+
+def _to_json(record: _Record) -> bytes:
+    return json.dumps({"version": VERSION, **asdict(record)}, indent=2).encode()
+
+
+def _from_json(content: bytes, where: str) -> dict[str, Any]:
+    try:
+        data = json.loads(content)
+        version = data["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise MirrorError(
+            f"{where} is damaged: it is not a record of dbt-openmirroring ({error}). Restore it, "
+            "or delete the table's folder and run again to publish a full load."
+        ) from error
+    if version != VERSION:
+        raise MirrorError(
+            f"{where} has version {version}, this dbt-openmirroring reads version {VERSION}. "
+            "Install the version of dbt-openmirroring that wrote it, or a later one."
+        )
+    return dict(data)

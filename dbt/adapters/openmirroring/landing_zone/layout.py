@@ -1,0 +1,91 @@
+"""Names and places in a landing zone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+
+ROW_MARKER = "__rowMarker__"
+SCRATCH_PAD = "_scratchPad"
+
+# The service moves what it has applied to one of these (specification, "Cleanup process").
+PROCESSED_FOLDERS = ("_ProcessedFiles", "_FilesReadyToDelete")
+
+_FILE_NAME = re.compile(r"(\d{20})\.\w+")
+_FORBIDDEN = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
+
+
+@dataclass(frozen=True)
+class TableFolder:
+    """The folder of one mirrored table, and its place on the scratch pad.
+
+    All paths are relative to the landing zone, with forward slashes.
+
+    Args:
+        schema: the schema, without the suffix `.schema` that its folder gets
+        identifier: the table's name
+
+    Raises:
+        MirrorError: a name that would leave the landing zone, that Fabric ignores, or that no file
+            system can hold
+    """
+
+    schema: str
+    identifier: str
+
+    def __post_init__(self) -> None:
+        for kind, name in (("schema", self.schema), ("table", self.identifier)):
+            if not name or _FORBIDDEN.search(name) or name != name.strip(" .") or name[0] == "_":
+                raise MirrorError(
+                    f"The {kind} name {name!r} cannot be a folder of the landing zone: names must "
+                    "not be empty, begin with an underscore (Fabric ignores such folders), begin "
+                    "or end with a dot or a space, or contain control characters or any of "
+                    '/ \\ : * ? " < > |. Set another `alias` or `schema`.'
+                )
+        if "." in self.identifier:
+            raise MirrorError(
+                f"The table name {self.identifier!r} contains a dot. Set another `alias`."
+            )
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.identifier}"
+
+    @property
+    def path(self) -> str:
+        return f"{self.schema}.schema/{self.identifier}"
+
+    @property
+    def metadata(self) -> str:
+        return f"{self.path}/_metadata.json"
+
+    @property
+    def journal(self) -> str:
+        return f"{self.path}/_journal.json"
+
+    @property
+    def scratch(self) -> str:
+        return f"{SCRATCH_PAD}/{self}"
+
+    @property
+    def manifest(self) -> str:
+        """One place for the table, not one for each batch: so only one batch can be committed."""
+        return f"{self.scratch}/manifest.json"
+
+    def staging(self, batch_id: str) -> str:
+        return f"{self.scratch}/{batch_id}"
+
+    def file(self, number: int, extension: str) -> str:
+        return f"{self.path}/{file_name(number, extension)}"
+
+
+def file_name(number: int, extension: str) -> str:
+    """The name of a data file: 20 digits (specification, "Format requirements")."""
+    return f"{number:020d}.{extension}"
+
+
+def file_number(name: str) -> int | None:
+    """The number of a data file, or None for a name that is not one."""
+    match = _FILE_NAME.fullmatch(name)
+    return int(match[1]) if match else None

@@ -1,0 +1,133 @@
+"""What is to be published: the input of the mapping of changes, and its outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    STARTS_FOLDER,
+    RowCounts,
+    TableDefinition,
+)
+
+# A table of that many keys fits into the memory of every executor.
+_BROADCAST_ROWS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Files:
+    """How a batch is cut into files.
+
+    Args:
+        count: files that Spark is to write
+        rows_per_file: where Spark begins another file; 0 for no limit
+    """
+
+    count: int
+    rows_per_file: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a batch is going to be.
+
+    Args:
+        publication: `initial`, `changes`, `rebuild` or `unchanged`
+        reason: why; for `unchanged`, why the next snapshot replaces the snapshot all the same
+    """
+
+    publication: str
+    reason: str
+    definition: TableDefinition
+    rows: RowCounts
+
+    @property
+    def starts_folder(self) -> bool:
+        return self.publication in STARTS_FOLDER
+
+    @property
+    def is_void(self) -> bool:
+        """Neither files nor a new snapshot."""
+        return self.publication == "unchanged" and not self.reason
+
+    @property
+    def row_count(self) -> int:
+        return self.rows.inserted + self.rows.updated + self.rows.deleted
+
+    @property
+    def is_small(self) -> bool:
+        """The changed keys can be sent to every executor."""
+        return self.row_count <= _BROADCAST_ROWS
+
+    def files(self, table_bytes: int, table_rows: int, target_bytes: int) -> Files:
+        """Split or join this batch to files of about a size.
+
+        Args:
+            table_bytes: of the next snapshot
+            table_rows: of the next snapshot; this batch's own rows where it does not matter
+            target_bytes: of a file
+        """
+        count = ceil(table_bytes * self.row_count / table_rows / target_bytes) if table_rows else 1
+        count = max(1, count)
+        # partitions are not equally large: leave them a margin before another file is begun
+        return Files(count, ceil(1.25 * self.row_count / count) if count > 1 else 0)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A difference between the published definition and the new one.
+
+    Args:
+        kind: names the macro that decides what it leads to, `mirror_on_<kind>`
+        detail: for the user
+    """
+
+    kind: str
+    detail: str
+
+
+def changes_between(published: TableDefinition, wanted: TableDefinition) -> list[Change]:
+    """Compare two definitions of a table; nothing for equal ones.
+
+    Names are compared as they are spelled: the mirror's Delta table and the `keyColumns` are case
+    sensitive, Spark is not.
+    """
+    before = {column.name: column.landed_type for column in published.columns}
+    after = {column.name: column.landed_type for column in wanted.columns}
+    recased = {
+        old: new
+        for old in before.keys() - after.keys()
+        for new in after.keys() - before.keys()
+        if old.casefold() == new.casefold()
+    }
+    dropped = [name for name in before if name not in after and name not in recased]
+    added = [name for name in after if name not in before and name not in recased.values()]
+    retyped = [name for name in after if name in before and before[name] != after[name]]
+
+    changes = []
+    if published.landing_format != wanted.landing_format:
+        formats = f"{published.landing_format} to {wanted.landing_format}"
+        changes.append(Change("landing_format_changed", f"landing format changed from {formats}"))
+    if published.key_columns != wanted.key_columns:
+        keys = f"{_names(published.key_columns)} to {_names(wanted.key_columns)}"
+        changes.append(Change("key_columns_changed", f"key columns changed from {keys}"))
+    if dropped:
+        changes.append(Change("columns_dropped", f"column dropped: {_names(dropped)}"))
+    if recased:
+        cases = ", ".join(f"{old} to {new}" for old, new in sorted(recased.items()))
+        changes.append(Change("column_case_changed", f"case of a column changed: {cases}"))
+    if retyped:
+        types = ", ".join(f"{name} from {before[name]} to {after[name]}" for name in retyped)
+        changes.append(Change("column_types_changed", f"column type changed: {types}"))
+    if added:
+        changes.append(Change("columns_added", f"column added: {_names(added)}"))
+    if not changes and list(before) != list(after):
+        changes.append(Change("columns_reordered", "columns reordered"))
+    elif not changes and published.columns != wanted.columns:
+        changes.append(Change("spark_types_changed", "types changed in Spark only"))
+    return changes
+
+
+def _names(columns: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(columns) or "none"

@@ -1,0 +1,254 @@
+"""A publication as the landing zone sees it: recovery, commit, publication, journal.
+
+The numbers in the docstrings are the steps of a publication. What happens in Spark in between
+(building, comparing, staging) is up to the caller.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    Batch,
+    Journal,
+    Manifest,
+    Owner,
+    StagedFile,
+    new_batch_id,
+)
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    ForeignTableFolderError,
+    MirrorError,
+    PathExistsError,
+    SnapshotMismatchError,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import (
+    PROCESSED_FOLDERS,
+    TableFolder,
+    file_number,
+)
+from dbt.adapters.openmirroring.landing_zone.metadata import metadata
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+
+# the folder of a batch, on the scratch pad, that holds the files to publish
+ROWS = "rows"
+
+_REBUILD = "`dbt run --full-refresh` drops the table folder and publishes a full load."
+
+
+class Publication:
+    """One publication of one table. It holds the table's lock until it is closed.
+
+    Args:
+        storage: the landing zone
+        table: the table folder
+        owner: who publishes
+
+    Raises:
+        ConcurrentPublicationError: another run is publishing this table
+    """
+
+    def __init__(self, storage: Storage, table: TableFolder, owner: Owner) -> None:
+        self.batch_id = new_batch_id()
+        self.table = table
+        self._storage = storage
+        self._owner = owner
+        self.committed = False
+        self._lock = ExitStack()
+        self._lock.enter_context(storage.lock(table.scratch))
+
+    def pending(self) -> Manifest | None:
+        """0. The manifest that an earlier run left behind, to be published and completed.
+
+        Staged files that no manifest speaks of are deleted.
+        """
+        content = self._storage.read(self.table.manifest)
+        manifest = Manifest.from_json(content, self.table.manifest) if content else None
+        if manifest and not self._is_current(manifest):
+            # it lost the race for the table and died before it could withdraw
+            self._storage.delete(self.table.manifest)
+            manifest = None
+        for entry in self._storage.list(self.table.scratch):
+            if entry.is_folder and not (manifest and entry.name == manifest.batch.id):
+                self._storage.delete(f"{self.table.scratch}/{entry.name}")
+        return manifest
+
+    def journal(self) -> Journal | None:
+        """The last completed batch, or None when the table has never been published."""
+        content = self._storage.read(self.table.journal)
+        return Journal.from_json(content, self.table.journal) if content else None
+
+    def verify(self, snapshot_batch_id: str | None, full_refresh: bool) -> Journal | None:
+        """2. Make sure that journal, table folder and snapshot belong together.
+
+        Args:
+            snapshot_batch_id: what the snapshot carries; None without a snapshot, or when it was
+                never published
+            full_refresh: the user asked for a rebuild, so a snapshot that does not match is fine
+
+        Returns:
+            the journal, None for a table that is not there yet
+
+        Raises:
+            ForeignTableFolderError: somebody else's folder, or somebody else's files in ours
+            SnapshotMismatchError: the snapshot is not what was published last
+        """
+        journal = self.journal()
+        if journal is None:
+            if self._storage.list(self.table.path):
+                raise ForeignTableFolderError(
+                    f"The table folder {self.table.path} exists, but has no _journal.json: it was "
+                    "not published by dbt-openmirroring, or its journal is lost. Nothing was "
+                    "changed. Delete the folder to publish a full load in its place, or give the "
+                    "model another `alias` or `schema`."
+                )
+            return None
+        batch = journal.batch
+        if batch.owner.project != self._owner.project:
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} belongs to the dbt project "
+                f"{batch.owner.project!r} (node {batch.owner.node}). Nothing was changed. Give "
+                "the model another `alias` or `schema`; if that project is gone, delete the "
+                "folder."
+            )
+        if full_refresh:
+            return journal
+        if snapshot_batch_id != batch.id:
+            found = f"batch {snapshot_batch_id}" if snapshot_batch_id else "no published snapshot"
+            raise SnapshotMismatchError(
+                f"{self.table.journal} says that batch {batch.id} was published last "
+                f"({journal.published_at}), but Spark has {found} of {self.table}. Somebody else "
+                "has published this table, or the warehouse is another one or was lost. Nothing "
+                f"was changed. {_REBUILD}"
+            )
+        largest = self._largest_number()
+        if largest > batch.last_file:
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} has a file with number {largest}, but the "
+                f"last one published from here was {batch.last_file}: somebody else writes to "
+                f"this folder. Nothing was changed. {_REBUILD}"
+            )
+        return journal
+
+    def staging_url(self, name: str) -> str:
+        """4. Where Spark finds a folder of this batch on the scratch pad."""
+        return self._storage.url(f"{self.table.staging(self.batch_id)}/{name}")
+
+    def staged(self, plan: Plan) -> list[StagedFile]:
+        """4. The files that Spark has written to `rows`, without what it leaves beside them."""
+        return [
+            StagedFile(entry.name, entry.size)
+            for entry in self._storage.list(f"{self.table.staging(self.batch_id)}/{ROWS}")
+            if entry.name.endswith(f".{plan.definition.landing_format}")
+            and not entry.name.startswith((".", "_"))
+        ]
+
+    def commit(
+        self,
+        plan: Plan,
+        files: list[StagedFile],
+    ) -> Manifest:
+        """5. Let the manifest appear. From here on every step can be repeated.
+
+        Args:
+            plan: what was decided
+            files: in publication order
+
+        Raises:
+            ConcurrentPublicationError: somebody else has published since the plan was made
+        """
+        journal = self.journal()
+        if journal and not plan.starts_folder:
+            last = max(journal.batch.last_file, self._largest_number())
+        else:
+            last = 0
+        batch = Batch(
+            id=self.batch_id,
+            publication=plan.publication,
+            reason=plan.reason,
+            owner=self._owner,
+            definition=plan.definition,
+            rows=plan.rows,
+            first_file=last + 1 if files else None,
+            last_file=last + len(files),
+            files_written=len(files),
+            bytes_written=sum(file.size for file in files),
+        )
+        previous = journal.batch.id if journal else None
+        manifest = Manifest(batch, self.table, previous, tuple(files))
+        try:
+            self._storage.create(self.table.manifest, manifest.to_json())
+        except PathExistsError:
+            raise self._lost_race() from None
+        # nobody can commit as long as this manifest is there: what is true now stays true
+        if not self._is_current(manifest):
+            self._storage.delete(self.table.manifest)
+            raise self._lost_race()
+        self.committed = True
+        return manifest
+
+    def publish(self, manifest: Manifest) -> None:
+        """6. Rename the staged files to their numbers, for a rebuild after dropping the folder.
+
+        Can be repeated: only a rename removes a file from the scratch pad, so a file that is no
+        longer there has been published.
+
+        Raises:
+            PathExistsError: somebody else wrote a file with one of the batch's numbers
+            MirrorError: a staged file is gone and was never published
+        """
+        self.committed = True
+        batch = manifest.batch
+        staging = f"{self.table.staging(batch.id)}/{ROWS}"
+        waiting = {entry.name for entry in self._storage.list(staging)}
+        gone = [name for name in (file.name for file in manifest.files) if name not in waiting]
+        if batch.starts_folder and not gone:
+            if batch.publication == "rebuild":
+                # nothing of the new folder is published yet, so whatever is there is the old one
+                self._storage.delete(self.table.path)
+            self._storage.write(self.table.metadata, metadata(batch.definition))
+        largest = self._largest_number() if gone else 0
+        for number, file in enumerate(manifest.files, start=batch.first_file or 0):
+            if file.name in waiting:
+                target = self.table.file(number, batch.definition.landing_format)
+                self._storage.rename(f"{staging}/{file.name}", target)
+            elif number > largest:
+                raise MirrorError(
+                    f"The staged file {staging}/{file.name} is gone, and {self.table.path} has no "
+                    f"file with its number {number}: somebody else has deleted it. Delete "
+                    f"{self.table.manifest}, then run with --full-refresh to publish a full load."
+                )
+
+    def complete(self, manifest: Manifest) -> None:
+        """7. Write the journal and clear the scratch pad. The snapshot was swapped before."""
+        self._storage.write(self.table.journal, Journal.of(manifest.batch).to_json())
+        self._storage.delete(self.table.manifest)
+        self._storage.delete(self.table.staging(manifest.batch.id))
+        self.committed = False
+
+    def close(self) -> None:
+        """Free the table, and delete what was staged if it was never committed."""
+        with self._lock:
+            if not self.committed:
+                self._storage.delete(self.table.staging(self.batch_id))
+
+    def _is_current(self, manifest: Manifest) -> bool:
+        journal = self.journal()
+        current = journal.batch.id if journal else None
+        if current is None and manifest.batch.publication == "rebuild":
+            # the old folder is dropped already, with its journal
+            return True
+        return current in (manifest.previous_batch_id, manifest.batch.id)
+
+    def _largest_number(self) -> int:
+        folders = [self.table.path, *(f"{self.table.path}/{name}" for name in PROCESSED_FOLDERS)]
+        names = [entry.name for folder in folders for entry in self._storage.list(folder)]
+        return max((number for name in names if (number := file_number(name))), default=0)
+
+    def _lost_race(self) -> ConcurrentPublicationError:
+        return ConcurrentPublicationError(
+            f"Another run has published {self.table} while this one was building it. Nothing was "
+            "changed by this run; run it again."
+        )

@@ -1,0 +1,53 @@
+"""Relations and columns, with every name quoted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dbt.adapters.contracts.relation import ComponentName
+from dbt.adapters.spark.column import SparkColumn
+from dbt.adapters.spark.relation import SparkRelation
+
+BATCH_ID_PROPERTY = "openmirroring.batch_id"
+_BATCH_ID = re.compile(
+    rf"^Table Properties: \[.*\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)", re.MULTILINE
+)
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier of Spark SQL."""
+    return "`{}`".format(name.replace("`", "``"))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OpenMirroringRelation(SparkRelation):
+    """A relation that quotes its names, yet matches them without regard to case.
+
+    The quote policy of dbt decides both: with quoting on, a model `Orders` would not be found in
+    a catalog that knows it as `orders`. So the policy stays dbt-spark's, and rendering does not
+    ask for it.
+    """
+
+    def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
+        for key in ComponentName:
+            part = self.path.get_part(key) if self.include_policy.get_part(key) else None
+            yield key, part if part is None or self.is_cte else self.quoted(part)
+
+    def quoted(self, identifier: str) -> str:
+        # a schema may be in a catalog of its own: catalog.schema
+        return ".".join(quoted(name) for name in identifier.split("."))
+
+    @property
+    def batch_id(self) -> str | None:
+        """The batch that this snapshot was published with, as of when dbt listed the schema."""
+        found = _BATCH_ID.search(self.information or "")
+        return found[1] if found else None
+
+
+@dataclass
+class OpenMirroringColumn(SparkColumn):
+    @property
+    def quoted(self) -> str:
+        return quoted(self.column)

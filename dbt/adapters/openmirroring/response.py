@@ -1,0 +1,64 @@
+"""What a node tells about its publication."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt.adapters.contracts.connection import AdapterResponse
+
+from dbt.adapters.openmirroring.landing_zone.batch import Batch
+from dbt.adapters.openmirroring.landing_zone.layout import file_name
+
+
+@dataclass
+class MirrorResponse(AdapterResponse):
+    """`adapter_response` in `run_results.json`; its message is dbt's log line of the node.
+
+    Args:
+        rows_inserted, rows_updated, rows_deleted: what the files do to the mirrored table
+        files_written, bytes_written: data files
+        first_file, last_file: names of the data files, None when there is none
+        publication: initial, changes, rebuild or unchanged
+        reason: why a rebuild, or what else is worth telling
+    """
+
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    files_written: int = 0
+    bytes_written: int = 0
+    first_file: str | None = None
+    last_file: str | None = None
+    publication: str | None = None
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, batch: Batch) -> MirrorResponse:
+        extension = batch.definition.landing_format
+        rows = batch.rows
+        return cls(
+            _message=_message(batch),
+            rows_affected=rows.inserted + rows.updated + rows.deleted,
+            rows_inserted=rows.inserted,
+            rows_updated=rows.updated,
+            rows_deleted=rows.deleted,
+            files_written=batch.files_written,
+            bytes_written=batch.bytes_written,
+            first_file=file_name(batch.first_file, extension) if batch.first_file else None,
+            last_file=file_name(batch.last_file, extension) if batch.first_file else None,
+            publication=batch.publication,
+            reason=batch.reason or None,
+        )
+
+
+def _message(batch: Batch) -> str:
+    rows = batch.rows
+    if batch.starts_folder:
+        what = f"{batch.publication} +{rows.inserted}"
+    elif batch.publication == "unchanged":
+        what = "unchanged"
+    else:
+        what = f"+{rows.inserted} ~{rows.updated} -{rows.deleted}"
+    first = batch.first_file or batch.last_file
+    numbers = f"#{first}" if first == batch.last_file else f"#{first}-#{batch.last_file}"
+    return " · ".join(part for part in (what, numbers, batch.reason) if part)

@@ -1,0 +1,44 @@
+{#- A mirrored seed. -#}
+{% materialization seed, adapter='openmirroring' %}
+  {%- set target = this.incorporate(type='table') -%}
+  {%- set agate_table = load_agate_table() -%}
+  {%- do store_result('agate_table', response='OK', agate_table=agate_table) -%}
+
+  {{ run_hooks(pre_hooks) }}
+
+  {%- do mirror_table(target, load_csv_rows(model, agate_table)) -%}
+
+  {%- do apply_grants(target, config.get('grants'), should_revoke=true) -%}
+  {%- do persist_docs(target, model) -%}
+
+  {{ run_hooks(post_hooks) }}
+
+  {{ return({'relations': [target]}) }}
+{% endmaterialization %}
+
+
+{#- A query of the seed's rows. They are handed over as strings, and cast by Spark: dbt-spark's literals
+    lose NULLs and digits. What cannot be cast is an error, in ANSI mode or not. -#}
+{% macro openmirroring__load_csv_rows(model, agate_table) %}
+  {%- set rows = model['alias'] ~ '__seed' -%}
+  {%- do adapter.create_seed_view(rows, agate_table) -%}
+  {%- set types = model['config'].get('column_types', {}) -%}
+  {%- set sql -%}
+    select
+      {%- for name in agate_table.column_names %}
+      {{ openmirroring__seed_value(adapter.quote(name), types.get(name, adapter.convert_type(agate_table, loop.index0))) }} as {{ adapter.quote(name) }}
+      {{- ',' if not loop.last }}
+      {%- endfor %}
+    from {{ adapter.quote(rows) }}
+  {%- endset -%}
+  {{ return(sql) }}
+{% endmacro %}
+
+
+{% macro openmirroring__seed_value(column, type) -%}
+  case
+    when {{ column }} is not null and try_cast({{ column }} as {{ type }}) is null
+    then cast(raise_error(concat('{{ column | replace("'", "\\'") }} has the value ''', {{ column }}, ''', which is no {{ type }}')) as {{ type }})
+    else try_cast({{ column }} as {{ type }})
+  end
+{%- endmacro %}

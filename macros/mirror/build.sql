@@ -1,0 +1,48 @@
+{#- 1. Build the next snapshot beside the snapshot.
+
+    Args:
+      batch_id: what the snapshot will be recognised by; none for a node that is not mirrored -#}
+{% macro mirror_build(target, sql, batch_id=none) %}
+  {{ return(adapter.dispatch('mirror_build', 'dbt')(target, sql, batch_id)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_build(target, sql, batch_id) %}
+  {%- set next = adapter.next_snapshot(target, batch_id) -%}
+  {%- call statement('main') -%}
+    {{ mirror_create_snapshot(next, sql, batch_id) }}
+  {%- endcall -%}
+  {%- do adapter.cache_added(next) -%}
+  {{ return(next) }}
+{% endmacro %}
+
+
+{% macro mirror_create_snapshot(next, sql, batch_id) %}
+  {{ return(adapter.dispatch('mirror_create_snapshot', 'dbt')(next, sql, batch_id)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_create_snapshot(next, sql, batch_id) %}
+  {%- set properties = dict(config.get('tblproperties') or {}) -%}
+  {%- if batch_id -%}
+    {%- do properties.update({adapter.batch_id_property(): batch_id}) -%}
+  {%- endif -%}
+  {%- if config.get('contract').enforced -%}
+    {{ get_assert_columns_equivalent(sql) }}
+    {%- set sql = get_select_subquery(sql) -%}
+  {%- endif -%}
+  {{ config.get('sql_header') or '' }}
+  create table {{ next }}
+  {{ file_format_clause() }}
+  {{ options_clause() }}
+  {%- if properties %}
+  tblproperties (
+    {%- for name, value in properties.items() %}
+    '{{ name }}' = '{{ value }}' {{- ',' if not loop.last }}
+    {%- endfor %}
+  )
+  {%- endif %}
+  {{ partition_cols(label='partitioned by') }}
+  {{ clustered_cols(label='clustered by') }}
+  {{ comment_clause() }}
+  as
+  {{ sql }}
+{% endmacro %}

@@ -1,0 +1,75 @@
+{#- What lands of a column (specification, "Column types"): its type in the mirror, and the SQL that yields it.
+
+    Args:
+      column: of a snapshot
+      source: the SQL of the column, if not its name -#}
+{% macro mirror_landing(column, source=none) %}
+  {{ return(adapter.dispatch('mirror_landing', 'dbt')(column, source or column.quoted)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_landing(column, source) %}
+  {%- set type = column.dtype | lower -%}
+  {%- if type.startswith(('array<', 'map<', 'struct<', 'variant')) -%}
+    {#- complex types land as JSON; the options keep what Spark's defaults drop: NULL fields, microseconds -#}
+    {{ return({'type': 'string', 'value':
+      "to_json(" ~ source ~ ", map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
+      ~ "'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
+      ~ "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS'))"
+    }) }}
+  {%- elif type == 'timestamp_ntz' -%}
+    {#- an instant in UTC, whatever the session's time zone: a cast would read it in that one -#}
+    {{ return({'type': 'timestamp', 'value':
+      "timestamp_micros(cast(cast(cast(" ~ source ~ " - timestamp_ntz'1970-01-01 00:00:00' as interval second) "
+      ~ "as decimal(20, 6)) * 1000000 as bigint))"
+    }) }}
+  {%- elif type.startswith(('string collate', 'char(', 'varchar(')) -%}
+    {{ return({'type': 'string', 'value': "cast(" ~ source ~ " as string)"}) }}
+  {%- elif type in ('boolean', 'tinyint', 'smallint', 'int', 'bigint', 'float', 'double', 'string', 'binary', 'date', 'timestamp')
+      or type.startswith('decimal(') -%}
+    {{ return({'type': type, 'value': source}) }}
+  {%- endif -%}
+  {%- do exceptions.raise_compiler_error(
+    'The column ' ~ column.quoted ~ ' has the type ' ~ type ~ ', which cannot be mirrored. Cast it in the model, e.g. cast('
+    ~ column.quoted ~ ' as string).'
+  ) -%}
+{% endmacro %}
+
+
+{#- What lands of some columns, comma separated. -#}
+{% macro mirror_landing_columns(columns) %}
+  {%- for column in columns %}
+      {{ mirror_landing(column).value }} as {{ column.quoted }} {{- ',' if not loop.last }}
+  {%- endfor -%}
+{% endmacro %}
+
+
+{#- A digest of a row, in two columns `d0` and `d1`: two rows of the same key are the same if both are.
+
+    xxhash64 skips NULLs, so that they could move from one column to another, and takes -0.0 for 0.0: both are
+    hashed besides the values. Two hashes of 64 bits with different seeds leave one chance in 2^128 of
+    taking a changed row for an unchanged one.
+
+    Args:
+      columns: of the next snapshot, in its order
+      present: those that the rows have, by name; a column that was added is NULL in the snapshot -#}
+{% macro mirror_digest(columns, present) %}
+  {{ return(adapter.dispatch('mirror_digest', 'dbt')(columns, present)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_digest(columns, present) %}
+  {%- set values = [] -%}
+  {%- for column in columns -%}
+    {%- if column.name not in present -%}
+      {%- do values.append('true') -%}
+    {%- else -%}
+      {%- set value = mirror_landing(present[column.name]).value -%}
+      {%- do values.append(value ~ ' is null, ' ~ value) -%}
+      {%- if column.dtype in ('float', 'double') -%}
+        {%- do values.append('(' ~ value ~ " = 0 and cast(" ~ value ~ " as string) like '-%')") -%}
+      {%- endif -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- for seed in (0, 1) -%}
+    xxhash64({{ ([seed] + values) | join(', ') }}) as d{{ seed }} {{- ', ' if not loop.last }}
+  {%- endfor -%}
+{% endmacro %}

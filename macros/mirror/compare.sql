@@ -1,0 +1,85 @@
+{#- 2. Which rows differ between the snapshot and the next one: their keys are staged in `keys`, and counted.
+
+    Narrow on purpose: of every row only key and digest are shuffled. `keys` has the columns k0, k1, ... and
+    `marker`: the row marker, or NULL for a key that is NULL or not unique. Without a key, k0 and k1 are the
+    digest, and n how many rows of it are new (more than 0) or gone (less than 0). -#}
+{% macro mirror_compare(publication, snapshot, next, columns, definition, journal, options) %}
+  {{ return(adapter.dispatch('mirror_compare', 'dbt')(publication, snapshot, next, columns, definition, journal, options)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_compare(publication, snapshot, next, columns, definition, journal, options) %}
+  {%- set published = adapter.columns_by_name(adapter.published_columns(journal)) -%}
+  {%- set keyed = definition.key_columns | length > 0 -%}
+  {%- call statement('mirror_compare') -%}
+    {%- if keyed -%}
+      {{ mirror_compare_keyed(publication.staging_url('keys'), snapshot, next, columns, definition, published, options) }}
+    {%- else -%}
+      {{ mirror_compare_keyless(publication.staging_url('keys'), snapshot, next, columns, published) }}
+    {%- endif -%}
+  {%- endcall -%}
+  {%- set counts = run_query(mirror_count_keyed(publication) if keyed else mirror_count_keyless(publication)).rows[0] -%}
+  {%- if counts[3] -%}
+    {%- do mirror_refuse_keys(next, definition, counts[3]) -%}
+  {%- endif -%}
+  {{ return(adapter.row_counts(inserted=counts[0], updated=counts[1], deleted=counts[2])) }}
+{% endmacro %}
+
+
+{% macro mirror_compare_keyed(url, snapshot, next, columns, definition, published, options) %}
+  {%- set keys = definition.key_columns -%}
+  {%- set others = columns | rejectattr('name', 'in', keys) | list -%}
+  {%- set k = [] -%}
+  {%- for key in keys -%}{%- do k.append('k' ~ loop.index0) -%}{%- endfor -%}
+  insert overwrite directory '{{ mirror_literal(url) }}' using parquet
+  select {{ k | join(', ') }}, case
+      when n > 1 or {{ k | join(' is null or ') }} is null then cast(null as int)
+      when n = 0 then 2
+      when p > 0 then 1
+      else {{ 4 if options.insert_marker == 'upsert' else 0 }}
+    end as marker
+  from (
+    select {{ k | join(', ') }}, sum(n) as n, sum(p) as p, min(d0) <> max(d0) or min(d1) <> max(d1) as differs
+    from (
+      {%- for relation, present, side in ((next, adapter.columns_by_name(columns), '1 as n, 0 as p'), (snapshot, published, '0 as n, 1 as p')) %}
+      select {% for key in keys %}{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}{{ mirror_digest(others, present) }}, {{ side }}
+      from {{ relation }}
+      {{- ' union all' if not loop.last }}
+      {%- endfor %}
+    )
+    group by {{ k | join(', ') }}
+  )
+  where n <> 1 or p <> 1 or differs or {{ k | join(' is null or ') }} is null
+{% endmacro %}
+
+{% macro mirror_count_keyed(publication) %}
+  select count_if(marker in (0, 4)), count_if(marker = 1), count_if(marker = 2), count_if(marker is null)
+  from {{ mirror_files(publication.staging_url('keys')) }}
+{% endmacro %}
+
+
+{% macro mirror_compare_keyless(url, snapshot, next, columns, published) %}
+  insert overwrite directory '{{ mirror_literal(url) }}' using parquet
+  select d0 as k0, d1 as k1, sum(n) as n
+  from (
+    select {{ mirror_digest(columns, adapter.columns_by_name(columns)) }}, 1 as n from {{ next }}
+    union all
+    select {{ mirror_digest(columns, published) }}, -1 as n from {{ snapshot }}
+  )
+  group by d0, d1
+  having sum(n) <> 0
+{% endmacro %}
+
+{% macro mirror_count_keyless(publication) %}
+  select coalesce(sum(n) filter (where n > 0), 0), 0, coalesce(-sum(n) filter (where n < 0), 0), 0
+  from {{ mirror_files(publication.staging_url('keys')) }}
+{% endmacro %}
+
+
+{#- Parquet files in a folder, as a table. -#}
+{% macro mirror_files(url) %}
+  {{- return('parquet.' ~ adapter.quote(url)) -}}
+{% endmacro %}
+
+{% macro mirror_literal(text) %}
+  {{- return(text | replace('\\', '\\\\') | replace("'", "\\'")) -}}
+{% endmacro %}

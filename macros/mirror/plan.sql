@@ -1,0 +1,113 @@
+{#- 2 and 3. Decide what to publish, after making sure that it can be.
+
+    The definition of the table decides first: each kind of change has a macro `openmirroring__mirror_on_<kind>` below
+    that returns `changes`, `rebuild` or `unchanged`. Then the rows decide. -#}
+{% macro mirror_plan(publication, target, next, columns, options) %}
+  {{ return(adapter.dispatch('mirror_plan', 'dbt')(publication, target, next, columns, options)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_plan(publication, target, next, columns, options) %}
+  {%- set landed = [] -%}
+  {%- for column in columns -%}{%- do landed.append(mirror_landing(column).type) -%}{%- endfor -%}
+  {%- set definition = adapter.table_definition(columns, landed, options) -%}
+  {%- set snapshot = load_cached_relation(target) -%}
+  {%- set journal = publication.verify(snapshot.batch_id if snapshot else none, should_full_refresh()) -%}
+
+  {%- if not journal -%}
+    {{ return(mirror_plan_load(next, 'initial', '', definition)) }}
+  {%- elif should_full_refresh() -%}
+    {{ return(mirror_plan_load(next, 'rebuild', '--full-refresh', definition)) }}
+  {%- endif -%}
+
+  {%- set reasons = {'rebuild': [], 'changes': [], 'unchanged': []} -%}
+  {%- for change in adapter.definition_changes(journal, definition) -%}
+    {%- do reasons[context['openmirroring__mirror_on_' ~ change.kind](change)].append(change.detail) -%}
+  {%- endfor -%}
+  {%- if not reasons.rebuild -%}
+    {%- set rows = mirror_compare(publication, snapshot, next, columns, definition, journal, options) -%}
+    {%- if not definition.key_columns and rows.deleted -%}
+      {%- do reasons[openmirroring__mirror_on_keyless_rows_gone()].append('rows changed or gone, and no unique_key to name them') -%}
+    {%- endif -%}
+  {%- endif -%}
+
+  {%- if reasons.rebuild -%}
+    {%- set reason = reasons.rebuild | join('; ') -%}
+    {%- if options.on_breaking_change == 'fail' -%}
+      {%- do exceptions.raise_compiler_error(
+        'Publishing this needs a rebuild of the mirrored table (' ~ reason ~ '), and on_breaking_change is fail. Nothing was changed. '
+        ~ 'Undo the change in the model, or run with --full-refresh to drop the table and publish a full load.'
+      ) -%}
+    {%- endif -%}
+    {{ return(mirror_plan_load(next, 'rebuild', reason, definition)) }}
+  {%- elif rows or reasons.changes -%}
+    {{ return(adapter.plan('changes', reasons.changes | join('; '), definition, rows)) }}
+  {%- endif -%}
+  {{ return(adapter.plan('unchanged', reasons.unchanged | join('; '), definition, rows)) }}
+{% endmacro %}
+
+
+{#- A full load: count its rows, and look at its keys. -#}
+{% macro mirror_plan_load(next, publication, reason, definition) %}
+  {{ return(adapter.dispatch('mirror_plan_load', 'dbt')(next, publication, reason, definition)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_plan_load(next, publication, reason, definition) %}
+  {%- set keys = mirror_key_list(definition.key_columns) -%}
+  {%- if keys -%}
+    {%- set query -%}
+      select coalesce(sum(n), 0), count_if(bad)
+      from (select count(*) as n, count(*) > 1 or {{ mirror_any_null(definition.key_columns) }} as bad from {{ next }} group by {{ keys }})
+    {%- endset -%}
+  {%- else -%}
+    {%- set query = 'select count(*), 0 from ' ~ next -%}
+  {%- endif -%}
+  {%- set counts = run_query(query).rows[0] -%}
+  {%- if counts[1] -%}
+    {%- do mirror_refuse_keys(next, definition, counts[1]) -%}
+  {%- endif -%}
+  {{ return(adapter.plan(publication, reason, definition, adapter.row_counts(inserted=counts[0]))) }}
+{% endmacro %}
+
+
+{#- 3. Duplicate and NULL keys: show a few. -#}
+{% macro mirror_refuse_keys(next, definition, how_many) %}
+  {{ return(adapter.dispatch('mirror_refuse_keys', 'dbt')(next, definition, how_many)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_refuse_keys(next, definition, how_many) %}
+  {%- set keys = mirror_key_list(definition.key_columns) -%}
+  {%- set query -%}
+    select {% for key in definition.key_columns %}cast({{ adapter.quote(key) }} as string) as k{{ loop.index0 }}, {% endfor %}count(*)
+    from {{ next }}
+    group by {{ keys }}
+    having count(*) > 1 or {{ mirror_any_null(definition.key_columns) }}
+    order by all
+    limit 5
+  {%- endset -%}
+  {%- do adapter.refuse_keys(definition, how_many, run_query(query)) -%}
+{% endmacro %}
+
+
+{% macro mirror_key_list(keys, alias=none) %}
+  {%- set names = [] -%}
+  {%- for key in keys -%}{%- do names.append((alias ~ '.' if alias else '') ~ adapter.quote(key)) -%}{%- endfor -%}
+  {{ return(names | join(', ')) }}
+{% endmacro %}
+
+{% macro mirror_any_null(keys) %}
+  {%- set tests = [] -%}
+  {%- for key in keys -%}{%- do tests.append(adapter.quote(key) ~ ' is null') -%}{%- endfor -%}
+  {{ return('(' ~ tests | join(' or ') ~ ')') }}
+{% endmacro %}
+
+
+{#- The mapping of changes. To decide otherwise in a project, define a macro of the same name in it. -#}
+{% macro openmirroring__mirror_on_columns_added(change) %}{{ return('changes') }}{% endmacro %}
+{% macro openmirroring__mirror_on_columns_reordered(change) %}{{ return('unchanged') }}{% endmacro %}
+{% macro openmirroring__mirror_on_spark_types_changed(change) %}{{ return('unchanged') }}{% endmacro %}
+{% macro openmirroring__mirror_on_columns_dropped(change) %}{{ return('rebuild') }}{% endmacro %}
+{% macro openmirroring__mirror_on_column_case_changed(change) %}{{ return('rebuild') }}{% endmacro %}
+{% macro openmirroring__mirror_on_column_types_changed(change) %}{{ return('rebuild') }}{% endmacro %}
+{% macro openmirroring__mirror_on_key_columns_changed(change) %}{{ return('rebuild') }}{% endmacro %}
+{% macro openmirroring__mirror_on_landing_format_changed(change) %}{{ return('rebuild') }}{% endmacro %}
+{% macro openmirroring__mirror_on_keyless_rows_gone() %}{{ return('rebuild') }}{% endmacro %}

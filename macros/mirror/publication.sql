@@ -1,0 +1,117 @@
+{#- A table-like node: built in Spark, then published. The steps are those of the README, "How a publication works". -#}
+{% macro mirror_table(target, sql) %}
+  {{ return(adapter.dispatch('mirror_table', 'dbt')(target, sql)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_table(target, sql) %}
+  {%- set options = adapter.node_config(model.config) -%}
+  {%- if not options.mirror -%}
+    {%- set response = mirror_skip(target, sql) -%}
+  {%- elif flags.EMPTY or flags.SAMPLE -%}
+    {%- set response = mirror_check_only(target, sql) -%}
+  {%- else -%}
+    {%- set response = mirror_publish(target, sql, options) -%}
+  {%- endif -%}
+  {%- do store_result('main', response=response) -%}
+{% endmacro %}
+
+
+{% macro mirror_publish(target, sql, options) %}
+  {{ return(adapter.dispatch('mirror_publish', 'dbt')(target, sql, options)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_publish(target, sql, options) %}
+  {%- set publication = adapter.open_publication(target, model) -%}
+  {%- do mirror_recover(publication, target) -%}                                           {#- 0 -#}
+  {%- set next = mirror_build(target, sql, publication.batch_id) -%}                       {#- 1 -#}
+  {%- set columns = adapter.get_columns_in_relation(next) -%}
+  {%- set plan = mirror_plan(publication, target, next, columns, options) -%}              {#- 2 and 3 -#}
+  {%- if plan.is_void -%}
+    {%- do adapter.drop_relation(next) -%}
+    {{ return(adapter.unchanged(publication)) }}
+  {%- endif -%}
+  {%- do mirror_stage(publication, next, columns, plan, options) -%}                       {#- 4 -#}
+  {%- set manifest = publication.commit(plan, mirror_staged_files(publication, plan)) -%}  {#- 5 -#}
+  {%- do mirror_finish(publication, target, manifest) -%}                                  {#- 6 and 7 -#}
+  {{ return(adapter.published(manifest)) }}
+{% endmacro %}
+
+
+{#- 0. Bring what an earlier run has committed to its end, and throw away what it has not. -#}
+{% macro mirror_recover(publication, target) %}
+  {{ return(adapter.dispatch('mirror_recover', 'dbt')(publication, target)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_recover(publication, target) %}
+  {%- set manifest = publication.pending() -%}
+  {%- if manifest -%}
+    {%- do mirror_finish(publication, target, manifest) -%}
+    {%- do log('Finished batch ' ~ manifest.batch.id ~ ' of ' ~ target ~ ', which an earlier run had left', info=true) -%}
+  {%- endif -%}
+  {%- for leftover in adapter.leftover_snapshots(target) -%}
+    {%- do adapter.drop_relation(leftover) -%}
+  {%- endfor -%}
+{% endmacro %}
+
+
+{#- 6 and 7. Every statement and every file operation in here can be repeated. -#}
+{% macro mirror_finish(publication, target, manifest) %}
+  {{ return(adapter.dispatch('mirror_finish', 'dbt')(publication, target, manifest)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_finish(publication, target, manifest) %}
+  {%- do publication.publish(manifest) -%}
+  {%- do mirror_swap(target, adapter.next_snapshot(target, manifest.batch.id)) -%}
+  {%- do publication.complete(manifest) -%}
+{% endmacro %}
+
+
+{#- The next snapshot becomes the snapshot. If there is none, an earlier run has swapped already. -#}
+{% macro mirror_swap(target, next) %}
+  {{ return(adapter.dispatch('mirror_swap', 'dbt')(target, next)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_swap(target, next) %}
+  {%- if load_cached_relation(next) -%}
+    {%- set snapshot = load_cached_relation(target) -%}
+    {%- if snapshot -%}
+      {%- do adapter.drop_relation(snapshot) -%}
+    {%- endif -%}
+    {%- do adapter.rename_relation(next, target) -%}
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- `mirror: false`: as dbt-spark, except that the old table is there until the new one is. -#}
+{% macro mirror_skip(target, sql) %}
+  {{ return(adapter.dispatch('mirror_skip', 'dbt')(target, sql)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_skip(target, sql) %}
+  {%- for leftover in adapter.leftover_snapshots(target) -%}
+    {%- if load_cached_relation(target) -%}
+      {%- do adapter.drop_relation(leftover) -%}
+    {%- else -%}
+      {%- do mirror_swap(target, leftover) -%}
+    {%- endif -%}
+  {%- endfor -%}
+  {%- do mirror_swap(target, mirror_build(target, sql)) -%}
+  {{ return(load_result('main').response) }}
+{% endmacro %}
+
+
+{#- `--empty` and `--sample`: the SQL must run. A relation is left behind only where there was none, so that
+    models downstream can be checked too. -#}
+{% macro mirror_check_only(target, sql) %}
+  {{ return(adapter.dispatch('mirror_check_only', 'dbt')(target, sql)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_check_only(target, sql) %}
+  {%- set next = mirror_build(target, sql) -%}
+  {%- if load_cached_relation(target) -%}
+    {%- do adapter.drop_relation(next) -%}
+  {%- else -%}
+    {%- do mirror_swap(target, next) -%}
+  {%- endif -%}
+  {{ return(adapter.checked_only()) }}
+{% endmacro %}

@@ -1,0 +1,138 @@
+{#- 4. Write the files to publish to the scratch pad: a full load, or the change set. -#}
+{% macro mirror_stage(publication, next, columns, plan, options) %}
+  {{ return(adapter.dispatch('mirror_stage', 'dbt')(publication, next, columns, plan, options)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_stage(publication, next, columns, plan, options) %}
+  {%- if plan.publication == 'unchanged' -%}
+    {{ return('') }}
+  {%- endif -%}
+  {%- set bytes = adapter.size_in_bytes(columns) -%}
+  {%- if plan.starts_folder or bytes <= options.target_file_size -%}
+    {%- set rows = plan.row_count -%}
+  {%- else -%}
+    {%- set rows = run_query('select count(*) from ' ~ next).rows[0][0] -%}
+  {%- endif -%}
+  {%- set files = plan.files(bytes, rows, options.target_file_size) -%}
+  {%- call statement('mirror_stage') -%}
+  insert overwrite directory '{{ mirror_literal(publication.staging_url('rows')) }}' using parquet
+  options (compression '{{ options.compression }}', maxRecordsPerFile {{ files.rows_per_file }})
+  {%- if plan.starts_folder %}
+  {{ mirror_load(next, columns, files.count) }}
+  {%- elif plan.definition.key_columns %}
+  {{ mirror_changes_keyed(publication.staging_url('keys'), next, columns, plan, files.count) }}
+  {%- else %}
+  {{ mirror_changes_keyless(publication.staging_url('keys'), next, columns, files.count) }}
+  {%- endif -%}
+  {%- endcall -%}
+{% endmacro %}
+
+
+{#- Without row markers: the service's fast path (specification, "Initial load"). -#}
+{% macro mirror_load(next, columns, files) %}
+  {{ return(adapter.dispatch('mirror_load', 'dbt')(next, columns, files)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_load(next, columns, files) %}
+  select /*+ COALESCE({{ files }}) */
+      {{- mirror_landing_columns(columns) }}
+  from {{ next }}
+{% endmacro %}
+
+
+{#- Deletes first, then the other rows with all their columns; the row marker last. -#}
+{% macro mirror_changes_keyed(keys_url, next, columns, plan, files) %}
+  {{ return(adapter.dispatch('mirror_changes_keyed', 'dbt')(keys_url, next, columns, plan, files)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_changes_keyed(keys_url, next, columns, plan, files) %}
+  {%- set keys = plan.definition.key_columns | list -%}
+  {%- set changed = mirror_files(keys_url) -%}
+  select
+    {%- for column in columns %}
+      c{{ loop.index0 }} as {{ column.quoted }},
+    {%- endfor %}
+      marker as `__rowMarker__`
+  from (
+    select /*+ REPARTITION_BY_RANGE({{ files }}, position, {{ mirror_ordinals(keys, columns) }}) */ *
+    from (
+      select
+      {%- for column in columns %}
+        {%- if column.name in keys %}
+        {{ mirror_landing(column, 'k' ~ keys.index(column.name)).value }} as c{{ loop.index0 }},
+        {%- else %}
+        null as c{{ loop.index0 }},
+        {%- endif %}
+      {%- endfor %}
+        marker, 0 as position
+      from {{ changed }}
+      where marker = 2
+      union all
+      select {{ '/*+ BROADCAST(changed) */' if plan.is_small }}
+      {%- for column in columns %}
+        {{ mirror_landing(column, 'latest.' ~ column.quoted).value }} as c{{ loop.index0 }},
+      {%- endfor %}
+        changed.marker, 1 as position
+      from {{ next }} as latest
+      join {{ changed }} as changed
+        on changed.marker <> 2
+        {%- for key in keys %}
+        and latest.{{ adapter.quote(key) }} = changed.k{{ loop.index0 }}
+        {%- endfor %}
+    )
+  )
+  sort by position
+{% endmacro %}
+
+{#- The key columns as c0, c1, ... of the statement above. -#}
+{% macro mirror_ordinals(keys, columns) %}
+  {%- set ordinals = [] -%}
+  {%- for column in columns if column.name in keys -%}
+    {%- do ordinals.append('c' ~ (columns | map(attribute='name') | list).index(column.name)) -%}
+  {%- endfor -%}
+  {{- return(ordinals | join(', ')) -}}
+{% endmacro %}
+
+
+{#- New rows only, so no row marker. Of equal rows only as many land as are new. -#}
+{% macro mirror_changes_keyless(keys_url, next, columns, files) %}
+  {{ return(adapter.dispatch('mirror_changes_keyless', 'dbt')(keys_url, next, columns, files)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_changes_keyless(keys_url, next, columns, files) %}
+  select /*+ COALESCE({{ files }}) */
+    {%- for column in columns %}
+      c{{ loop.index0 }} as {{ column.quoted }} {{- ',' if not loop.last }}
+    {%- endfor %}
+  from (
+    select latest.*, changed.n, row_number() over (partition by d0, d1 order by d0) as copy
+    from (
+      select
+      {%- for column in columns %}
+        {{ mirror_landing(column).value }} as c{{ loop.index0 }},
+      {%- endfor %}
+        {{ mirror_digest(columns, adapter.columns_by_name(columns)) }}
+      from {{ next }}
+    ) as latest
+    join {{ mirror_files(keys_url) }} as changed on latest.d0 = changed.k0 and latest.d1 = changed.k1
+  )
+  where copy <= n
+{% endmacro %}
+
+
+{#- The staged files in publication order, without those that have no row. A load of an empty model, or a new
+    column without a value, is one file without rows: it tells the service the columns. -#}
+{% macro mirror_staged_files(publication, plan) %}
+  {{ return(adapter.dispatch('mirror_staged_files', 'dbt')(publication, plan)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_staged_files(publication, plan) %}
+  {%- set staged = publication.staged(plan) -%}
+  {%- if staged | length < 2 -%}
+    {{ return(staged) }}
+  {%- endif -%}
+  {%- set query -%}
+    select distinct _metadata.file_name from {{ mirror_files(publication.staging_url('rows')) }}
+  {%- endset -%}
+  {{ return(adapter.files_with_rows(staged, run_query(query))) }}
+{% endmacro %}
