@@ -31,7 +31,7 @@
   {%- endif -%}
 
   {%- if reasons.rebuild -%}
-    {%- set reason = reasons.rebuild | join('; ') -%}
+    {%- set reason = (reasons.rebuild + reasons.changes) | join('; ') -%}
     {%- if options.on_breaking_change == 'fail' -%}
       {%- do exceptions.raise_compiler_error(
         'Publishing this needs a rebuild of the mirrored table (' ~ reason ~ '), and on_breaking_change is fail. Nothing was changed. '

@@ -7,7 +7,7 @@
   {%- set options = adapter.node_config(model.config) -%}
   {%- if not options.mirror -%}
     {%- set response = mirror_skip(target, sql) -%}
-  {%- elif flags.EMPTY or flags.SAMPLE -%}
+  {%- elif invocation_args_dict.get('empty') or invocation_args_dict.get('sample') -%}
     {%- set response = mirror_check_only(target, sql) -%}
   {%- else -%}
     {%- set response = mirror_publish(target, sql, options) -%}
@@ -78,6 +78,7 @@
       {%- do adapter.drop_relation(snapshot) -%}
     {%- endif -%}
     {%- do adapter.rename_relation(next, target) -%}
+    {%- do adapter.refresh_relation(target) -%}
   {%- endif -%}
 {% endmacro %}
 

@@ -35,6 +35,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         super().__init__(profile, mp_context)
         self._spark: SparkSession | None = None
         self._settings: dict[str, str] = {}
+        self._brought: SparkSession | None = None
 
     # dbt-spark's is a class method, and has no place to keep the Spark that it found
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
@@ -53,6 +54,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         parameters = self.profile.credentials.server_side_parameters  # type: ignore[attr-defined]
         if SparkSession.getActiveSession() or SparkContext._active_spark_context:
             spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+            self._brought = spark
             settings = _settings_of(spark) | parameters
         elif "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ:
             builder = SparkSession.builder.enableHiveSupport()
@@ -62,6 +64,11 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         else:
             return embedded_spark.start(project_folder(self.profile), parameters), {}
         return spark, settings | embedded_spark.PARQUET_SETTINGS
+
+    def refresh(self, table: str) -> None:
+        """Let the session that the user brought forget the files that a table had."""
+        if self._brought:
+            self._brought.catalog.refreshTable(table)
 
     def cleanup_all(self) -> None:
         super().cleanup_all()

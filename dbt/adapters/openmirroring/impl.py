@@ -121,6 +121,11 @@ class OpenMirroringAdapter(SparkAdapter):
         return [found for found in relations if str(found.identifier).lower().startswith(prefix)]
 
     @available
+    def refresh_relation(self, relation: OpenMirroringRelation) -> None:
+        """Let everybody see a relation that was replaced."""
+        self.connections.refresh(relation.render())
+
+    @available
     def batch_id_property(self) -> str:
         return BATCH_ID_PROPERTY
 

@@ -92,11 +92,13 @@ class LocalStorage:
     def _locked(self, path: Path) -> int:
         """Lock the folder itself: the kernel frees it with the process, and no file is left."""
         while True:
-            path.mkdir(parents=True, exist_ok=True)
             try:
+                path.mkdir(parents=True, exist_ok=True)
                 descriptor = os.open(path, os.O_RDONLY)
-            except FileNotFoundError:  # its last holder has just removed it
-                continue
+            except (FileExistsError, FileNotFoundError):
+                if path.exists() and not path.is_dir():
+                    raise
+                continue  # its last holder has just removed it
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.path.samestat(os.fstat(descriptor), path.stat()):

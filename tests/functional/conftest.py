@@ -1,0 +1,38 @@
+"""dbt projects to run, all on one Spark."""
+
+from __future__ import annotations
+
+import os
+import time
+
+# before Spark starts: rows come back to Python in the local time zone
+os.environ["TZ"] = "UTC"
+time.tzset()
+
+from collections.abc import Iterator  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import pytest  # noqa: E402
+from project import Project  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+
+from dbt.adapters.openmirroring import embedded_spark  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The embedded Spark, with a catalog in memory: every dbt run of this process finds it."""
+    settings = {
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    session = embedded_spark.start(tmp_path_factory.mktemp("spark"), settings)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def project(spark: SparkSession, tmp_path: Path) -> Iterator[Project]:
+    created = Project(tmp_path, spark)
+    yield created
+    spark.sql(f"drop schema if exists {created.schema} cascade")

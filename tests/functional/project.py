@@ -1,0 +1,122 @@
+"""A dbt project in a folder: written, run and looked at by a test."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+from dbt.cli.main import dbtRunner
+from mirror import Row, canonical, data_files, replay
+from pyspark.sql import SparkSession
+
+NAME = "shop"
+
+
+class Project:
+    """Args:
+    path: where it is written
+    spark: where its models are looked at
+    """
+
+    def __init__(self, path: Path, spark: SparkSession, **target: Any) -> None:
+        self.path = path
+        self.schema = f"test_{uuid.uuid4().hex[:8]}"
+        self.landing_zone = path / "mirror.MirroredDatabase" / "Files" / "LandingZone"
+        self._spark = spark
+        self.name = NAME
+        self.target = {
+            "type": "openmirroring",
+            "schema": self.schema,
+            "landing_zone": "mirror.MirroredDatabase/Files/LandingZone",
+            "threads": 2,
+            **target,
+        }
+        self.write_project()
+
+    def write_project(self, **changes: Any) -> None:
+        project = {"name": self.name, "version": "1.0", "profile": "shop", **changes}
+        self.write("dbt_project.yml", yaml.safe_dump(project))
+        outputs = {"target": "local", "outputs": {"local": self.target}}
+        self.write("profiles.yml", yaml.safe_dump({"shop": outputs}))
+
+    def write(self, name: str, content: str) -> None:
+        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.path / name).write_text(content)
+
+    def model(self, sql: str, name: str = "orders", **config: Any) -> None:
+        """Write a table model; its options as in `config()`."""
+        options = {"materialized": "table", **config}
+        arguments = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        self.write(f"models/{name}.sql", f"{{{{ config({arguments}) }}}}\n{sql}\n")
+
+    def dbt(self, *args: str) -> bool:
+        """Call dbt; True if it succeeded."""
+        folders = ["--project-dir", str(self.path), "--profiles-dir", str(self.path)]
+        return dbtRunner().invoke([*args, *folders, "--quiet"]).success
+
+    def run(self, *args: str, command: str = "run") -> dict[str, Any]:
+        """Run the project, and fail if it fails.
+
+        Returns:
+            `adapter_response` of the model `orders`, or of the only node
+        """
+        success = self.dbt(command, *args)
+        results = self.results()
+        assert success, [result["message"] for result in results.values()]
+        result: dict[str, Any] = results.get("orders") or next(iter(results.values()))
+        return dict(result["adapter_response"])
+
+    def fail(self, *args: str, command: str = "run") -> str:
+        """Run the project, and fail if it does not.
+
+        Returns:
+            the messages of the nodes that failed
+        """
+        assert not self.dbt(command, *args)
+        failed = [r for r in self.results().values() if r["status"] not in ("success", "skipped")]
+        return "\n".join(result["message"] for result in failed)
+
+    def results(self) -> dict[str, Any]:
+        """The last run's results by the node's name."""
+        content = json.loads((self.path / "target" / "run_results.json").read_text())
+        return {result["unique_id"].split(".")[2]: result for result in content["results"]}
+
+    def folder(self, table: str = "orders") -> Path:
+        return self.landing_zone / f"{self.schema}.schema" / table
+
+    def files(self, table: str = "orders") -> list[Path]:
+        return data_files(self.folder(table))
+
+    def journal(self, table: str = "orders") -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.folder(table) / "_journal.json").read_text())
+        return content
+
+    def mirror(self, table: str = "orders") -> Counter[Row]:
+        """The mirrored table's rows, by the specification."""
+        return replay(self.folder(table))
+
+    def relation(self, table: str = "orders", columns: str = "*") -> Counter[Row]:
+        """The model's rows, as Spark has them."""
+        rows = self._spark.sql(f"select {columns} from `{self.schema}`.`{table}`").collect()
+        return Counter(canonical(row.asDict().items()) for row in rows)
+
+    def assert_mirrored(self, table: str = "orders") -> None:
+        """The mirror has the model's rows, and nothing is left half done."""
+        assert self.mirror(table) == self.relation(table)
+        self.assert_tidy()
+
+    def assert_tidy(self) -> None:
+        """Nothing is left on the scratch pad, and no next snapshot in Spark."""
+        assert not (self.landing_zone / "_scratchPad").exists()
+        tables = self._spark.sql(f"show tables in {self.schema}").collect()
+        assert not [row["tableName"] for row in tables if "__next_" in row["tableName"]]
+
+    def state(self, table: str = "orders") -> Any:
+        """All that must stay as it is when nothing is published."""
+        files = sorted(path for path in self.landing_zone.rglob("*") if path.is_file())
+        content = {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+        return content, self.relation(table)

@@ -1,0 +1,381 @@
+"""The steps of a publication in the landing zone, and what is left when one does not end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    Manifest,
+    MirroredColumn,
+    Owner,
+    RowCounts,
+    TableDefinition,
+)
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    ForeignTableFolderError,
+    MirrorError,
+    PathExistsError,
+    SnapshotMismatchError,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+
+TABLE = TableFolder("sales", "orders")
+OWNER = Owner("shop", "model.shop.orders")
+DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
+
+
+@contextmanager
+def publication(storage: Storage, owner: Owner = OWNER) -> Iterator[Publication]:
+    opened = Publication(storage, TABLE, owner)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def stage(storage: Storage, opened: Publication, contents: list[bytes]) -> None:
+    """Stand in for Spark: the files, and what it leaves beside them."""
+    for i, content in enumerate(contents):
+        folder = f"{TABLE.staging(opened.batch_id)}/rows"
+        storage.write(f"{folder}/part-{i:05d}-x.zstd.parquet", content)
+        storage.write(f"{folder}/.part-{i:05d}-x.zstd.parquet.crc", b"")
+        storage.write(f"{folder}/_SUCCESS", b"")
+
+
+def commit(storage: Storage, opened: Publication, kind: str, contents: list[bytes]) -> Manifest:
+    plan = Plan(kind, "", DEFINITION, RowCounts(inserted=len(contents)))
+    stage(storage, opened, contents)
+    return opened.commit(plan, opened.staged(plan))
+
+
+def finish(opened: Publication, manifest: Manifest) -> None:
+    opened.publish(manifest)
+    opened.complete(manifest)
+
+
+def publish(storage: Storage, kind: str, contents: list[bytes]) -> str:
+    with publication(storage) as opened:
+        finish(opened, commit(storage, opened, kind, contents))
+        return opened.batch_id
+
+
+def recover(storage: Storage) -> bool:
+    with publication(storage) as opened:
+        manifest = opened.pending()
+        if manifest:
+            finish(opened, manifest)
+        return manifest is not None
+
+
+def data_files(storage: Storage) -> dict[str, bytes | None]:
+    return {
+        entry.name: storage.read(f"{TABLE.path}/{entry.name}")
+        for entry in storage.list(TABLE.path)
+        if not entry.name.startswith("_")
+    }
+
+
+def number(n: int) -> str:
+    return f"{n:020d}.parquet"
+
+
+def test_an_initial_load_is_numbered_from_one_with_metadata_and_journal(storage: Storage) -> None:
+    batch_id = publish(storage, "initial", [b"a", b"b"])
+
+    assert data_files(storage) == {number(1): b"a", number(2): b"b"}
+    assert json.loads(storage.read(TABLE.metadata) or b"") == {"keyColumns": ["id"]}
+    journal = json.loads(storage.read(TABLE.journal) or b"")
+    assert journal["batch"]["id"] == batch_id
+    assert journal["batch"]["owner"] == {"project": "shop", "node": "model.shop.orders"}
+    assert (journal["batch"]["first_file"], journal["batch"]["last_file"]) == (1, 2)
+
+
+def test_nothing_is_left_on_the_scratch_pad(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+
+    assert [entry.name for entry in storage.list("")] == ["sales.schema"]
+
+
+def test_changes_continue_the_numbers(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    publish(storage, "changes", [b"b", b"c"])
+
+    assert data_files(storage) == {number(1): b"a", number(2): b"b", number(3): b"c"}
+
+
+def test_a_batch_without_files_keeps_the_number(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    publish(storage, "unchanged", [])
+    publish(storage, "changes", [b"b"])
+
+    assert data_files(storage) == {number(1): b"a", number(2): b"b"}
+
+
+@pytest.mark.parametrize("folder", ["_ProcessedFiles", "_FilesReadyToDelete"])
+def test_files_that_the_service_has_moved_or_deleted_keep_their_numbers(
+    storage: Storage, folder: str
+) -> None:
+    publish(storage, "initial", [b"a", b"b"])
+    storage.rename(TABLE.file(2, "parquet"), f"{TABLE.path}/{folder}/{number(2)}")
+    storage.delete(TABLE.file(1, "parquet"))
+
+    publish(storage, "changes", [b"c"])
+
+    assert data_files(storage) == {number(3): b"c"}
+
+
+def test_a_rebuild_begins_a_new_folder(storage: Storage) -> None:
+    publish(storage, "initial", [b"a", b"b"])
+    storage.rename(TABLE.file(1, "parquet"), f"{TABLE.path}/_ProcessedFiles/{number(1)}")
+
+    publish(storage, "rebuild", [b"c"])
+
+    assert data_files(storage) == {number(1): b"c"}
+    assert storage.list(f"{TABLE.path}/_ProcessedFiles") == []
+
+
+def test_a_table_without_a_key_has_metadata_without_key_columns(storage: Storage) -> None:
+    keyless = TableDefinition(DEFINITION.columns, (), "parquet")
+    with publication(storage) as opened:
+        stage(storage, opened, [b"a"])
+        plan = Plan("initial", "", keyless, RowCounts(inserted=1))
+        opened.publish(opened.commit(plan, opened.staged(plan)))
+
+    assert json.loads(storage.read(TABLE.metadata) or b"") == {}
+
+
+def test_before_the_commit_a_publication_leaves_no_trace(storage: Storage) -> None:
+    with publication(storage) as opened:
+        stage(storage, opened, [b"a"])
+
+    assert storage.list("") == []
+
+
+def test_staged_files_of_a_killed_run_are_deleted(storage: Storage) -> None:
+    killed = Publication(storage, TABLE, OWNER)
+    stage(storage, killed, [b"a"])
+    killed.committed = True  # close() does nothing, as if it were never called
+    killed.close()
+
+    assert not recover(storage)
+
+    assert storage.list("") == []
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+class DyingStorage:
+    """A storage whose process dies at its n-th change: before it, or just after."""
+
+    def __init__(self, storage: Storage, dies_at: int, applied: bool) -> None:
+        self._storage = storage
+        self._left = dies_at
+        self._applied = applied
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._storage, name)
+        if name not in ("write", "create", "rename", "delete"):
+            return method
+
+        def change(*args: Any) -> None:
+            self._left -= 1
+            if self._left < 0 or (self._left == 0 and not self._applied):
+                raise Killed
+            method(*args)
+            if self._left == 0:
+                raise Killed
+
+        return change
+
+
+@pytest.mark.parametrize("applied", [False, True])
+@pytest.mark.parametrize("kind", ["initial", "changes", "rebuild"])
+def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
+    storage: Storage, kind: str, applied: bool
+) -> None:
+    points = 0
+    while True:
+        storage.delete("sales.schema")
+        if kind != "initial":
+            publish(storage, "initial", [b"old 1", b"old 2"])
+        before = data_files(storage)
+        dying: Any = DyingStorage(storage, points + 1, applied)
+        opened = Publication(dying, TABLE, OWNER)
+        killed = False
+        try:
+            stage(storage, opened, [b"new 1", b"new 2", b"new 3"])
+            plan = Plan(kind, "", DEFINITION, RowCounts(inserted=3))
+            finish(opened, opened.commit(plan, opened.staged(plan)))
+            opened.close()
+        except Killed:
+            killed = True
+            opened._lock.close()  # the kernel does it
+        journal = opened.journal()
+        completed = journal is not None and journal.batch.id == opened.batch_id
+        committed = storage.read(TABLE.manifest) is not None
+
+        recovered = recover(storage)
+
+        first = 3 if kind == "changes" else 1
+        new = {number(first + i): f"new {i + 1}".encode() for i in range(3)}
+        after = {**before, **new} if kind == "changes" else new
+        assert recovered == committed
+        assert data_files(storage) == (after if committed or completed else before)
+        assert [entry.name for entry in storage.list("")] in ([], ["sales.schema"])
+        assert not recover(storage), "one recovery is enough"
+        if not killed:
+            break
+        points += 1
+    assert points >= 7, "manifest, metadata, three files, journal and clearing were points"
+
+
+def test_a_committed_batch_is_published_by_the_next_run(storage: Storage) -> None:
+    with publication(storage) as opened:
+        commit(storage, opened, "initial", [b"a"])
+
+    assert recover(storage)
+
+    assert data_files(storage) == {number(1): b"a"}
+
+
+def test_recovery_does_not_need_files_that_the_service_has_taken(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        manifest = commit(storage, opened, "changes", [b"b", b"c"])
+        opened.publish(manifest)
+    storage.rename(TABLE.file(2, "parquet"), f"{TABLE.path}/_ProcessedFiles/{number(2)}")
+    storage.delete(TABLE.file(1, "parquet"))
+
+    assert recover(storage)
+
+    assert data_files(storage) == {number(3): b"c"}
+
+
+def test_a_staged_file_that_vanished_unpublished_is_an_error(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        manifest = commit(storage, opened, "changes", [b"b", b"c"])
+        storage.delete(f"{TABLE.staging(opened.batch_id)}/rows/{manifest.files[1].name}")
+
+        with pytest.raises(MirrorError, match="somebody else has deleted it"):
+            opened.publish(manifest)
+
+
+def test_a_second_publisher_of_a_table_stops(storage: Storage) -> None:
+    with publication(storage), pytest.raises(ConcurrentPublicationError), publication(storage):
+        pass
+
+
+def test_a_publisher_that_lost_its_lock_does_not_commit_over_the_other(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        plan = Plan("changes", "", DEFINITION, RowCounts(inserted=1))
+        stage(storage, opened, [b"late"])
+        stale = opened.staged(plan)
+        opened._lock.close()  # as a lease that ran out
+        with publication(storage) as other:
+            commit(storage, other, "changes", [b"b"])
+
+        with pytest.raises(ConcurrentPublicationError):
+            opened.commit(plan, stale)
+
+    assert recover(storage)
+    assert data_files(storage) == {number(1): b"a", number(2): b"b"}
+
+
+def test_a_manifest_planned_against_an_older_journal_is_withdrawn(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        late = commit(storage, opened, "changes", [b"late"])
+    storage.delete(TABLE.manifest)
+    publish(storage, "changes", [b"b"])
+    storage.create(TABLE.manifest, late.to_json())
+
+    assert not recover(storage)
+
+    assert data_files(storage) == {number(1): b"a", number(2): b"b"}
+    assert storage.read(TABLE.manifest) is None
+
+
+def test_a_number_taken_by_somebody_else_is_never_overwritten(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        manifest = commit(storage, opened, "changes", [b"b"])
+        storage.write(TABLE.file(2, "parquet"), b"foreign")
+
+        with pytest.raises(PathExistsError):
+            opened.publish(manifest)
+
+    assert data_files(storage)[number(2)] == b"foreign"
+
+
+def test_verify_finds_nothing_for_a_new_table(storage: Storage) -> None:
+    with publication(storage) as opened:
+        assert opened.verify(None, full_refresh=False) is None
+
+
+def test_verify_accepts_the_snapshot_that_was_published(storage: Storage) -> None:
+    batch_id = publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        journal = opened.verify(batch_id, full_refresh=False)
+    assert journal
+    assert journal.batch.id == batch_id
+
+
+@pytest.mark.parametrize("snapshot", [None, "another"])
+def test_verify_refuses_another_snapshot_unless_a_rebuild_is_asked_for(
+    storage: Storage, snapshot: str | None
+) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        with pytest.raises(SnapshotMismatchError, match="--full-refresh"):
+            opened.verify(snapshot, full_refresh=False)
+        assert opened.verify(snapshot, full_refresh=True)
+
+
+def test_verify_refuses_a_folder_without_a_journal(storage: Storage) -> None:
+    storage.write(TABLE.file(1, "parquet"), b"foreign")
+    with publication(storage) as opened:
+        for full_refresh in (False, True):
+            with pytest.raises(ForeignTableFolderError, match=r"no _journal\.json"):
+                opened.verify(None, full_refresh)
+
+
+def test_verify_refuses_the_folder_of_another_project(storage: Storage) -> None:
+    batch_id = publish(storage, "initial", [b"a"])
+    with publication(storage, Owner("other", "model.other.orders")) as opened:
+        for full_refresh in (False, True):
+            with pytest.raises(ForeignTableFolderError, match="'shop'"):
+                opened.verify(batch_id, full_refresh)
+
+
+def test_verify_refuses_files_that_somebody_else_has_added(storage: Storage) -> None:
+    batch_id = publish(storage, "initial", [b"a"])
+    storage.write(TABLE.file(2, "parquet"), b"foreign")
+    with publication(storage) as opened, pytest.raises(ForeignTableFolderError, match="number 2"):
+        opened.verify(batch_id, full_refresh=False)
+
+
+def test_a_damaged_journal_is_an_error(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    storage.write(TABLE.journal, b"{")
+    with publication(storage) as opened, pytest.raises(MirrorError, match="damaged"):
+        opened.verify(None, full_refresh=False)
+
+
+def test_a_record_of_a_later_version_is_an_error(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    storage.write(TABLE.journal, b'{"version": 99}')
+    with publication(storage) as opened, pytest.raises(MirrorError, match="version 99"):
+        opened.verify(None, full_refresh=False)

@@ -1,0 +1,149 @@
+"""What every storage promises (`Storage`)."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    LandingZoneUnavailableError,
+    PathExistsError,
+)
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+
+
+def names(storage: Storage, folder: str) -> list[str]:
+    return [entry.name for entry in storage.list(folder)]
+
+
+def test_what_is_not_there_lists_as_nothing_and_reads_as_none(storage: Storage) -> None:
+    assert storage.list("a") == []
+    assert storage.read("a/b") is None
+
+
+def test_a_written_file_is_there_with_its_content_and_nothing_beside_it(storage: Storage) -> None:
+    storage.write("a/b/c", b"one")
+    storage.write("a/b/c", b"two!")
+
+    assert storage.read("a/b/c") == b"two!"
+    (entry,) = storage.list("a/b")
+    assert (entry.name, entry.size, entry.is_folder) == ("c", 4, False)
+
+
+def test_a_file_is_created_once(storage: Storage) -> None:
+    storage.create("a", b"first")
+
+    with pytest.raises(PathExistsError):
+        storage.create("a", b"second")
+
+    assert storage.read("a") == b"first"
+    assert names(storage, "") == ["a"]
+
+
+def test_a_rename_moves_a_file_into_a_new_folder(storage: Storage) -> None:
+    storage.write("a/b", b"1")
+
+    storage.rename("a/b", "c/d/e")
+
+    assert storage.read("c/d/e") == b"1"
+    assert storage.list("a") == []
+
+
+def test_a_rename_never_replaces_a_file(storage: Storage) -> None:
+    storage.write("a", b"new")
+    storage.write("b", b"old")
+
+    with pytest.raises(PathExistsError):
+        storage.rename("a", "b")
+
+    assert (storage.read("a"), storage.read("b")) == (b"new", b"old")
+
+
+def test_of_many_renames_to_one_name_one_wins(storage: Storage) -> None:
+    writers = 8
+    for i in range(writers):
+        storage.write(f"source/{i}", str(i).encode())
+    lost: list[int] = []
+    start = threading.Barrier(writers)
+
+    def rename(i: int) -> None:
+        start.wait()
+        try:
+            storage.rename(f"source/{i}", "target")
+        except PathExistsError:
+            lost.append(i)
+
+    run_together([lambda i=i: rename(i) for i in range(writers)])  # type: ignore[misc]
+
+    assert len(lost) == writers - 1
+    (winner,) = set(range(writers)) - set(lost)
+    assert storage.read("target") == str(winner).encode()
+
+
+def test_a_folder_is_deleted_with_all_that_is_in_it(storage: Storage) -> None:
+    storage.write("a/b/c", b"")
+    storage.write("a/d", b"")
+    storage.write("e", b"")
+
+    storage.delete("a")
+    storage.delete("e")
+    storage.delete("was never there")
+
+    assert storage.list("") == []
+
+
+def test_a_folder_is_held_by_one_and_free_again_afterwards(storage: Storage) -> None:
+    with storage.lock("a/b"):
+        with pytest.raises(ConcurrentPublicationError), storage.lock("a/b"):
+            pass
+        with storage.lock("a/c"):
+            pass
+    with storage.lock("a/b"):
+        pass
+
+    assert storage.list("") == []
+
+
+def test_of_many_who_want_a_folder_one_at_a_time_has_it(storage: Storage) -> None:
+    inside, most = 0, 0
+    guard = threading.Lock()
+
+    def compete() -> None:
+        nonlocal inside, most
+        for _ in range(50):
+            try:
+                with storage.lock("a/b"):
+                    with guard:
+                        inside += 1
+                        most = max(most, inside)
+                    with guard:
+                        inside -= 1
+            except ConcurrentPublicationError:
+                pass
+
+    run_together([compete] * 4)
+
+    assert most == 1
+
+
+def test_a_landing_zone_that_cannot_be_written_says_so(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    not_a_folder = tmp_path_factory.mktemp("x") / "file"
+    not_a_folder.write_text("")
+    storage = LocalStorage(not_a_folder / "LandingZone")
+
+    with pytest.raises(LandingZoneUnavailableError, match="landing_zone"):
+        storage.write("a", b"")
+    with pytest.raises(LandingZoneUnavailableError, match="Not a directory"):
+        storage.list("a")
+
+
+def run_together(tasks: list[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=task) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
