@@ -7,7 +7,7 @@
   {%- if plan.publication == 'unchanged' -%}
     {{ return('') }}
   {%- endif -%}
-  {%- set bytes = adapter.size_in_bytes(columns) -%}
+  {%- set bytes = mirror_size_in_bytes(next, columns) -%}
   {%- if plan.starts_folder or bytes <= options.target_file_size -%}
     {%- set rows = plan.row_count -%}
   {%- else -%}
@@ -25,6 +25,23 @@
   {{ mirror_changes_keyless(publication.staging_url('keys'), next, columns, files.count) }}
   {%- endif -%}
   {%- endcall -%}
+{% endmacro %}
+
+
+{#- How large a table is in storage: what its description says, or else what its files say. -#}
+{% macro mirror_size_in_bytes(relation, columns) %}
+  {{ return(adapter.dispatch('mirror_size_in_bytes', 'dbt')(relation, columns)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_size_in_bytes(relation, columns) %}
+  {%- set bytes = (columns[0].table_stats or {}).get('stats:bytes:value') -%}
+  {%- if bytes is none -%}
+    {%- set query -%}
+      select coalesce(sum(size), 0) from (select distinct _metadata.file_path, _metadata.file_size as size from {{ relation }})
+    {%- endset -%}
+    {%- set bytes = run_query(query).rows[0][0] | int -%}
+  {%- endif -%}
+  {{ return(bytes) }}
 {% endmacro %}
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import yaml
 from dbt.cli.main import dbtRunner
 from mirror import Row, canonical, data_files, replay
@@ -17,12 +18,15 @@ NAME = "shop"
 
 
 class Project:
-    """Args:
-    path: where it is written
-    spark: where its models are looked at
+    """A project with the profile `shop`.
+
+    Args:
+        path: where it is written
+        spark: where its models are looked at; without it, in the warehouse of its embedded Spark
+        target: of the profile, over the defaults
     """
 
-    def __init__(self, path: Path, spark: SparkSession, **target: Any) -> None:
+    def __init__(self, path: Path, spark: SparkSession | None = None, **target: Any) -> None:
         self.path = path
         self.schema = f"test_{uuid.uuid4().hex[:8]}"
         self.landing_zone = path / "mirror.MirroredDatabase" / "Files" / "LandingZone"
@@ -101,6 +105,9 @@ class Project:
 
     def relation(self, table: str = "orders", columns: str = "*") -> Counter[Row]:
         """The model's rows, as Spark has them."""
+        if self._spark is None:
+            files = self.path / ".spark" / "warehouse" / f"{self.schema}.db" / table
+            return Counter(canonical(row.items()) for row in pq.read_table(files).to_pylist())
         rows = self._spark.sql(f"select {columns} from `{self.schema}`.`{table}`").collect()
         return Counter(canonical(row.asDict().items()) for row in rows)
 
@@ -112,8 +119,15 @@ class Project:
     def assert_tidy(self) -> None:
         """Nothing is left on the scratch pad, and no next snapshot in Spark."""
         assert not (self.landing_zone / "_scratchPad").exists()
-        tables = self._spark.sql(f"show tables in {self.schema}").collect()
-        assert not [row["tableName"] for row in tables if "__next_" in row["tableName"]]
+        assert not [table for table in self.tables() if "__next_" in table]
+
+    def tables(self) -> list[str]:
+        """What is in the schema, or has been left in its folder."""
+        if self._spark is None:
+            return [path.name for path in (self.path / ".spark" / "warehouse").glob("*/*")]
+        return [
+            row["tableName"] for row in self._spark.sql(f"show tables in {self.schema}").collect()
+        ]
 
     def state(self, table: str = "orders") -> Any:
         """All that must stay as it is when nothing is published."""

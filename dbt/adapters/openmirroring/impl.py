@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.meta import available
 from dbt.adapters.contracts.connection import AdapterResponse
-from dbt.adapters.spark.impl import SparkAdapter
+from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS, SparkAdapter
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
@@ -45,6 +45,14 @@ from dbt.adapters.openmirroring.session import SessionHandle
 if TYPE_CHECKING:
     import agate
 
+DESCRIBE_HEADLINES = {
+    "# Partition Information",
+    "# Partitioning",
+    "# Clustering Information",
+    "# Metadata Columns",
+    "# Detailed Table Information",
+}
+
 # a snapshot in the making: <identifier>__next_<batch id>
 NEXT_SUFFIX = "__next_"
 
@@ -64,6 +72,33 @@ class OpenMirroringAdapter(SparkAdapter):
     @classmethod
     def quote(cls, identifier: str) -> str:
         return quoted(identifier)
+
+    def parse_describe_extended(self, relation: Any, raw_rows: Any) -> list[OpenMirroringColumn]:
+        """Read the columns, and the size of the table, from `describe extended`.
+
+        dbt-spark takes a column whose name begins with # for a headline, and drops what follows.
+        """
+        rows = [(row["col_name"], row["data_type"]) for row in raw_rows]
+        end = next(
+            (i for i, (name, _) in enumerate(rows) if not name or name in DESCRIBE_HEADLINES),
+            len(rows),
+        )
+        details = dict(rows[end:])
+        return [
+            OpenMirroringColumn(
+                table_schema=relation.schema,
+                table_name=relation.name,
+                table_type=relation.type,
+                table_owner=str(details.get(KEY_TABLE_OWNER)),
+                table_stats=OpenMirroringColumn.convert_table_stats(
+                    details.get(KEY_TABLE_STATISTICS)
+                ),
+                column=name,
+                column_index=index,
+                dtype=data_type,
+            )
+            for index, (name, data_type) in enumerate(rows[:end])
+        ]
 
     # Configuration and storage
 
@@ -213,11 +248,6 @@ class OpenMirroringAdapter(SparkAdapter):
             "wrong rows, so nothing was published. Make the model's rows unique, or set another "
             "`unique_key`."
         )
-
-    @available
-    def size_in_bytes(self, columns: list[OpenMirroringColumn]) -> int:
-        """How large a table is in storage, as Spark describes it; 0 if it does not say."""
-        return int((columns[0].table_stats or {}).get("stats:bytes:value", 0))
 
     @available
     def files_with_rows(self, files: list[StagedFile], names: agate.Table) -> list[StagedFile]:

@@ -1,0 +1,73 @@
+"""A run that is killed with SIGKILL: the next one ends with the mirror equal to the model.
+
+Every run is a process of its own, with the embedded Spark and its metastore in the project's folder.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from killed_dbt import POINTS
+from project import Project
+
+pytestmark = pytest.mark.slow
+
+# a load of more than one file, in columns whose names the metastore must keep too
+LOAD = """
+    select id, sha2(concat(id, '{salt}'), 512) as `comma, semicolon; ``quote.dot`, id % 7 as n
+    from range(0, {rows}, 1, 4)
+"""
+OPTIONS = {"unique_key": "id", "target_file_size": "256kb"}
+
+
+def dbt(project: Project, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command, "run", "--project-dir", ".", "--profiles-dir", "."],
+        cwd=project.path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def succeed(project: Project) -> str:
+    done = dbt(project, "-m", "dbt.cli.main")
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def die(project: Project, point: str) -> None:
+    killed = dbt(project, str(Path(__file__).with_name("killed_dbt.py")), point)
+    assert killed.returncode == -signal.SIGKILL, killed.stdout
+
+
+@pytest.mark.parametrize("kind", ["initial", "changes", "rebuild"])
+def test_the_run_after_a_kill_brings_mirror_and_model_together(tmp_path: Path, kind: str) -> None:
+    """One history a kind of publication: killed at each point in turn, recovered every time."""
+    points = [p for p in POINTS if kind == "rebuild" or p != "after the old folder is dropped"]
+    project = Project(tmp_path)
+    if kind != "initial":
+        project.model(LOAD.format(salt="", rows=20000), **OPTIONS)
+        succeed(project)
+    for step, point in enumerate(points):
+        if kind == "initial":
+            project = Project(tmp_path / str(step))
+        columns = f", {step} as extra" if kind == "rebuild" and step % 2 else ""
+        sql = LOAD.format(salt=step, rows=20000 + 500 * step)
+        project.model(f"select *{columns} from ({sql})", **OPTIONS)
+        if kind == "rebuild":
+            key = "id" if step % 2 else ["id", "n"]
+            project.model(f"select *{columns} from ({sql})", **{**OPTIONS, "unique_key": key})
+
+        die(project, point)
+        output = succeed(project)
+
+        project.assert_mirrored()
+        assert len(project.files()) >= 2
+        committed = point not in ("while building", "after staging")
+        assert ("which an earlier run had left" in output) == committed, point
+        assert ("unchanged" in output) == committed, "what was committed is not published again"

@@ -1,0 +1,201 @@
+"""What cannot be published is refused with a way out; mirror and snapshot stay as they are."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+from project import Project
+
+ROWS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
+
+REFUSED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "duplicate keys": (
+        "select * from values (1, 'a'), (1, 'b'), (2, 'b'), (2, 'c'), (3, 'x') as t(id, name)",
+        {"unique_key": "id"},
+        ["2 of the keys (id)", "id=1 (2 rows)", "id=2 (2 rows)", "unique_key"],
+    ),
+    "identical rows": (
+        "select * from values (1, 'a'), (1, 'a') as t(id, name)",
+        {"unique_key": "id"},
+        ["id=1 (2 rows)"],
+    ),
+    "a NULL key": (
+        "select * from values (1, 'a'), (null, 'b') as t(id, name)",
+        {"unique_key": "id"},
+        ["1 of the keys (id)", "id=NULL (1 row)"],
+    ),
+    "a NULL in a composite key": (
+        "select * from values (1, 'a'), (2, null) as t(id, name)",
+        {"unique_key": ["id", "name"]},
+        ["id=2, name=NULL (1 row)"],
+    ),
+    "a key that is no column": (
+        ROWS,
+        {"unique_key": ["id", "nmae"]},
+        ["'nmae'", "no such column", "id, name"],
+    ),
+    "a reserved column name": (
+        "select 1 as id, 4 as `__ROWMARKER__`",
+        {"unique_key": "id"},
+        ["row marker", "Rename"],
+    ),
+    "a void column": ("select 1 as id, null as nothing", {}, ["`nothing`", "void", "Cast it"]),
+    "an interval": (
+        "select 1 as id, interval '1' day as i",
+        {},
+        ["`i`", "interval day", "Cast it"],
+    ),
+    "an unknown option value": (
+        ROWS,
+        {"compression": "lz4"},
+        ["`compression` is 'lz4'", "none, snappy, gzip, zstd"],
+    ),
+    "a misspelled option": (
+        ROWS,
+        {"on_breaking_changes": "fail"},
+        ["`on_breaking_changes`", "Did you mean `on_breaking_change`?"],
+    ),
+    "options that contradict": (
+        ROWS,
+        {"insert_marker": "insert"},
+        ["`insert_marker` needs a `unique_key`"],
+    ),
+    "SQL that fails at once": ("select nonsense", {}, ["nonsense"]),
+    "SQL that fails half-way": (
+        "select id, if(id = 999, raise_error('boom'), 'x') as name from range(0, 1000, 1, 4)",
+        {},
+        ["boom"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("sql", "config", "message"), REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize("published", [False, True], ids=["first", "later"])
+def test_refused(
+    project: Project, published: bool, sql: str, config: dict[str, Any], message: list[str]
+) -> None:
+    if published:
+        project.model(ROWS, unique_key="id")
+        project.run()
+        before = project.state()
+    project.model(sql, **config)
+    project.model("select * from {{ ref('orders') }}", name="downstream")
+
+    error = project.fail()
+
+    for part in message:
+        assert part in error
+    assert "\tat org.apache" not in error, "no JVM stack"
+    assert project.results()["downstream"]["status"] == "skipped"
+    if published:
+        assert project.state() == before
+        project.assert_tidy()
+    else:
+        assert not any(path.is_file() for path in project.landing_zone.rglob("*"))
+
+
+def test_a_landing_zone_that_cannot_be_written(project: Project) -> None:
+    (project.path / "mirror.MirroredDatabase").write_text("in the way")
+    project.model(ROWS)
+
+    error = project.fail()
+
+    assert "LandingZone" in error
+    assert "Not a directory" in error
+    assert "`landing_zone` in the profile" in error
+
+
+def test_a_table_folder_of_an_unknown_publisher(project: Project) -> None:
+    project.model(ROWS)
+    project.folder().mkdir(parents=True)
+    (project.folder() / "00000000000000000001.parquet").write_bytes(b"theirs")
+
+    for args in ([], ["--full-refresh"]):
+        error = project.fail(*args)
+        assert "has no _journal.json" in error
+        assert "`alias`" in error
+
+    assert [file.read_bytes() for file in project.files()] == [b"theirs"]
+
+
+def test_a_table_folder_of_another_dbt_project(project: Project) -> None:
+    project.model(ROWS, unique_key="id")
+    project.run()
+    before = project.state()
+    project.name = "other"
+    project.write_project()
+
+    for args in ([], ["--full-refresh"]):
+        assert "belongs to the dbt project 'shop'" in project.fail(*args)
+
+    assert project.state() == before
+
+
+def test_a_snapshot_that_was_lost(project: Project) -> None:
+    project.model(ROWS, unique_key="id")
+    project.run()
+    project._spark.sql(f"drop table {project.schema}.orders")
+
+    error = project.fail()
+
+    assert "no published snapshot" in error
+    assert "--full-refresh" in error
+    assert project.run("--full-refresh")["publication"] == "rebuild"
+    project.assert_mirrored()
+
+
+def test_a_snapshot_of_another_batch(project: Project) -> None:
+    project.model(ROWS, unique_key="id")
+    project.run()
+    shutil.copytree(project.landing_zone, project.path / "old")
+    project.model(ROWS.replace("'b'", "'B'"), unique_key="id")
+    project.run()
+    shutil.rmtree(project.landing_zone)
+    shutil.copytree(project.path / "old", project.landing_zone)
+
+    assert "Somebody else has published this table" in project.fail()
+
+    assert project.run("--full-refresh")["publication"] == "rebuild"
+    project.assert_mirrored()
+
+
+def test_files_that_somebody_else_has_added(project: Project) -> None:
+    project.model(ROWS, unique_key="id")
+    project.run()
+    shutil.copy(project.files()[0], project.folder() / "00000000000000000002.parquet")
+    project.model(ROWS.replace("'b'", "'B'"), unique_key="id")
+
+    assert "somebody else writes to this folder" in project.fail()
+
+    assert project.run("--full-refresh")["publication"] == "rebuild"
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("materialized", ["incremental", "snapshot"])
+def test_a_materialization_that_is_not_mirrored_yet(project: Project, materialized: str) -> None:
+    if materialized == "incremental":
+        project.model("select 1 as id", materialized="incremental")
+        error = project.fail()
+    else:
+        project.model("select 1 as id")
+        project.run()
+        project.write(
+            "snapshots/history.yml",
+            "snapshots:\n  - name: history\n    relation: ref('orders')\n"
+            "    config: {unique_key: id, strategy: check, check_cols: all}\n",
+        )
+        error = project.fail(command="snapshot")
+
+    assert "cannot be mirrored yet" in error
+    assert "mirror: false" in error
+
+
+def test_an_incremental_model_can_stay_in_spark(project: Project) -> None:
+    project.model("select 1 as id", materialized="incremental", mirror=False)
+    project.run()
+    project.run()
+
+    assert sum(project.relation().values()) == 2
+    assert not project.landing_zone.exists()

@@ -1,0 +1,85 @@
+"""Seeds: every value arrives as it is in the file."""
+
+from __future__ import annotations
+
+import pytest
+from project import Project
+
+
+def test_seeds_keep_nulls_large_integers_quotes_and_timestamps(project: Project) -> None:
+    project.write(
+        "seeds/orders.csv",
+        "id,name,big,at,day,ok,price\n"
+        "1,O'Brien,9007199254740993,2024-01-01T10:00:00.123456,2024-01-01,true,1.5\n"
+        '2,,,,,,\n3,"back\\slash ""quoted"", comma",-9007199254740993,'
+        "2024-12-31T23:59:59.999999,1999-12-31,false,-2.25\n",
+    )
+
+    response = project.run(command="seed")
+
+    assert (response["publication"], response["rows_inserted"]) == ("initial", 3)
+    project.assert_mirrored()
+    rows = [dict(row) for row in sorted(project.relation())]
+    assert [len(row) for row in rows] == [7, 7, 1]
+    values = {row["name"]: row for row in rows if "name" in row}
+    assert values["str O'Brien"]["big"] == "int 9007199254740993"
+    assert values["str O'Brien"]["at"] == "2024-01-01T10:00:00.123456"
+    assert 'str back\\slash "quoted", comma' in values
+
+
+def test_a_changed_seed_is_published_by_its_key(project: Project) -> None:
+    project.write_project(seeds={"+unique_key": "id"})
+    for content in ("id,name\n1,a\n2,b\n", "id,name\n2,B\n3,c\n"):
+        project.write("seeds/orders.csv", content)
+        response = project.run(command="seed")
+        project.assert_mirrored()
+
+    counts = [response[f"rows_{kind}"] for kind in ("inserted", "updated", "deleted")]
+    assert counts == [1, 1, 1]
+
+
+def test_column_types_of_a_seed_are_those_configured(project: Project) -> None:
+    types = {"id": "string", "price": "decimal(10,2)"}
+    project.write_project(seeds={"+column_types": types})
+    project.write("seeds/orders.csv", "id,price\n001,1.10\n")
+
+    project.run(command="seed")
+
+    assert project.relation() == project.mirror()
+    assert dict(*project.relation()) == {"id": "str 001", "price": "Decimal 1.10"}
+
+
+def test_a_seed_value_that_its_type_cannot_hold_is_an_error(project: Project) -> None:
+    project.write_project(seeds={"+column_types": {"id": "int"}})
+    project.write("seeds/orders.csv", "id,name\n1,a\nnot a number,b\n")
+
+    message = project.fail(command="seed")
+
+    assert "`id` has the value 'not a number', which is no int" in message
+    assert list(project.landing_zone.iterdir()) == []
+
+
+def test_an_empty_seed_is_mirrored_with_its_columns(project: Project) -> None:
+    project.write("seeds/orders.csv", "id,name\n")
+
+    project.run(command="seed")
+
+    project.assert_mirrored()
+    assert len(project.files()) == 1
+
+
+def test_a_seed_of_twenty_thousand_rows_arrives_whole(project: Project) -> None:
+    rows = "\n".join(f"{i},name {i}" for i in range(20_000))
+    project.write("seeds/orders.csv", f"id,name\n{rows}\n")
+
+    assert project.run(command="seed")["rows_inserted"] == 20_000
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("name", ["a b", "select", "ünï"])
+def test_seed_columns_may_have_any_name(project: Project, name: str) -> None:
+    project.write("seeds/orders.csv", f"id,{name}\n1,x\n")
+
+    project.run(command="seed")
+
+    project.assert_mirrored()

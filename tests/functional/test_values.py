@@ -1,0 +1,201 @@
+"""Change sets are right for every value and every name."""
+
+from __future__ import annotations
+
+import pytest
+from project import Project
+
+# what a value becomes, as Spark SQL: each pair must be told apart
+DIFFERENT = [
+    ("cast(null as string)", "''"),
+    ("cast(null as string)", "'null'"),
+    ("''", "' '"),
+    ("'a'", "'A'"),
+    ("'a'", "'a '"),
+    ("'\\u00e9'", "'e\\u0301'"),
+    ("cast(null as int)", "0"),
+    ("2147483647", "-2147483648"),
+    ("cast(9007199254740992 as bigint)", "cast(9007199254740993 as bigint)"),
+    ("cast(null as boolean)", "false"),
+    ("0.0D", "-0.0D"),
+    ("0.0F", "-0.0F"),
+    ("double('NaN')", "cast(null as double)"),
+    ("double('NaN')", "double('Infinity')"),
+    ("1.0D", "1.0000000000000002D"),
+    ("cast(1.00 as decimal(38, 2))", "cast(1.01 as decimal(38, 2))"),
+    ("cast(1e37 as decimal(38, 0))", "cast(1e37 as decimal(38, 0)) + 1"),
+    ("x''", "cast(null as binary)"),
+    ("x'00'", "x'0000'"),
+    ("date'1582-10-15'", "date'1582-10-04'"),
+    ("date'0001-01-01'", "date'9999-12-31'"),
+    ("timestamp'1969-12-31 23:59:59.999999Z'", "timestamp'1970-01-01 00:00:00Z'"),
+    ("timestamp_ntz'2024-03-31 02:30:00'", "timestamp_ntz'2024-03-31 02:30:00.000001'"),
+    ("array(1, null)", "array(1)"),
+    ("array('')", "array(cast(null as string))"),
+    ("map('a', 1)", "map('a', cast(null as int))"),
+    ("named_struct('a', 1, 'b', null + 1)", "named_struct('a', null + 1, 'b', 1)"),
+    (
+        "named_struct('t', timestamp'2024-01-01 00:00:00.000001Z')",
+        "named_struct('t', timestamp'2024-01-01 00:00:00.000002Z')",
+    ),
+    ("parse_json('{\"a\": 1}')", "parse_json('{\"a\": null}')"),
+]
+
+JSON_OPTIONS = (
+    "map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
+    "'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
+)
+COMPLEX = ("array", "map", "named_struct", "parse_json")
+LANDED = "id, " + ", ".join(
+    f"to_json(v{i}, {JSON_OPTIONS}) as v{i}" if before.startswith(COMPLEX) else f"v{i}"
+    for i, (before, _) in enumerate(DIFFERENT)
+)
+
+
+@pytest.mark.parametrize("config", [{"unique_key": "id"}, {}], ids=["keyed", "keyless"])
+def test_every_changed_value_is_published_and_no_equal_one(
+    project: Project, config: dict[str, str]
+) -> None:
+    """Row i has its i-th pair's value in column v<i>, and NULL in the others."""
+
+    def rows(changed: bool) -> str:
+        selects = []
+        for i, pair in enumerate(DIFFERENT):
+            for name, value in (("same", pair[0]), ("changed", pair[changed])):
+                values = [
+                    f"if({i == j}, {value if i == j else before}, null) as v{j}"
+                    for j, (before, _) in enumerate(DIFFERENT)
+                ]
+                selects.append(f"select '{name} {i}' as id, {', '.join(values)}")
+        return " union all ".join(selects)
+
+    expected = ["initial", "unchanged", "changes" if config else "rebuild"]
+    for step, publication in enumerate(expected):
+        project.model(rows(changed=step == 2), **config)
+        response = project.run()
+        assert response["publication"] == publication
+        assert project.mirror() == project.relation(columns=LANDED)
+    if config:
+        assert response["rows_updated"] == len(DIFFERENT)
+
+
+def test_nulls_that_move_from_one_column_to_another_are_changes(project: Project) -> None:
+    for sql in ("select 1 as id, null + 5 as a, 5 as b", "select 1 as id, 5 as a, null + 5 as b"):
+        project.model(sql, unique_key="id")
+        response = project.run()
+        project.assert_mirrored()
+    assert response["rows_updated"] == 1
+
+
+def test_every_kind_of_column_name_is_published_and_changed(project: Project) -> None:
+    names = [
+        "with space",
+        "with.dot",
+        'with"quote',
+        "with'apostrophe",
+        "with`backtick",
+        "ünïcödé 列",
+        "select",
+        "comma,semicolon;brace{}(paren)=",
+        "100%",
+        "back\\slash",
+        "#hash",
+        "d0",
+        "k0",
+        "c0",
+        "n",
+        "p",
+        "marker",
+        "position",
+        "copy",
+        "latest",
+        "changed",
+    ]
+    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+    key = quoted[:2]
+    for step in range(3):
+        value = f"if(id = {step}, 'x', '')"
+        columns = ", ".join(
+            f"id as {name}" if name in key else f"concat(id, '{i}', {value}) as {name}"
+            for i, name in enumerate(quoted)
+        )
+        project.model(f"select {columns} from range({3 + step})", unique_key=names[:2])
+        response = project.run()
+        project.assert_mirrored()
+    assert (response["rows_inserted"], response["rows_updated"]) == (1, 2)
+
+
+def test_column_names_survive_without_a_key(project: Project) -> None:
+    for rows in (1, 3):
+        project.model(
+            f"select id as `d0`, id as `n`, id as `copy`, id as `a b` from range({rows})"
+        )
+        project.run()
+        project.assert_mirrored()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "id",
+        "cast(id as string)",
+        "cast(id as decimal(20, 3))",
+        "cast(id as double)",
+        "cast(cast(id as string) as binary)",
+        "date_add(date'2024-01-01', cast(id as int))",
+        "timestamp_seconds(id)",
+        "cast(timestamp_seconds(id) as timestamp_ntz)",
+        "id % 2 = 0",
+    ],
+)
+def test_keys_of_every_type_name_rows(project: Project, key: str) -> None:
+    for rows in ("id < 2", "id in (1, 2)", "id = 1"):
+        project.model(
+            f"select {key} as k, '{rows}' as v from range(3) where {rows}", unique_key="k"
+        )
+        project.run()
+        project.assert_mirrored() if "ntz" not in key else project.assert_tidy()
+
+
+def test_composite_keys_of_mixed_types_name_rows(project: Project) -> None:
+    key = "cast(id % 3 as string) as a, date_add(date'2024-01-01', cast(id % 2 as int)) as b"
+    for rows, value in ((6, 0), (4, 1), (6, 1)):
+        project.model(
+            f"select {key}, cast(id % 2 as decimal(5, 1)) as c, {value} as v from range({rows})",
+            unique_key=["a", "b", "c"],
+        )
+        project.run()
+        project.assert_mirrored()
+
+
+def test_a_key_may_be_spelled_in_another_case_than_the_column(project: Project) -> None:
+    project.model("select 1 as Id, 'a' as name", unique_key="ID")
+    project.run()
+    assert '"Id"' in (project.folder() / "_metadata.json").read_text()
+    project.model("select 1 as Id, 'b' as name", unique_key="ID")
+
+    project.run()
+
+    project.assert_mirrored()
+
+
+def test_a_local_time_is_the_same_instant_in_every_time_zone(project: Project) -> None:
+    """02:30 does not exist in Berlin on that day: a cast in that zone would move it."""
+    project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Europe/Berlin"}
+    project.write_project()
+    project.model("select 1 as id, timestamp_ntz'2024-03-31 02:30:00' as t", unique_key="id")
+
+    project.run()
+
+    project.assert_mirrored()
+
+
+def test_a_table_of_many_columns_is_published_and_changed(project: Project) -> None:
+    for value in (0, 1):
+        columns = ", ".join(
+            f"cast(id + {value if i == 499 else 0} as int) as c{i}" for i in range(500)
+        )
+        project.model(f"select id, {columns} from range(20)", unique_key="id")
+        response = project.run()
+        project.assert_mirrored()
+    assert response["rows_updated"] == 20
