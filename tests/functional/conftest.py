@@ -13,10 +13,10 @@ from collections.abc import Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
-from project import Project  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
 from dbt.adapters.openmirroring import embedded_spark  # noqa: E402
+from tests.functional.project import Project  # noqa: E402
 
 
 @pytest.fixture(scope="session")

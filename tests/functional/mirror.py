@@ -75,7 +75,7 @@ def _text(value: Any) -> str:
     if isinstance(value, dt.datetime):
         if value.tzinfo:
             value = value.astimezone(dt.timezone.utc).replace(tzinfo=None)
-        return value.isoformat()
+        return str(value.isoformat())
     if isinstance(value, (bytes, bytearray)):
         return f"bytes {bytes(value).hex()}"
     return f"{type(value).__name__} {value}"

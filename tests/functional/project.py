@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 from dbt.cli.main import dbtRunner
-from mirror import Row, canonical, data_files, replay
 from pyspark.sql import SparkSession
+
+from tests.functional.mirror import Row, canonical, data_files, replay
 
 NAME = "shop"
 

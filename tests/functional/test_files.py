@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from project import Project
+
+from tests.functional.project import Project
 
 COLUMNS = """
     id, cast(id as string) as s, cast(id as int) as i, cast(id as smallint) as h,

@@ -1,6 +1,6 @@
 """A run that is killed with SIGKILL: the next one ends with the mirror equal to the model.
 
-Every run is a process of its own, with the embedded Spark and its metastore in the project's folder.
+Every run is a process of its own, with the embedded Spark and its metastore in the project.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from killed_dbt import POINTS
-from project import Project
+
+from tests.functional.killed_dbt import POINTS
+from tests.functional.project import Project
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow.parquet as pq
 import pytest
-from project import Project
+
+from tests.functional.project import Project
 
 TWO_ROWS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 

@@ -6,7 +6,8 @@ import shutil
 from typing import Any
 
 import pytest
-from project import Project
+
+from tests.functional.project import Project
 
 ROWS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from project import Project
+
+from tests.functional.project import Project
 
 
 def test_seeds_keep_nulls_large_integers_quotes_and_timestamps(project: Project) -> None:

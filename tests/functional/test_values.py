@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from project import Project
+
+from tests.functional.project import Project
 
 # what a value becomes, as Spark SQL: each pair must be told apart
 DIFFERENT = [

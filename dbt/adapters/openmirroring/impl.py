@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.meta import available
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS, SparkAdapter
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
@@ -73,7 +74,7 @@ class OpenMirroringAdapter(SparkAdapter):
     def quote(cls, identifier: str) -> str:
         return quoted(identifier)
 
-    def parse_describe_extended(self, relation: Any, raw_rows: Any) -> list[OpenMirroringColumn]:
+    def parse_describe_extended(self, relation: Any, raw_rows: Any) -> list[SparkColumn]:
         """Read the columns, and the size of the table, from `describe extended`.
 
         dbt-spark takes a column whose name begins with # for a headline, and drops what follows.
@@ -158,7 +159,7 @@ class OpenMirroringAdapter(SparkAdapter):
     @available
     def refresh_relation(self, relation: OpenMirroringRelation) -> None:
         """Let everybody see a relation that was replaced."""
-        self.connections.refresh(relation.render())
+        self.connections.refresh(relation.render())  # type: ignore[attr-defined]
 
     @available
     def batch_id_property(self) -> str:

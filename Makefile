@@ -1,0 +1,37 @@
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+.PHONY: help install quickstart test lint types benchmark lock
+
+help: ## Show this help
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
+
+quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show what was published
+	$(BIN)/python integration_tests/quickstart.py
+
+test: $(INSTALLED) ## Set up everything and run all tests, the fast ones first
+	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m slow
+
+lint: $(INSTALLED) ## Check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED) ## Check types
+	$(BIN)/mypy
+
+benchmark: $(INSTALLED) ## Compare with dbt-spark in the same run
+	$(BIN)/python tests/benchmarks/small_tables.py
+
+install: $(INSTALLED) ## Set up .venv from the locked dependencies
+
+$(INSTALLED): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+lock: $(INSTALLED) ## Update requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra java --group dev --universal \
+	  --python-version 3.10 --generate-hashes --no-header --no-annotate -o requirements.lock

@@ -1,0 +1,2 @@
+{{ config(unique_key=['origin', 'time_hour']) }}
+select * from {{ ref('stg_weather') }}

@@ -1,0 +1,48 @@
+from typing import Any
+
+import pytest
+
+from dbt.adapters.openmirroring.relation import OpenMirroringColumn, OpenMirroringRelation
+
+
+def relation(**path: Any) -> OpenMirroringRelation:
+    created: OpenMirroringRelation = OpenMirroringRelation.create(**path)
+    return created
+
+
+@pytest.mark.parametrize(
+    ("schema", "identifier", "rendered"),
+    [
+        ("sales", "orders", "`sales`.`orders`"),
+        ("sales", "select", "`sales`.`select`"),
+        ("a`b", "c d", "`a``b`.`c d`"),
+        ("catalog.sales", "orders", "`catalog`.`sales`.`orders`"),
+    ],
+)
+def test_names_are_quoted(schema: str, identifier: str, rendered: str) -> None:
+    assert relation(schema=schema, identifier=identifier).render() == rendered
+
+
+def test_names_are_matched_without_regard_to_case() -> None:
+    assert relation(schema="sales", identifier="orders").quote_policy.identifier is False
+
+
+def test_a_column_is_quoted() -> None:
+    assert OpenMirroringColumn("a`b", "int").quoted == "`a``b`"
+
+
+@pytest.mark.parametrize(
+    ("information", "batch_id"),
+    [
+        ("Type: MANAGED\nTable Properties: [openmirroring.batch_id=20a1]\nX: y", "20a1"),
+        ("Table Properties: [a=b, openmirroring.batch_id=20a1, c=d]", "20a1"),
+        ("Table Properties: [xopenmirroring.batch_id=20a1]", None),
+        ("Comment: openmirroring.batch_id=20a1", None),
+        (None, None),
+    ],
+)
+def test_the_batch_of_a_snapshot_is_in_its_properties(
+    information: str | None, batch_id: str | None
+) -> None:
+    snapshot = OpenMirroringRelation.create(schema="s", identifier="t", information=information)
+    assert snapshot.batch_id == batch_id
