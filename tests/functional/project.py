@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 from dbt.cli.main import dbtRunner
+from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
 from tests.functional.mirror import Row, canonical, data_files, replay
@@ -109,8 +110,12 @@ class Project:
         if self._spark is None:
             files = self.path / ".spark" / "warehouse" / f"{self.schema}.db" / table
             return Counter(canonical(row.items()) for row in pq.read_table(files).to_pylist())
-        rows = self._spark.sql(f"select {columns} from `{self.schema}`.`{table}`").collect()
+        rows = self.sql(f"select {columns} from `{self.schema}`.`{table}`")
         return Counter(canonical(row.asDict().items()) for row in rows)
+
+    def sql(self, statement: str) -> list[SparkRow]:
+        assert self._spark, "this project has its own Spark"
+        return self._spark.sql(statement).collect()
 
     def assert_mirrored(self, table: str = "orders") -> None:
         """The mirror has the model's rows, and nothing is left half done."""
@@ -126,9 +131,7 @@ class Project:
         """What is in the schema, or has been left in its folder."""
         if self._spark is None:
             return [path.name for path in (self.path / ".spark" / "warehouse").glob("*/*")]
-        return [
-            row["tableName"] for row in self._spark.sql(f"show tables in {self.schema}").collect()
-        ]
+        return [row["tableName"] for row in self.sql(f"show tables in {self.schema}")]
 
     def state(self, table: str = "orders") -> Any:
         """All that must stay as it is when nothing is published."""

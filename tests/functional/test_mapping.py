@@ -171,9 +171,7 @@ def test_a_full_refresh_rebuilds_even_where_a_rebuild_is_refused(project: Projec
     project.assert_mirrored()
 
 
-def test_reordered_columns_publish_nothing_and_reorder_the_relation(
-    project: Project, spark: object
-) -> None:
+def test_reordered_columns_publish_nothing_and_reorder_the_relation(project: Project) -> None:
     project.model(TWO_ROWS, unique_key="id")
     project.run()
     project.model(f"select name, id from ({TWO_ROWS})", unique_key="id")
@@ -181,8 +179,10 @@ def test_reordered_columns_publish_nothing_and_reorder_the_relation(
     response = project.run()
 
     assert (response["publication"], response["files_written"]) == ("unchanged", 0)
-    columns = project._spark.table(f"{project.schema}.orders").columns
-    assert columns == ["name", "id"]
+    assert [row.col_name for row in project.sql(f"describe {project.schema}.orders")] == [
+        "name",
+        "id",
+    ]
     project.assert_mirrored()
     assert len(project.files()) == 1
     assert project.run()["publication"] == "unchanged"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from tests.functional.project import Project
 
 ROWS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
@@ -137,7 +138,7 @@ def test_a_table_folder_of_another_dbt_project(project: Project) -> None:
 def test_a_snapshot_that_was_lost(project: Project) -> None:
     project.model(ROWS, unique_key="id")
     project.run()
-    project._spark.sql(f"drop table {project.schema}.orders")
+    project.sql(f"drop table {project.schema}.orders")
 
     error = project.fail()
 
@@ -171,6 +172,21 @@ def test_files_that_somebody_else_has_added(project: Project) -> None:
     assert "somebody else writes to this folder" in project.fail()
 
     assert project.run("--full-refresh")["publication"] == "rebuild"
+    project.assert_mirrored()
+
+
+def test_a_table_that_another_run_is_publishing(project: Project) -> None:
+    project.model(ROWS, unique_key="id")
+    project.run()
+    before = project.state()
+    project.model(ROWS.replace("'b'", "'B'"), unique_key="id")
+
+    with LocalStorage(project.landing_zone).lock(f"_scratchPad/{project.schema}.orders"):
+        error = project.fail()
+
+    assert "Another run holds" in error
+    assert project.state() == before
+    assert project.run()["rows_updated"] == 1
     project.assert_mirrored()
 
 

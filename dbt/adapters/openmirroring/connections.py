@@ -22,8 +22,9 @@ from dbt.adapters.openmirroring.session import SessionHandle
 
 logger = AdapterLogger("OpenMirroring")
 
-# a plan in an analysis error, and the JVM's stack that Spark Connect adds
-_NOISE = re.compile(r"(;\n'.*|\n\nJVM stacktrace:.*)", re.DOTALL)
+# The plan in an analysis error, the statement (dbt says where it is), and the JVM's stack that
+# Spark Connect adds.
+_NOISE = re.compile(r"(;\n'.*|\n+== SQL.*|\n\nJVM stacktrace:.*)", re.DOTALL)
 
 
 class OpenMirroringConnectionManager(SparkConnectionManager):

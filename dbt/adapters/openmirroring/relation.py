@@ -35,6 +35,9 @@ class OpenMirroringRelation(SparkRelation):
             part = self.path.get_part(key) if self.include_policy.get_part(key) else None
             yield key, part if part is None or self.is_cte else self.quoted(part)
 
+    def _is_exactish_match(self, field: ComponentName, value: str) -> bool:
+        return self.path.get_lowered_part(field) == value.lower()
+
     def quoted(self, identifier: str) -> str:
         # a schema may be in a catalog of its own: catalog.schema
         return ".".join(quoted(name) for name in identifier.split("."))

@@ -1,0 +1,241 @@
+"""What a user starts from a shell: commands, environments, processes side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.functional.mirror import canonical, replay
+from tests.functional.project import Project
+
+pytestmark = pytest.mark.slow
+
+REPOSITORY = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+
+
+def call(*command: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=600
+    )
+
+
+def dbt(cwd: Path, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return call(BIN / "dbt", *command, cwd=cwd, **env)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    created = Project(tmp_path / "shop")
+    created.model("select id, 'x' as name from range(3)", unique_key="id")
+    return created
+
+
+def test_a_project_with_three_lines_of_profile_runs_and_leaves_its_folder_tidy(
+    project: Project,
+) -> None:
+    project.target = {key: project.target[key] for key in ("type", "schema", "landing_zone")}
+    project.write_project()
+
+    done = dbt(project.path, "run")
+
+    assert done.returncode == 0, done.stdout
+    assert done.stderr == ""
+    assert "initial +3 · #1" in done.stdout
+    assert [line for line in done.stdout.splitlines() if "WARN" in line] == [
+        line for line in done.stdout.splitlines() if "WARN=0" in line
+    ]
+    project.assert_mirrored()
+    assert {path.name for path in project.path.iterdir()} - {".user.yml"} == {
+        ".spark",
+        "dbt_project.yml",
+        "logs",
+        "mirror.MirroredDatabase",
+        "models",
+        "profiles.yml",
+        "target",
+    }
+
+
+def test_init_makes_a_profile_that_debug_finds_nothing_wrong_with(tmp_path: Path) -> None:
+    profiles = tmp_path / "profiles"
+    profiles.mkdir()
+    done = subprocess.run(
+        [BIN / "dbt", "init", "fresh", "--profiles-dir", profiles],
+        cwd=tmp_path,
+        input="1\n\n\n\n",
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    written = (profiles / "profiles.yml").read_text()
+    assert "type: openmirroring" in written
+    assert "landing_zone: mirror.MirroredDatabase/Files/LandingZone" in written
+
+    done = dbt(tmp_path / "fresh", "debug", "--profiles-dir", str(profiles))
+
+    assert done.returncode == 0, done.stdout
+    assert "Connection test: [OK connection ok]" in done.stdout
+    assert not list((tmp_path / "fresh").rglob("_scratchPad"))
+
+
+def test_debug_says_what_to_do_about_a_landing_zone_that_cannot_be_written(
+    project: Project,
+) -> None:
+    (project.path / "mirror.MirroredDatabase").write_text("in the way")
+
+    done = dbt(project.path, "debug")
+
+    assert done.returncode == 1
+    assert "Not a directory" in done.stdout
+    assert "`landing_zone` in the profile" in done.stdout
+
+
+def test_debug_says_what_to_do_about_a_missing_landing_zone(project: Project) -> None:
+    del project.target["landing_zone"]
+    project.write_project()
+
+    done = dbt(project.path, "debug")
+
+    assert done.returncode == 1
+    assert "Must specify `landing_zone` in profile" in done.stdout
+
+
+def test_debug_says_what_to_do_about_a_spark_that_does_not_start(project: Project) -> None:
+    project.target["server_side_parameters"] = {"spark.driver.memory": "1"}
+    project.write_project()
+
+    done = dbt(project.path, "debug")
+
+    assert done.returncode == 1
+    assert "Spark did not start" in done.stdout
+    assert "spark.log" in done.stdout
+
+
+def everything_but_java(folder: Path) -> Path:
+    """A folder for the PATH with links to all commands of the system, without Java."""
+    folder.mkdir()
+    for commands in (Path("/usr/bin"), Path("/bin")):
+        for command in commands.iterdir():
+            link = folder / command.name
+            if command.name != "java" and not link.exists() and not link.is_symlink():
+                link.symlink_to(command)
+    return folder
+
+
+def test_without_java_the_runtime_from_pypi_is_used(project: Project, tmp_path: Path) -> None:
+    path = everything_but_java(tmp_path / "bin")
+    done = dbt(project.path, "run", PATH=str(path), JAVA_HOME="")
+
+    assert done.returncode == 0, done.stdout
+    assert (project.path / ".spark" / "java" / "bin" / "java").exists()
+    project.assert_mirrored()
+
+
+def test_two_processes_that_publish_the_same_table_do_not_get_in_each_others_way(
+    project: Project, tmp_path: Path
+) -> None:
+    """Each has its own Spark, both have the landing zone: one wins, the other stops."""
+    projects = [project]
+    twin = Project(tmp_path / "twin")
+    shutil.rmtree(twin.path)
+    shutil.copytree(project.path, twin.path)
+    twin.schema = project.schema
+    projects.append(twin)
+    for one in projects:
+        one.target["landing_zone"] = str(project.landing_zone)
+        one.write_project()
+
+    started = [
+        subprocess.Popen([BIN / "dbt", "run"], cwd=p.path, stdout=subprocess.PIPE, text=True)
+        for p in projects
+    ]
+    outputs = [process.communicate(timeout=300)[0] for process in started]
+
+    codes = [process.returncode for process in started]
+    assert sorted(codes) == [0, 1], outputs
+    loser = outputs[codes.index(1)]
+    assert "Another run" in loser or "Somebody else has published this table" in loser
+    projects[codes.index(0)].landing_zone = project.landing_zone
+    projects[codes.index(0)].assert_mirrored()
+    assert len(project.files()) == 1
+
+
+def test_a_second_run_waits_for_the_embedded_spark_of_the_first(project: Project) -> None:
+    started = [
+        subprocess.Popen([BIN / "dbt", "run"], cwd=project.path, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=300)[0] for process in started]
+
+    assert [process.returncode for process in started] == [0, 0], outputs
+    assert sorted("unchanged · #1" in output for output in outputs) == [False, True]
+    project.assert_mirrored()
+
+
+def test_the_wheel_runs_a_project_in_a_clean_environment(project: Project, tmp_path: Path) -> None:
+    built = call(BIN / "python", "-m", "hatchling", "build", "-d", tmp_path, cwd=REPOSITORY)
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    macros = {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "macros").rglob("*.sql")}
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"dbt/include/openmirroring/{macro}" for macro in macros} <= packed
+    assert not [name for name in packed if not name.startswith(("dbt/", "dbt_openmirroring-"))]
+
+    environment = tmp_path / "venv"
+    python = environment / "bin" / "python"
+    uv = BIN / "uv"
+    lock = REPOSITORY / "requirements.lock"
+    commands: list[list[str | Path]] = [
+        [uv, "venv", "--quiet", environment],
+        [uv, "pip", "install", "--quiet", "--no-deps", "--python", python, "-r", lock],
+        [uv, "pip", "install", "--quiet", "--no-deps", "--python", python, wheel],
+    ]
+    for command in commands:
+        done = call(*command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+    done = call(environment / "bin" / "dbt", "run", cwd=project.path)
+
+    assert done.returncode == 0, done.stdout
+    assert "initial +3 · #1" in done.stdout
+    project.assert_mirrored()
+    assert sdist.stat().st_size < 2**20
+
+
+def test_the_quickstart_mirrors_two_days_of_flights(tmp_path: Path) -> None:
+    project = tmp_path / "integration_tests"
+    kept = shutil.ignore_patterns(".spark", "mirror.*", "target", "logs", "data")
+    shutil.copytree(REPOSITORY / "integration_tests", project, ignore=kept)
+
+    done = call(BIN / "python", project / "quickstart.py", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    landing_zone = project / "mirror.MirroredDatabase" / "Files" / "LandingZone"
+    folders = sorted(path for path in landing_zone.glob("*.schema/*"))
+    assert len(folders) == 6
+    for folder in folders:
+        files = project / ".spark" / "warehouse" / "flights.db" / folder.name
+        rows = pq.read_table(files).to_pylist()
+        model = Counter(canonical((k, landed(v)) for k, v in row.items()) for row in rows)
+        assert replay(folder) == model, folder.name
+    journals = [json.loads((folder / "_journal.json").read_text())["batch"] for folder in folders]
+    assert {journal["publication"] for journal in journals} == {"initial", "changes"}
+    assert sum(journal["rows"]["deleted"] for journal in journals) > 0
+
+
+def landed(value: Any) -> Any:
+    """A struct lands as JSON."""
+    return json.dumps(value, separators=(",", ":")) if isinstance(value, dict) else value

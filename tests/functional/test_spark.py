@@ -1,0 +1,113 @@
+"""Spark is used politely: nothing leaks, and what the user set stays set."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.cli.main import dbtRunner
+from pyspark.sql import SparkSession
+
+from tests.functional.project import Project
+
+
+def test_a_setting_of_one_model_does_not_leak_into_the_next(project: Project) -> None:
+    set_zone = "set spark.sql.session.timeZone=Asia/Tokyo"
+    project.model("select current_timezone() as z", name="a", pre_hook=set_zone)
+    project.model("select current_timezone() as z -- after {{ ref('a') }}", name="b")
+
+    project.run("--threads", "1")
+
+    assert [dict(*project.relation(name)) for name in ("a", "b")] == [
+        {"z": "str Asia/Tokyo"},
+        {"z": "str UTC"},
+    ]
+
+
+def test_a_temporary_view_of_one_model_does_not_leak_into_the_next(project: Project) -> None:
+    view = "create temporary view mine as select 1 as id"
+    project.model("select * from mine", name="a", pre_hook=view)
+    project.model("select * from mine -- after {{ ref('a') }}", name="b")
+
+    message = project.fail("--threads", "1")
+
+    assert project.results()["a"]["status"] == "success"
+    assert "TABLE_OR_VIEW_NOT_FOUND" in message
+
+
+def test_a_session_that_the_user_brought_keeps_its_settings_and_models_have_them(
+    project: Project, spark: SparkSession
+) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    before = {row.key: row.value for row in spark.sql("set").collect()}
+    try:
+        project.model("select current_timezone() as z, timestamp'2024-07-01 12:00:00' as t")
+        project.run()
+
+        assert {row.key: row.value for row in spark.sql("set").collect()} == before
+        (mirrored,) = project.mirror()
+        assert dict(mirrored) == {"z": "str Europe/Berlin", "t": "2024-07-01T10:00:00"}
+        project.model("select cast('x' as int) as n")
+        assert "CAST_INVALID_INPUT" in project.fail()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        spark.conf.set("spark.sql.ansi.enabled", "false")
+
+
+def test_settings_of_the_profile_reach_every_model(project: Project) -> None:
+    project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Asia/Tokyo"}
+    project.write_project()
+    project.model("select current_timezone() as z")
+
+    project.run()
+
+    assert dict(*project.relation()) == {"z": "str Asia/Tokyo"}
+
+
+def test_models_and_schemas_may_have_any_name_that_spark_allows(project: Project) -> None:
+    for name in ("select", "Mixed_Case", "order"):
+        project.model("select 1 as id", name=name, unique_key="id")
+    both = "select * from {{ ref('select') }}, {{ ref('order') }}"
+    project.model(f"select count(*) as n from ({both})", name="joined")
+
+    for _ in range(2):
+        project.run()
+
+    for name in ("select", "Mixed_Case", "order"):
+        project.assert_mirrored(name)
+
+
+def test_hooks_contracts_and_table_properties_work_on_a_mirrored_table(project: Project) -> None:
+    project.model(
+        "select 1 as id, 'a' as name",
+        unique_key="id",
+        contract={"enforced": True},
+        tblproperties={"steward": "me"},
+        post_hook="create table {{ this.schema }}.audit as select count(*) as n from {{ this }}",
+    )
+    project.write(
+        "models/orders.yml",
+        "models:\n  - name: orders\n    columns:\n"
+        "      - {name: id, data_type: int}\n      - {name: name, data_type: string}\n",
+    )
+
+    project.run()
+
+    project.assert_mirrored()
+    assert dict(*project.relation("audit")) == {"n": "int 1"}
+    properties = project.sql(f"show tblproperties {project.schema}.orders")
+    assert ("steward", "me") in [(row.key, row.value) for row in properties]
+    project.model("select 'x' as id, 'a' as name", unique_key="id", contract={"enforced": True})
+    assert "contract" in project.fail()
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("limit", ["2", "-1"])
+def test_show_prints_rows(project: Project, limit: str) -> None:
+    done = dbtRunner().invoke(
+        [
+            *("show", "--inline", "select id from range(7)", "--limit", limit, "--quiet"),
+            *("--project-dir", str(project.path), "--profiles-dir", str(project.path)),
+        ]
+    )
+    rows = done.result.results[0].agate_table.rows  # type: ignore[union-attr]
+    assert len(rows) == (2 if limit == "2" else 7)
