@@ -36,7 +36,7 @@
   {%- if properties %}
   tblproperties (
     {%- for name, value in properties.items() %}
-    '{{ name }}' = '{{ value }}' {{- ',' if not loop.last }}
+    '{{ mirror_literal(name) }}' = '{{ mirror_literal(value | string) }}' {{- ',' if not loop.last }}
     {%- endfor %}
   )
   {%- endif %}

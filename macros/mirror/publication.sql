@@ -51,6 +51,7 @@
   {%- for leftover in adapter.leftover_snapshots(target) -%}
     {%- do adapter.drop_relation(leftover) -%}
   {%- endfor -%}
+  {%- do adapter.remove_leftover_folders(target) -%}
 {% endmacro %}
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -65,29 +67,6 @@ def test_a_project_with_three_lines_of_profile_runs_and_leaves_its_folder_tidy(
         "profiles.yml",
         "target",
     }
-
-
-def test_init_makes_a_profile_that_debug_finds_nothing_wrong_with(tmp_path: Path) -> None:
-    profiles = tmp_path / "profiles"
-    profiles.mkdir()
-    done = subprocess.run(
-        [BIN / "dbt", "init", "fresh", "--profiles-dir", profiles],
-        cwd=tmp_path,
-        input="1\n\n\n\n",
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout
-    written = (profiles / "profiles.yml").read_text()
-    assert "type: openmirroring" in written
-    assert "landing_zone: mirror.MirroredDatabase/Files/LandingZone" in written
-
-    done = dbt(tmp_path / "fresh", "debug", "--profiles-dir", str(profiles))
-
-    assert done.returncode == 0, done.stdout
-    assert "Connection test: [OK connection ok]" in done.stdout
-    assert not list((tmp_path / "fresh").rglob("_scratchPad"))
 
 
 def test_debug_says_what_to_do_about_a_landing_zone_that_cannot_be_written(
@@ -151,7 +130,7 @@ def test_two_processes_that_publish_the_same_table_do_not_get_in_each_others_way
     twin = Project(tmp_path / "twin")
     shutil.rmtree(twin.path)
     shutil.copytree(project.path, twin.path)
-    twin.schema = project.schema
+    twin.schema = twin.target["schema"] = project.schema
     projects.append(twin)
     for one in projects:
         one.target["landing_zone"] = str(project.landing_zone)
@@ -184,35 +163,106 @@ def test_a_second_run_waits_for_the_embedded_spark_of_the_first(project: Project
     project.assert_mirrored()
 
 
-def test_the_wheel_runs_a_project_in_a_clean_environment(project: Project, tmp_path: Path) -> None:
-    built = call(BIN / "python", "-m", "hatchling", "build", "-d", tmp_path, cwd=REPOSITORY)
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel and the source distribution."""
+    folder = tmp_path_factory.mktemp("dist")
+    built = call(BIN / "python", "-m", "hatchling", "build", "-d", folder, cwd=REPOSITORY)
     assert built.returncode == 0, built.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    (sdist,) = tmp_path.glob("*.tar.gz")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def clean_environment(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of an environment with the wheel, and nothing of this checkout."""
+    environment = tmp_path_factory.mktemp("clean") / "venv"
+    (wheel,) = packages.glob("*.whl")
+    uv = BIN / "uv"
+    install: list[str | Path] = [
+        uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--python",
+        environment,
+    ]
+    commands: list[list[str | Path]] = [
+        [uv, "venv", "--quiet", "--python", sys.executable, environment],
+        [*install, "-r", REPOSITORY / "requirements.lock"],
+        [*install, wheel],
+    ]
+    for command in commands:
+        done = call(*command, cwd=packages)
+        assert done.returncode == 0, done.stderr
+    return environment / "bin"
+
+
+def test_the_wheel_holds_the_macros_and_nothing_else_than_the_package(packages: Path) -> None:
+    (wheel,) = packages.glob("*.whl")
     macros = {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "macros").rglob("*.sql")}
     packed = set(zipfile.ZipFile(wheel).namelist())
     assert {f"dbt/include/openmirroring/{macro}" for macro in macros} <= packed
     assert not [name for name in packed if not name.startswith(("dbt/", "dbt_openmirroring-"))]
 
-    environment = tmp_path / "venv"
-    python = environment / "bin" / "python"
-    uv = BIN / "uv"
-    lock = REPOSITORY / "requirements.lock"
-    commands: list[list[str | Path]] = [
-        [uv, "venv", "--quiet", environment],
-        [uv, "pip", "install", "--quiet", "--no-deps", "--python", python, "-r", lock],
-        [uv, "pip", "install", "--quiet", "--no-deps", "--python", python, wheel],
-    ]
-    for command in commands:
-        done = call(*command, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
 
-    done = call(environment / "bin" / "dbt", "run", cwd=project.path)
+def test_the_wheel_runs_a_project_in_a_clean_environment(
+    project: Project, clean_environment: Path
+) -> None:
+    done = call(clean_environment / "dbt", "run", cwd=project.path)
 
     assert done.returncode == 0, done.stdout
     assert "initial +3 · #1" in done.stdout
     project.assert_mirrored()
-    assert sdist.stat().st_size < 2**20
+
+
+def test_init_makes_a_profile_that_debug_finds_nothing_wrong_with(
+    clean_environment: Path, tmp_path: Path
+) -> None:
+    profiles = tmp_path / "profiles"
+    profiles.mkdir()
+    init: list[str | Path] = [clean_environment / "dbt", "init", "fresh"]
+    init += ["--profiles-dir", profiles]
+    menu = subprocess.run(init, cwd=tmp_path, input="", capture_output=True, text=True).stdout
+    choice = next(line for line in menu.splitlines() if "] openmirroring" in line)[1]
+    shutil.rmtree(tmp_path / "fresh")
+    done = subprocess.run(
+        init, cwd=tmp_path, input=f"{choice}\n\n\n\n", capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout
+    written = (profiles / "profiles.yml").read_text()
+    assert "type: openmirroring" in written
+    assert "landing_zone: mirror.MirroredDatabase/Files/LandingZone" in written
+
+    done = call(
+        clean_environment / "dbt", "debug", "--profiles-dir", profiles, cwd=tmp_path / "fresh"
+    )
+
+    assert done.returncode == 0, done.stdout
+    assert "All checks passed!" in done.stdout
+    assert not list((tmp_path / "fresh").rglob("_scratchPad"))
+
+
+def test_ctrl_c_cancels_what_runs_and_changes_nothing(project: Project) -> None:
+    assert dbt(project.path, "run").returncode == 0
+    before = project.state()
+    endless = "range(1000000000000) where sha2(cast(id as string), 256) = 'never'"
+    project.model(f"select count(*) as id from {endless}", unique_key="id")
+    process = subprocess.Popen([BIN / "dbt", "run"], cwd=project.path, stdout=subprocess.PIPE)
+    assert process.stdout
+    for line in process.stdout:
+        if b"START" in line:
+            break
+    time.sleep(5)
+
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+    assert process.returncode != 0
+    assert project.state() == before
+    project.model("select id, 'x' as name from range(3)", unique_key="id")
+    assert "unchanged" in dbt(project.path, "run").stdout
+    project.assert_mirrored()
 
 
 def test_the_quickstart_mirrors_two_days_of_flights(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._spark: SparkSession | None = None
         self._settings: dict[str, str] = {}
         self._brought: SparkSession | None = None
+        self.embedded_warehouse: Path | None = None
 
     # dbt-spark's is a class method, and has no place to keep the Spark that it found
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
@@ -63,7 +64,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 builder = builder.config(key, value)
             spark, settings = builder.getOrCreate(), {}
         else:
-            return embedded_spark.start(project_folder(self.profile), parameters), {}
+            project = project_folder(self.profile)
+            self.embedded_warehouse = project / embedded_spark.FOLDER / "warehouse"
+            return embedded_spark.start(project, parameters), {}
         return spark, settings | embedded_spark.PARQUET_SETTINGS
 
     def refresh(self, table: str) -> None:

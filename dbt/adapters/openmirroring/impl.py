@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -116,9 +117,11 @@ class OpenMirroringAdapter(SparkAdapter):
         """`dbt debug`: Java and Spark start with the first statement, then the landing zone."""
         super().debug_query()
         storage = self.landing_zone()
-        probe = f"{SCRATCH_PAD}/probe"
-        storage.write(probe, b"")
-        storage.delete(probe)
+        folder = f"{SCRATCH_PAD}/debug"
+        with storage.lock(folder):
+            storage.create(f"{folder}/file", b"")
+            storage.rename(f"{folder}/file", f"{folder}/renamed")
+            storage.delete(f"{folder}/renamed")
 
     # A publication
 
@@ -160,6 +163,18 @@ class OpenMirroringAdapter(SparkAdapter):
     def refresh_relation(self, relation: OpenMirroringRelation) -> None:
         """Let everybody see a relation that was replaced."""
         self.connections.refresh(relation.render())  # type: ignore[attr-defined]
+
+    @available
+    def remove_leftover_folders(self, relation: OpenMirroringRelation) -> None:
+        """Remove what a killed CTAS has left of a relation: files that no table knows of.
+
+        Only where nobody else can be writing: in the embedded Spark, which one process uses.
+        """
+        warehouse = self.connections.embedded_warehouse  # type: ignore[attr-defined]
+        if warehouse:
+            pattern = f"{relation.schema}.db/{relation.identifier}{NEXT_SUFFIX}*".lower()
+            for folder in warehouse.glob(pattern):
+                shutil.rmtree(folder)
 
     @available
     def batch_id_property(self) -> str:
