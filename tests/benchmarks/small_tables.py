@@ -3,11 +3,11 @@
 Every run is a process of its own on a Spark with the same settings. Prints a table in Markdown:
 the medians of what dbt reports as the time of a run, their ratio, and the Spark statements of a
 node.
-Takes the numbers of tables as arguments (default: 1 10 100).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import statistics
@@ -22,7 +22,6 @@ import yaml
 
 from dbt.adapters.openmirroring import embedded_spark
 
-ROUNDS = 3
 MODEL = """{{{{ config(materialized='table'{key}) }}}}
 select id, concat('name ', id + {salt}) as name, cast(id * 1.5 as decimal(10, 2)) as price
 from range(100)
@@ -68,15 +67,15 @@ class Contestant:
     def statements(self) -> int:
         """How many statements the typical node of the last run has sent to Spark."""
         log = (self.folder / "logs" / "dbt.log").read_text()
-        nodes = Counter(re.findall(r" On (model\.bench\.\w+):", log))
+        nodes = Counter(re.findall(r" On (model\.bench\.\w+): /\*", log))
         return int(statistics.median(nodes.values()))
 
 
-def compare(tables: int) -> list[str]:
+def compare(tables: int, rounds: int) -> list[str]:
     lines = []
     times: dict[tuple[str, str], list[float]] = {}
     statements: dict[tuple[str, str], int] = {}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             adapters = ("spark", "openmirroring")
             pair = [Contestant(Path(folder) / name, name, tables) for name in adapters]
@@ -96,10 +95,14 @@ def compare(tables: int) -> list[str]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", type=int, default=[1, 10, 100])
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
     print("| tables | run | dbt-spark, s | mirrored, s | ratio | statements a node |")
     print("|---|---|---|---|---|---|")
-    for tables in [int(argument) for argument in sys.argv[1:]] or [1, 10, 100]:
-        for line in compare(tables):
+    for tables in arguments.tables:
+        for line in compare(tables, arguments.rounds):
             print(line, flush=True)
 
 

@@ -156,7 +156,7 @@ class OpenMirroringAdapter(SparkAdapter):
     def leftover_snapshots(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
         """What earlier runs were building for a relation when they ended."""
         prefix = f"{relation.identifier}{NEXT_SUFFIX}".lower()
-        relations: list[Any] = self.list_relations("", str(relation.schema))
+        relations: list[Any] = self.list_relations(relation.database, str(relation.schema))
         return [found for found in relations if str(found.identifier).lower().startswith(prefix)]
 
     @available
