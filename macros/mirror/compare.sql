@@ -75,9 +75,9 @@
 {% endmacro %}
 
 
-{#- Parquet files in a folder, as a table. -#}
+{#- Parquet files in a folder, as a table. Its path is read as a pattern: what has a meaning in one is escaped. -#}
 {% macro mirror_files(url) %}
-  {{- return('parquet.' ~ adapter.quote(url)) -}}
+  {{- return('parquet.' ~ adapter.quote(modules.re.sub('([][{}*?])', '\\\\\\1', url))) -}}
 {% endmacro %}
 
 {% macro mirror_literal(text) %}

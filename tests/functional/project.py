@@ -119,7 +119,8 @@ class Project:
 
     def assert_mirrored(self, table: str = "orders") -> None:
         """The mirror has the model's rows, and nothing is left half done."""
-        assert self.mirror(table) == self.relation(table)
+        mirror, relation = self.mirror(table), self.relation(table)
+        assert mirror == relation, f"{mirror - relation} | {relation - mirror}"
         self.assert_tidy()
 
     def assert_tidy(self) -> None:

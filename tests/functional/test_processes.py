@@ -102,6 +102,23 @@ def test_debug_says_what_to_do_about_a_spark_that_does_not_start(project: Projec
     assert "spark.log" in done.stdout
 
 
+def test_a_partitioned_table_with_documentation_is_mirrored(project: Project) -> None:
+    """With the metastore: the catalog in memory loses partitions of a renamed table."""
+    documentation = [{"name": "id", "description": "Bob's number"}]
+    model = {"name": "orders", "description": "Bob's orders", "columns": documentation}
+    project.write("models/orders.yml", json.dumps({"models": [model]}))
+    for rows, published in ((3, "initial +3"), (4, "+1 ~0 -0")):
+        project.model(
+            f"select id, id % 2 as part, 'it''s' as name from range({rows})",
+            unique_key="id",
+            partition_by="part",
+            persist_docs={"relation": True, "columns": True},
+        )
+        done = dbt(project.path, "run")
+        assert published in done.stdout
+        project.assert_mirrored()
+
+
 def everything_but_java(folder: Path) -> Path:
     """A folder for the PATH with links to all commands of the system, without Java."""
     folder.mkdir()

@@ -101,6 +101,17 @@ def test_hooks_contracts_and_table_properties_work_on_a_mirrored_table(project: 
     project.assert_mirrored()
 
 
+@pytest.mark.parametrize("folder", ["it's a 100% #1 path+ünï", "[brackets] {braces} *stars?"])
+def test_a_landing_zone_may_be_in_a_folder_of_any_name(project: Project, folder: str) -> None:
+    project.landing_zone = project.path / folder / "LandingZone"
+    project.target["landing_zone"] = str(project.landing_zone)
+    project.write_project()
+    for rows in (3, 4):
+        project.model(f"select id from range({rows})", unique_key="id")
+        project.run()
+        project.assert_mirrored()
+
+
 @pytest.mark.parametrize("limit", ["2", "-1"])
 def test_show_prints_rows(project: Project, limit: str) -> None:
     done = dbtRunner().invoke(

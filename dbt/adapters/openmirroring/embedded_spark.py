@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,8 +55,10 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
     conf = SparkConf()
     for key, value in {**_defaults(home), **PARQUET_SETTINGS, **settings}.items():
         conf.set(key, value)
-    # It writes every error a second time, as JSON with the JVM's stack, to stderr.
+    # What PySpark prints besides: every error a second time, as JSON with the JVM's stack, and at
+    # every start that pandas 3 is newer than it knows.
     logging.getLogger("SQLQueryContextLogger").disabled = True
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     with _java_home(find_java_home(home / "java")), (home / "spark.log").open("wb") as log:
         try:
             # The JVM inherits the lock: the metastore is free again when both processes are gone.
