@@ -22,7 +22,7 @@
   {%- elif plan.definition.key_columns %}
   {{ mirror_changes_keyed(publication.staging_url('keys'), next, columns, plan, files.count) }}
   {%- else %}
-  {{ mirror_changes_keyless(publication.staging_url('keys'), next, columns, files.count) }}
+  {{ mirror_changes_keyless(publication.staging_url('keys'), next, columns, plan, files.count) }}
   {%- endif -%}
   {%- endcall -%}
 {% endmacro %}
@@ -112,17 +112,18 @@
 
 
 {#- New rows only, so no row marker. Of equal rows only as many land as are new. -#}
-{% macro mirror_changes_keyless(keys_url, next, columns, files) %}
-  {{ return(adapter.dispatch('mirror_changes_keyless', 'dbt')(keys_url, next, columns, files)) }}
+{% macro mirror_changes_keyless(keys_url, next, columns, plan, files) %}
+  {{ return(adapter.dispatch('mirror_changes_keyless', 'dbt')(keys_url, next, columns, plan, files)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_changes_keyless(keys_url, next, columns, files) %}
+{% macro openmirroring__mirror_changes_keyless(keys_url, next, columns, plan, files) %}
   select /*+ COALESCE({{ files }}) */
     {%- for column in columns %}
       c{{ loop.index0 }} as {{ column.quoted }} {{- ',' if not loop.last }}
     {%- endfor %}
   from (
-    select latest.*, changed.n, row_number() over (partition by d0, d1 order by d0) as copy
+    select {{ '/*+ BROADCAST(changed) */' if plan.is_small }}
+      latest.*, changed.n, row_number() over (partition by d0, d1 order by d0) as copy
     from (
       select
       {%- for column in columns %}

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from dbt.adapters.openmirroring.session import SessionHandle
 from tests.functional.project import Project
 
 COLUMNS = """
@@ -140,3 +141,35 @@ def test_a_change_set_of_a_large_table_is_one_file_when_few_rows_changed(project
 
     assert project.run()["files_written"] == 1
     project.assert_mirrored()
+
+
+@pytest.mark.parametrize("config", [{"unique_key": "id"}, {}], ids=["keyed", "keyless"])
+def test_wide_rows_that_did_not_change_are_not_shuffled(
+    project: Project, monkeypatch: pytest.MonkeyPatch, config: dict[str, str]
+) -> None:
+    plans: list[list[str]] = []
+    execute = SessionHandle.execute
+
+    def explained(handle: SessionHandle, sql: str, bindings: None = None) -> None:
+        if "insert overwrite" in sql:
+            query = sql[sql.index("select") :]
+            (row,) = handle.session.sql(f"explain {query}").collect()
+            plans.append(row[0].splitlines())
+        execute(handle, sql, bindings)
+
+    for rows in (100, 101):
+        project.model(f"select id, repeat('x', 1000) as payload from range({rows})", **config)
+        if rows == 101:
+            monkeypatch.setattr(SessionHandle, "execute", explained)
+        project.run()
+
+    compare, stage = plans
+    shuffled = [line for line in compare if "HashAggregate" in line]
+    assert shuffled
+    assert not any("payload" in line for line in shuffled), "keys and digests alone"
+    (join,) = [line for line in stage if "Join" in line]
+    assert "BroadcastHashJoin" in join
+    below = stage[stage.index(join) + 1 :]
+    exchanges = [line for line in below if "Exchange" in line]
+    assert len(exchanges) == 1
+    assert "BroadcastExchange" in exchanges[0], "the changed keys come to the rows"

@@ -171,6 +171,19 @@ def test_staged_files_of_a_killed_run_are_deleted(storage: Storage) -> None:
     assert storage.list("") == []
 
 
+def test_half_written_records_of_a_killed_run_do_not_stay(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    storage.write(f"{TABLE.scratch}/_manifest.json.12345678", b"{")
+    storage.write(f"{TABLE.path}/__journal.json.new", b"{")
+
+    recover(storage)
+    publish(storage, "changes", [b"b"])
+
+    assert [entry.name for entry in storage.list("")] == ["sales.schema"]
+    names = [entry.name for entry in storage.list(TABLE.path)]
+    assert names == [number(1), number(2), "_journal.json", "_metadata.json"]
+
+
 class Killed(BaseException):
     """The process ended here."""
 

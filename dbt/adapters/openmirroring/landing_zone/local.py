@@ -51,11 +51,13 @@ class LocalStorage:
                 return None
 
     def write(self, path: str, content: bytes) -> None:
-        with self._explained("write", path), self._beside(path, content) as whole:
+        # what a killed process has left under this name is replaced by the next
+        with self._explained("write", path), self._beside(path, content, "new") as whole:
             whole.replace(self._root / path)
 
     def create(self, path: str, content: bytes) -> None:
-        with self._explained("write", path), self._beside(path, content) as whole:
+        unique = secrets.token_hex(4)
+        with self._explained("write", path), self._beside(path, content, unique) as whole:
             self._move(whole, self._root / path)
 
     def rename(self, source: str, target: str) -> None:
@@ -114,11 +116,11 @@ class LocalStorage:
             os.close(descriptor)
 
     @contextmanager
-    def _beside(self, path: str, content: bytes) -> Iterator[Path]:
+    def _beside(self, path: str, content: bytes, suffix: str) -> Iterator[Path]:
         """The content in a file that nobody looks at, to be moved to its name in one step."""
         target = self._root / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        whole = target.with_name(f"_{target.name}.{secrets.token_hex(4)}")
+        whole = target.with_name(f"_{target.name}.{suffix}")
         try:
             whole.write_bytes(content)
             yield whole

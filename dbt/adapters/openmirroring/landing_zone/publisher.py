@@ -70,9 +70,11 @@ class Publication:
             # it lost the race for the table and died before it could withdraw
             self._storage.delete(self.table.manifest)
             manifest = None
+        kept = {self.table.manifest, self.table.staging(manifest.batch.id)} if manifest else set()
         for entry in self._storage.list(self.table.scratch):
-            if entry.is_folder and not (manifest and entry.name == manifest.batch.id):
-                self._storage.delete(f"{self.table.scratch}/{entry.name}")
+            path = f"{self.table.scratch}/{entry.name}"
+            if path not in kept:
+                self._storage.delete(path)
         return manifest
 
     def journal(self) -> Journal | None:
