@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 import shutil
+import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -59,7 +60,12 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
     # every start that pandas 3 is newer than it knows.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    with _java_home(find_java_home(home / "java")), (home / "spark.log").open("wb") as log:
+    environment = {
+        "JAVA_HOME": str(find_java_home(home / "java")),
+        # its workers must have this version of Python; Spark would take what is on the PATH
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
+    with _environment(**environment), (home / "spark.log").open("wb") as log:
         try:
             # The JVM inherits the lock: the metastore is free again when both processes are gone.
             gateway = launch_gateway(
@@ -125,13 +131,15 @@ def _lock(home: Path) -> int:
 
 
 @contextmanager
-def _java_home(home: Path) -> Iterator[None]:
-    before = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = str(home)
+def _environment(**values: str) -> Iterator[None]:
+    """Have environment variables while Spark starts: it reads these only from there."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["JAVA_HOME"]
-        else:
-            os.environ["JAVA_HOME"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
