@@ -1,5 +1,6 @@
 """What every storage promises (`Storage`)."""
 
+import errno
 import threading
 from collections.abc import Callable
 
@@ -59,6 +60,25 @@ def test_a_rename_never_replaces_a_file(storage: Storage) -> None:
         storage.rename("a", "b")
 
     assert (storage.read("a"), storage.read("b")) == (b"new", b"old")
+
+
+def test_without_hard_links_a_rename_never_replaces_a_file_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr("os.link", refuse)
+    storage = LocalStorage(tmp_path)
+    storage.write("a", b"new")
+    storage.write("b", b"old")
+
+    with pytest.raises(PathExistsError):
+        storage.rename("a", "b")
+    storage.rename("a", "c")
+
+    assert (storage.read("b"), storage.read("c")) == (b"old", b"new")
+    assert names(storage, "") == ["b", "c"]
 
 
 def test_of_many_renames_to_one_name_one_wins(storage: Storage) -> None:
