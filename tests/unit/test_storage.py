@@ -3,6 +3,7 @@
 import errno
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 

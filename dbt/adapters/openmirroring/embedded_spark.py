@@ -74,8 +74,8 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
             return SparkSession(SparkContext(conf=conf, gateway=gateway))
         except Exception as error:
             raise FailedToConnectError(
-                f"Spark did not start: {str(error).splitlines()[0]} Its log, {log.name}, says why. "
-                "Check `server_side_parameters` in the profile."
+                f"Spark did not start: {str(error).splitlines()[0]} Its log, {log.name}, says "
+                "why. Check `server_side_parameters` in the profile."
             ) from error
 
 
