@@ -8,9 +8,6 @@
 
   {%- do mirror_table(target, load_csv_rows(model, agate_table)) -%}
 
-  {%- do apply_grants(target, config.get('grants'), should_revoke=true) -%}
-  {%- do persist_docs(target, model) -%}
-
   {{ run_hooks(post_hooks) }}
 
   {{ return({'relations': [target]}) }}

@@ -6,9 +6,6 @@
 
   {%- do mirror_table(target, compiled_code) -%}
 
-  {%- do apply_grants(target, config.get('grants'), should_revoke=true) -%}
-  {%- do persist_docs(target, model) -%}
-
   {{ run_hooks(post_hooks) }}
 
   {{ return({'relations': [target]}) }}

@@ -88,9 +88,9 @@
 {% endmacro %}
 
 
-{% macro mirror_key_list(keys, alias=none) %}
+{% macro mirror_key_list(keys) %}
   {%- set names = [] -%}
-  {%- for key in keys -%}{%- do names.append((alias ~ '.' if alias else '') ~ adapter.quote(key)) -%}{%- endfor -%}
+  {%- for key in keys -%}{%- do names.append(adapter.quote(key)) -%}{%- endfor -%}
   {{ return(names | join(', ')) }}
 {% endmacro %}
 

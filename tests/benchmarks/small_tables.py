@@ -41,7 +41,7 @@ class Contestant:
         else:
             home = folder / ".spark"
             (home / "tmp").mkdir(parents=True)
-            settings = embedded_spark._defaults(home)
+            settings = embedded_spark.defaults(home)
             target |= {"method": "session", "host": "x", "server_side_parameters": settings}
         (folder / "models").mkdir(parents=True)
         outputs = {"target": "local", "outputs": {"local": target}}

@@ -25,21 +25,19 @@ class Project:
     Args:
         path: where it is written
         spark: where its models are looked at; without it, in the warehouse of its embedded Spark
-        target: of the profile, over the defaults
     """
 
-    def __init__(self, path: Path, spark: SparkSession | None = None, **target: Any) -> None:
+    def __init__(self, path: Path, spark: SparkSession | None = None) -> None:
         self.path = path
         self.schema = f"test_{uuid.uuid4().hex[:8]}"
         self.landing_zone = path / "mirror.MirroredDatabase" / "Files" / "LandingZone"
         self._spark = spark
         self.name = NAME
-        self.target = {
+        self.target: dict[str, Any] = {
             "type": "openmirroring",
             "schema": self.schema,
             "landing_zone": "mirror.MirroredDatabase/Files/LandingZone",
             "threads": 2,
-            **target,
         }
         self.write_project()
 
@@ -96,10 +94,6 @@ class Project:
 
     def files(self, table: str = "orders") -> list[Path]:
         return data_files(self.folder(table))
-
-    def journal(self, table: str = "orders") -> dict[str, Any]:
-        content: dict[str, Any] = json.loads((self.folder(table) / "_journal.json").read_text())
-        return content
 
     def mirror(self, table: str = "orders") -> Counter[Row]:
         """The mirrored table's rows, by the specification."""

@@ -54,7 +54,7 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
     scratch.mkdir()
 
     conf = SparkConf()
-    for key, value in {**_defaults(home), **PARQUET_SETTINGS, **settings}.items():
+    for key, value in {**defaults(home), **PARQUET_SETTINGS, **settings}.items():
         conf.set(key, value)
     # What PySpark prints besides: every error a second time, as JSON with the JVM's stack, and at
     # every start that pandas 3 is newer than it knows.
@@ -79,7 +79,8 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
             ) from error
 
 
-def _defaults(home: Path) -> dict[str, str]:
+def defaults(home: Path) -> dict[str, str]:
+    """The embedded Spark's settings, before those of the profile; its files are in `home`."""
     cores = os.cpu_count() or 1
     return {
         "spark.app.name": "dbt-openmirroring",
