@@ -33,5 +33,5 @@ $(INSTALLED): requirements.lock pyproject.toml
 	touch $@
 
 lock: $(INSTALLED) ## Update requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra java --group dev --universal \
+	$(BIN)/uv pip compile pyproject.toml --extra java --extra replicator --group dev --universal \
 	  --python-version 3.10 --generate-hashes --no-header --no-annotate -o requirements.lock

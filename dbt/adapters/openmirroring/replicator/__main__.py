@@ -1,0 +1,61 @@
+"""Replicates a landing zone once, or on and on as the service does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from dbt.adapters.openmirroring.replicator import Replicator, ReplicatorError, TableReport
+from dbt.adapters.openmirroring.replicator.monitoring import lines
+
+
+def main() -> int:
+    """Run the command.
+
+    Returns:
+        the exit status: 1 if a table has failed or the landing zone is none
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m dbt.adapters.openmirroring.replicator", description=__doc__
+    )
+    parser.add_argument("landing_zone", metavar="LANDING_ZONE", type=Path)
+    parser.add_argument(
+        "--watch",
+        metavar="SECONDS",
+        type=float,
+        help="scan again and again, so many seconds apart",
+    )
+    arguments = parser.parse_args()
+    try:
+        replicator = Replicator(arguments.landing_zone.resolve())
+        if not arguments.landing_zone.is_dir() and arguments.watch is None:
+            raise ReplicatorError(f"There is no landing zone {arguments.landing_zone}.")
+        reports = replicator.scan()
+        print("\n".join(lines(reports)), flush=True)
+        while arguments.watch is not None:
+            time.sleep(arguments.watch)
+            former, reports = reports, replicator.scan()
+            changed = [report for report in reports if news(report, former)]
+            if changed:
+                print("\n".join(["", *lines(changed)]), flush=True)
+    except ReplicatorError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    return 1 if any(report.error for report in reports) else 0
+
+
+def news(report: TableReport, former: list[TableReport]) -> bool:
+    """Whether a scan has done or found something that the one before had not."""
+    known = {(before.schema, before.table): (before.status, before.note) for before in former}
+    return report.files > 0 or known.get((report.schema, report.table)) != (
+        report.status,
+        report.note,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""Row markers: what a sequence of operations comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt.adapters.openmirroring.replicator.errors import TableError
+from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER
+
+
+class Marker(IntEnum):
+    """Specification, "Format requirements"."""
+
+    INSERT = 0
+    UPDATE = 1
+    DELETE = 2
+    UPSERT = 4
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is to happen to a table, each key at most once in `deleted` and `upserted`.
+
+    Args:
+        deleted: keys whose rows go
+        upserted: rows in place of all those with the same key
+        inserted: rows to add after that
+    """
+
+    deleted: pa.Table
+    upserted: pa.Table
+    inserted: pa.Table
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.deleted.nbytes + self.upserted.nbytes + self.inserted.nbytes)
+
+    @property
+    def operations(self) -> pa.Table:
+        """The same as rows with row markers."""
+        parts = [
+            marked(self.deleted, Marker.DELETE),
+            marked(self.upserted, Marker.UPSERT),
+            marked(self.inserted, Marker.INSERT),
+        ]
+        return pa.concat_tables(parts, promote_options="default")
+
+    def then(self, later: Changes, keys: tuple[str, ...]) -> Changes:
+        """Both in one: these changes, and then those."""
+        parts = [self.operations, later.operations]
+        return net_changes(pa.concat_tables(parts, promote_options="default"), keys)
+
+    def split(self, size: int) -> Iterator[Changes]:
+        """The same in parts, each of about so many bytes; all inserts are in the last.
+
+        The parts before the last can be applied twice without harm.
+        """
+        count = max(1, -(-self.nbytes // size))
+        none = self.inserted.slice(0, 0)
+        for part in range(count):
+            yield Changes(
+                _part(self.deleted, part, count),
+                _part(self.upserted, part, count),
+                none if part < count - 1 else self.inserted,
+            )
+
+
+def _part(rows: pa.Table, part: int, count: int) -> pa.Table:
+    start, end = len(rows) * part // count, len(rows) * (part + 1) // count
+    return rows.slice(start, end - start)
+
+
+def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> Changes:
+    """Reduce operations in their order to what they come to.
+
+    For each key only its last update, upsert or delete counts, and the inserts after it. Where
+    inserts have made several rows of a key, an update leaves one, and a delete none.
+
+    Args:
+        rows: in the order of the files, with the row marker
+        keys: the key columns; without them there can only be inserts
+
+    Raises:
+        TableError: an unknown marker, an operation that needs a key, or a key that is NULL
+    """
+    marker = rows[ROW_MARKER].combine_chunks()
+    rows = rows.drop_columns([ROW_MARKER])
+    unknown = pc.invert(pc.is_in(marker, pa.array([int(known) for known in Marker], pa.int32())))
+    if pc.any(unknown).as_py():
+        raise TableError(
+            "InputValidationError", f"There is no row marker {marker.filter(unknown)[0]}."
+        )
+    is_insert = pc.equal(marker, int(Marker.INSERT))
+    if pc.all(is_insert, min_count=0).as_py():
+        return Changes(rows.slice(0, 0).select(keys), rows.slice(0, 0), rows)
+    if not keys:
+        raise TableError(
+            "InputValidationError",
+            "Updates and deletes need keyColumns in _metadata.json, and it has none.",
+        )
+    for key in keys:
+        if rows[key].null_count:
+            raise TableError("InputValidationError", f"The key column {key!r} is NULL in a row.")
+
+    operations = pa.table(
+        {
+            "key": _numbered([rows[key].combine_chunks() for key in keys]),
+            "position": pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(rows))),
+            "marker": marker,
+        }
+    )
+    last = (
+        operations.filter(pc.invert(is_insert))
+        .group_by("key")
+        .aggregate([("position", "max")])
+        .rename_columns(["key", "last"])
+    )
+    operations = operations.join(last, "key", join_type="left outer").sort_by("position")
+    last_of_key = pc.fill_null(operations["last"], 0)
+    is_last = pc.equal(operations["position"], last_of_key)
+    is_delete = pc.equal(operations["marker"], int(Marker.DELETE))
+    is_insert = pc.equal(operations["marker"], int(Marker.INSERT))
+    is_later = pc.greater(operations["position"], last_of_key)
+    return Changes(
+        deleted=rows.select(keys).filter(pc.and_(is_last, is_delete)),
+        upserted=rows.filter(pc.and_(is_last, pc.invert(is_delete))),
+        inserted=rows.filter(pc.and_(is_insert, is_later)),
+    )
+
+
+def marked(rows: pa.Table, marker: Marker) -> pa.Table:
+    """Rows with a row marker, the same for all, as their last column."""
+    markers = pa.repeat(pa.scalar(int(marker), pa.int32()), len(rows))
+    return rows.append_column(ROW_MARKER, markers)
+
+
+def _numbered(columns: list[pa.Array]) -> pa.Array:
+    """A number for each row: the same if the rows have the same values."""
+    numbers = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
+    for column in columns:
+        values = column.dictionary_encode()
+        pairs = pc.add(
+            pc.multiply(numbers, len(values.dictionary)), values.indices.cast(pa.int64())
+        )
+        numbers = pairs.dictionary_encode().indices.cast(pa.int64())
+    return numbers

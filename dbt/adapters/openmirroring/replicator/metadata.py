@@ -1,0 +1,178 @@
+"""`_metadata.json`, as the service reads it."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from dbt.adapters.openmirroring.replicator.errors import TableError
+
+PARQUET = "parquet"
+
+DATA_TYPES = (
+    "Double", "Single", "Int16", "Int32", "Int64", "DateTime", "IDate", "ITime", "String",
+    "Boolean", "ByteArray",
+)  # fmt: skip
+
+_STRATEGIES = {"sequentialfilename": False, "lastupdatetimefiledetection": True}
+
+# what the properties of delimited text may be (specification, "Delimited text requirements")
+_ALLOWED = {
+    "RowSeparator": ("\r\n", "\n", "\r"),
+    "ColumnSeparator": (",", ";", "|", "\t"),
+    "QuoteCharacter": ('"', "'", ""),
+    "EscapeCharacter": ("\\", "/", '"', ""),
+}
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of `SchemaDefinition`."""
+
+    name: str
+    data_type: str
+    nullable: bool
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How delimited text is read."""
+
+    columns: tuple[TextColumn, ...]
+    row_separator: str
+    column_separator: str
+    quote: str
+    escape: str
+    null: str
+    encoding: str
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """What a publisher says of a table.
+
+    Args:
+        key_columns: as spelled in the files; none: rows are only added
+        by_modification_time: files have unique names, their times are their order
+        upsert_by_default: what has no row marker is an upsert, not an insert
+        extension: of the data files, without a dot
+        text: None for Parquet
+    """
+
+    key_columns: tuple[str, ...] = ()
+    by_modification_time: bool = False
+    upsert_by_default: bool = False
+    extension: str = PARQUET
+    text: TextFormat | None = None
+
+    @classmethod
+    def parse(cls, content: bytes) -> TableMetadata:
+        """Read `_metadata.json`; as in the service, the case of property names does not matter.
+
+        Raises:
+            TableError: it is not valid JSON, or a value is not one of the specification
+        """
+        try:
+            properties = _Properties(json.loads(content.decode("utf-8-sig")))
+        except ValueError as error:
+            raise _invalid(f"it is not JSON ({error})") from None
+        keys = properties.get("keyColumns") or []
+        if not isinstance(keys, list) or not all(isinstance(key, str) and key for key in keys):
+            raise _invalid(f"keyColumns must be a list of names, not {keys!r}")
+        strategy = properties.get("fileDetectionStrategy", "SequentialFileName")
+        if str(strategy).casefold() not in _STRATEGIES:
+            raise _invalid(
+                "fileDetectionStrategy must be SequentialFileName or LastUpdateTimeFileDetection, "
+                f"not {strategy!r}"
+            )
+        upsert = properties.flag("isUpsertDefaultRowMarker")
+        if upsert and not keys:
+            raise _invalid("isUpsertDefaultRowMarker needs keyColumns")
+        extension, text = _file_format(properties)
+        by_time = _STRATEGIES[str(strategy).casefold()]
+        return cls(tuple(keys), by_time, upsert, extension, text)
+
+
+def _file_format(properties: _Properties) -> tuple[str, TextFormat | None]:
+    described = [
+        name
+        for name in ("SchemaDefinition", "FileFormatTypeProperties", "FileExtension")
+        if properties.get(name)
+    ]
+    name = properties.get("FileFormat") or ("csv" if described else PARQUET)
+    if str(name).casefold() == PARQUET:
+        return PARQUET, None
+    if str(name).casefold() not in ("csv", "delimitedtext"):
+        raise _invalid(f"FileFormat must be CSV or DelimitedText, not {name!r}")
+    extension = properties.get("FileExtension") or ("csv" if name.casefold() == "csv" else None)
+    if not extension:
+        raise _invalid("DelimitedText needs FileExtension")
+    return str(extension).lstrip("."), _text_format(properties)
+
+
+def _text_format(properties: _Properties) -> TextFormat:
+    options = _Properties(properties.get("FileFormatTypeProperties") or {})
+    if not options.flag("FirstRowAsHeader", default=True):
+        raise _invalid("FirstRowAsHeader must be true")
+    values = {name: options.get(name, allowed[0]) for name, allowed in _ALLOWED.items()}
+    for name, value in values.items():
+        if value not in _ALLOWED[name]:
+            raise _invalid(f"{name} must be one of {_ALLOWED[name]}, not {value!r}")
+    encoding = options.get("Encoding", "UTF-8")
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, TypeError):
+        raise _invalid(f"Encoding {encoding!r} is unknown") from None
+    return TextFormat(
+        _columns(properties),
+        row_separator=values["RowSeparator"],
+        column_separator=values["ColumnSeparator"],
+        quote=values["QuoteCharacter"],
+        escape=values["EscapeCharacter"],
+        null=str(options.get("NullValue", "")),
+        encoding=encoding,
+    )
+
+
+def _columns(properties: _Properties) -> tuple[TextColumn, ...]:
+    definition = _Properties(properties.get("SchemaDefinition") or {})
+    types = {name.casefold(): name for name in DATA_TYPES}
+    columns = []
+    for item in definition.get("Columns") or []:
+        column = _Properties(item)
+        data_type = types.get(str(column.get("DataType")).casefold())
+        if not column.get("Name") or not data_type:
+            raise _invalid(
+                f"SchemaDefinition: {item!r} needs a Name, and one of the types "
+                f"{', '.join(DATA_TYPES)}"
+            )
+        nullable = column.flag("IsNullable", default=True)
+        columns.append(TextColumn(str(column.get("Name")), data_type, nullable))
+    if not columns:
+        raise _invalid("delimited text needs a SchemaDefinition with Columns")
+    return tuple(columns)
+
+
+class _Properties:
+    """A JSON object whose names are found in any case."""
+
+    def __init__(self, values: Any) -> None:
+        if not isinstance(values, dict):
+            raise _invalid(f"{values!r} is not an object")
+        self._values = {name.casefold(): value for name, value in values.items()}
+
+    def get(self, name: str, default: Any = None) -> Any:
+        value = self._values.get(name.casefold())
+        return default if value is None else value
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        value = self.get(name, default)
+        if str(value).casefold() not in ("true", "false"):
+            raise _invalid(f"{name} must be true or false, not {value!r}")
+        return str(value).casefold() == "true"
+
+
+def _invalid(finding: str) -> TableError:
+    return TableError("InvalidMetadata", f"_metadata.json is not valid: {finding}.")

@@ -1,0 +1,316 @@
+"""The Delta table that a table folder is replicated to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
+
+from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked
+from dbt.adapters.openmirroring.replicator.errors import TableError
+from dbt.adapters.openmirroring.replicator.folder import DataFile
+from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
+
+# Properties of the Delta table. The first also says that it is ours to drop.
+_FOLDER = "openmirroring.folder"
+_KEY_COLUMNS = "openmirroring.keyColumns"
+
+# Delta's application transactions: which files were applied is committed together with their rows.
+_LAST_NUMBER = "openmirroring.lastNumber"
+
+# Bytes of changes that are merged at once.
+_MERGED_TOGETHER = 64 * 2**20
+
+# what a mirrored database keeps of former versions unless told otherwise
+_RETENTION_HOURS = 24
+
+# A dropped table takes this name first, so that a table is either whole or gone.
+_DROPPED = "_dropped_"
+
+
+class MirroredTable:
+    """A Delta table, and which files of its folder have been applied to it.
+
+    There is no other record than the Delta log, so a replicator that was killed goes on where it
+    was: a file is either in the table and in the log, or in neither.
+    """
+
+    def __init__(self, path: Path, delta: DeltaTable, by_name: bool = False) -> None:
+        self.path = path
+        self._delta = delta
+        self._by_name = by_name
+
+    @classmethod
+    def find(cls, path: Path, by_name: bool) -> MirroredTable | None:
+        """Open the table in a folder, if there is one.
+
+        Args:
+            by_name: its files have no numbers, each is noted by its name
+
+        Raises:
+            TableError: there is something in the folder that is not ours
+        """
+        if not path.exists():
+            return None
+        if DeltaTable.is_deltatable(str(path)):
+            delta = DeltaTable(path)
+            if _FOLDER in delta.metadata().configuration:
+                return cls(path, delta, by_name)
+        raise TableError(
+            "TargetExists", f"{path} is not a table of this mirrored database. Move it away."
+        )
+
+    @classmethod
+    def create(
+        cls, path: Path, folder: str, schema: pa.Schema, keys: tuple[str, ...], by_name: bool
+    ) -> MirroredTable:
+        """Create an empty table.
+
+        Args:
+            folder: what it is a mirror of
+            schema: of the first file; its types are those of the table from now on
+            by_name: as for `find`
+        """
+        configuration = {_FOLDER: folder, _KEY_COLUMNS: json.dumps(keys)}
+        delta = DeltaTable.create(
+            path, schema, configuration=configuration, raise_if_key_not_exists=False
+        )
+        return cls(path, delta, by_name)
+
+    @property
+    def id(self) -> str:
+        return str(self._delta.metadata().id)
+
+    @property
+    def columns(self) -> dict[str, Field]:
+        return {column.name: column for column in self._delta.schema().fields}
+
+    @property
+    def row_count(self) -> int:
+        return int(self._delta.count())
+
+    @property
+    def last_number(self) -> int:
+        """The number of the last file that was applied; 0 before the first."""
+        return self._delta.transaction_version(_LAST_NUMBER) or 0
+
+    def has_applied(self, file: DataFile) -> bool:
+        """Whether a file is in the table."""
+        if self._by_name:
+            return self._delta.transaction_version(file.name) is not None
+        return (file.number or 0) <= self.last_number
+
+    def file_paths(self) -> list[str]:
+        """The Parquet files that hold the rows, as URIs."""
+        return list(self._delta.file_uris())
+
+    def keep_keys(self, keys: tuple[str, ...]) -> None:
+        """Remember the key columns, if there were none (specification, "Metadata file").
+
+        Raises:
+            TableError: there were others
+        """
+        known = tuple(json.loads(self._delta.metadata().configuration[_KEY_COLUMNS]))
+        if keys == known:
+            return
+        if known:
+            raise TableError(
+                "KeyColumnsChanged",
+                f"keyColumns were {list(known)} and are now {list(keys)}. Once declared they "
+                "cannot change: drop the table folder and publish a full load.",
+            )
+        self._delta.alter.set_table_properties(
+            {_KEY_COLUMNS: json.dumps(keys)}, raise_if_not_exists=False
+        )
+
+    def merge_schema(self, file: str, schema: pa.Schema, keys: tuple[str, ...]) -> None:
+        """Add the columns that a file has and the table has not; they are nullable.
+
+        Raises:
+            TableError: a column of another type, one that is missing and not nullable, one that
+                differs from another only in its case, or a key column that is not there
+        """
+        missing_keys = [key for key in keys if key not in schema.names]
+        if missing_keys:
+            raise TableError(
+                "SchemaMergeFailure",
+                f"{file} has no column {missing_keys[0]!r}, which keyColumns names. It has: "
+                f"{', '.join(schema.names)}.",
+            )
+        known = self.columns
+        by_case = {name.casefold(): name for name in known}
+        found = {column.name: column for column in Schema.from_arrow(schema).fields}
+        for name, column in found.items():
+            other = by_case.get(name.casefold())
+            if other is not None and other != name:
+                raise TableError(
+                    "SchemaMergeFailure",
+                    f"{file} has the column {name!r}, and the table has {other!r}: names that "
+                    "differ only in case. Drop the table folder and publish a full load.",
+                )
+            if other is not None and column.type != known[name].type:
+                raise TableError(
+                    "SchemaMergeFailure",
+                    f"{file}: the column {name!r} has the type {_name(column)}, and the table has "
+                    f"{_name(known[name])}. Drop the table folder and publish a full load.",
+                )
+        for name, column in known.items():
+            if name not in found and not column.nullable:
+                raise TableError(
+                    "SchemaMergeFailure",
+                    f"{file} has no column {name!r}; a missing column must be nullable.",
+                )
+        added = [
+            Field(name, column.type, nullable=True)
+            for name, column in found.items()
+            if name not in known
+        ]
+        if added:
+            self._delta.alter.add_columns(added)
+
+    def check(self, rows: pa.Table) -> None:
+        """Make sure that rows can be added.
+
+        Raises:
+            TableError: a NULL in a column that the first file has declared as not nullable
+        """
+        for name, column in self.columns.items():
+            if not column.nullable and name in rows.column_names and rows[name].null_count:
+                raise TableError(
+                    "InputValidationError",
+                    f"There is a NULL in the column {name!r}, which is not nullable.",
+                )
+
+    def append(self, file: DataFile, rows: Rows) -> int:
+        """Add the rows of a file, streamed.
+
+        Returns:
+            how many
+
+        Raises:
+            TableError: the file is corrupt, or has a NULL where the table must not have one;
+                nothing was added
+        """
+        schema = self._arrow_schema()
+        count = 0
+        failure: TableError | None = None
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            nonlocal count, failure
+            try:
+                for batch in rows.batches():
+                    count += batch.num_rows
+                    table = pa.Table.from_batches([batch])
+                    self.check(table)
+                    yield from _conforming(table, schema).cast(schema).to_batches()
+            except TableError as error:
+                failure = error
+                raise
+
+        try:
+            write_deltalake(
+                self._delta,
+                pa.RecordBatchReader.from_batches(schema, batches()),
+                mode="append",
+                commit_properties=self._applied([file]),
+            )
+        except Exception:
+            # delta-rs knows only that its input has failed
+            if failure:
+                raise failure from None
+            raise
+        return count
+
+    def apply(self, changes: Changes, files: Sequence[DataFile], keys: tuple[str, ...]) -> None:
+        """Apply changes; that their files are in the table is noted with the last of them.
+
+        Args:
+            files: that the changes come from
+        """
+        *parts, last = changes.split(_MERGED_TOGETHER)
+        for part in parts:
+            self._merge(part, keys, CommitProperties())
+        self._merge(last, keys, self._applied(files))
+
+    def _merge(self, changes: Changes, keys: tuple[str, ...], commit: CommitProperties) -> None:
+        schema = self._arrow_schema()
+        upserted = _conforming(changes.upserted, schema)
+        inserted = _conforming(changes.inserted, schema)
+        added = pa.concat_tables([upserted, inserted])
+        removed = pa.concat_tables([changes.deleted, upserted.select(keys)])
+        if not len(removed):
+            write_deltalake(
+                self._delta, added.cast(schema), mode="append", commit_properties=commit
+            )
+            return
+        # what is removed has only its keys
+        parts = [marked(removed, Marker.DELETE), marked(added, Marker.INSERT)]
+        source = pa.concat_tables([_nullable(part) for part in parts], promote_options="default")
+        same_key = [f"mirrored.{_quoted(key)} = changes.{_quoted(key)}" for key in keys]
+        is_delete = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.DELETE)}"
+        is_insert = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.INSERT)}"
+        self._delta.merge(
+            source,
+            " and ".join([*same_key, is_delete]),
+            source_alias="changes",
+            target_alias="mirrored",
+            commit_properties=commit,
+        ).when_matched_delete().when_not_matched_insert(
+            {_quoted(name): f"changes.{_quoted(name)}" for name in schema.names}, is_insert
+        ).execute()
+
+    def clean(self) -> None:
+        """Delete what only former versions need."""
+        self._delta.vacuum(
+            retention_hours=_RETENTION_HOURS, dry_run=False, enforce_retention_duration=False
+        )
+
+    def drop(self) -> None:
+        dropped = self.path.with_name(f"{_DROPPED}{self.id}")
+        self.path.rename(dropped)
+        shutil.rmtree(dropped)
+
+    def _applied(self, files: Sequence[DataFile]) -> CommitProperties:
+        if self._by_name:
+            transactions = [Transaction(file.name, 1) for file in files]
+        else:
+            transactions = [Transaction(_LAST_NUMBER, max(file.number or 0 for file in files))]
+        return CommitProperties(app_transactions=transactions)
+
+    def _arrow_schema(self) -> pa.Schema:
+        return pa.schema(self._delta.schema().to_arrow())
+
+
+def mirrored_tables(root: Path) -> Iterator[MirroredTable]:
+    """All tables that were replicated to `Tables/`; what is left of dropped ones is removed."""
+    for path in sorted(root.glob("*/*")):
+        if path.name.startswith(_DROPPED):
+            shutil.rmtree(path)
+        elif DeltaTable.is_deltatable(str(path)):
+            delta = DeltaTable(path)
+            if _FOLDER in delta.metadata().configuration:
+                yield MirroredTable(path, delta)
+
+
+def _conforming(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with all columns of the table, in its order."""
+    for column in schema:
+        if column.name not in rows.column_names:
+            rows = rows.append_column(column.name, pa.nulls(len(rows), column.type))
+    return rows.select(schema.names)
+
+
+def _nullable(rows: pa.Table) -> pa.Table:
+    return rows.cast(pa.schema([column.with_nullable(True) for column in rows.schema]))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _name(column: Field) -> str:
+    return str(getattr(column.type, "type", column.type))

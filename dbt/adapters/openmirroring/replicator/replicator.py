@@ -1,0 +1,80 @@
+"""One scan of a landing zone."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
+from dbt.adapters.openmirroring.replicator.folder import TableFolder, table_folders
+from dbt.adapters.openmirroring.replicator.mirrored_table import mirrored_tables
+from dbt.adapters.openmirroring.replicator.monitoring import Monitoring, TableReport
+from dbt.adapters.openmirroring.replicator.table_scan import TableScan
+
+
+class Replicator:
+    """A mirrored database on this machine: landing zone in, Delta tables out.
+
+    It knows nothing but the specification and the files; what it has done is in the Delta logs.
+
+    Args:
+        landing_zone: the folder `<item>/Files/LandingZone`; tables go to
+            `<item>/Tables/<schema>/<table>`, status to `<item>/Files/Monitoring`
+        processed: where applied files go in their table folder, `_ProcessedFiles` or
+            `_FilesReadyToDelete`
+
+    Raises:
+        ReplicatorError: the path does not end like that
+    """
+
+    def __init__(self, landing_zone: Path, processed: str = "_ProcessedFiles") -> None:
+        if landing_zone.parts[-2:] != ("Files", "LandingZone"):
+            raise ReplicatorError(
+                f"{landing_zone} is not the landing zone of a mirrored database: its path must "
+                "end in Files/LandingZone, so that Tables and Files/Monitoring have their places "
+                "beside it, as in OneLake."
+            )
+        self.landing_zone = landing_zone
+        self.tables = landing_zone.parent.parent / "Tables"
+        self.monitoring = Monitoring(landing_zone.parent / "Monitoring")
+        self._processed = processed
+
+    def scan(self) -> list[TableReport]:
+        """Apply all that is there, drop the tables whose folders are gone.
+
+        What is wrong with a table stops that table only, and is in its report.
+        """
+        with self._alone():
+            folders = {(f.schema, f.table): f for f in table_folders(self.landing_zone)}
+            reports = [report for f in folders.values() if (report := self._replicate(f))]
+            for table in mirrored_tables(self.tables):
+                schema, name = table.path.parent.name, table.path.name
+                if (schema, name) not in folders:
+                    table.drop()
+                    reports.append(TableReport(schema, name, "Dropped"))
+            self.monitoring.record(reports)
+        return reports
+
+    def _replicate(self, folder: TableFolder) -> TableReport | None:
+        """Apply what is new in a table folder; None if it is dropped meanwhile."""
+        path = self.tables / folder.schema / folder.table
+        try:
+            with folder:
+                report = TableScan(folder, path, self._processed).run()
+                return report if folder.is_there() else None
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One scan at a time, also of several processes."""
+        self.monitoring.folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.monitoring.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,188 @@
+"""What happens to one table in one scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked, net_changes
+from dbt.adapters.openmirroring.replicator.errors import TableError, unreadable
+from dbt.adapters.openmirroring.replicator.folder import METADATA, DataFile, TableFolder
+from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
+from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
+from dbt.adapters.openmirroring.replicator.monitoring import TableReport
+from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows, parquet_rows, text_rows
+
+# Bytes of changes that are kept in memory: each merge reads the whole table, so the changes of
+# several files are merged together.
+_KEPT = 64 * 2**20
+
+
+class TableScan:
+    """Applies what is new in a table folder.
+
+    Args:
+        folder: opened
+        path: of the Delta table
+        processed: the folder in the table folder where applied files go
+    """
+
+    def __init__(self, folder: TableFolder, path: Path, processed: str) -> None:
+        self._folder = folder
+        self._path = path
+        self._processed = processed
+        self._metadata = TableMetadata()
+        self._table: MirroredTable | None = None
+        self._merged_next: list[tuple[DataFile, int, Changes]] = []
+        self._applied: list[tuple[DataFile, int]] = []
+        self._ignored: tuple[str, ...] = ()
+        self._waits_for: str | None = None
+
+    def run(self) -> TableReport:
+        """Apply, and tell what was done. What stops the table is in the report."""
+        error, status = None, "Replicating"
+        try:
+            status = self._run()
+        except TableError as reason:
+            error, status = reason, "Failed"
+        except (DeltaError, OSError, pa.ArrowException) as reason:
+            error, status = TableError("SystemError", str(reason)), "Failed"
+        return TableReport(
+            self._folder.schema,
+            self._folder.table,
+            status,
+            files=len(self._applied),
+            operations=sum(operations for _, operations in self._applied),
+            bytes=sum(file.size for file, _ in self._applied),
+            rows=self._table.row_count if self._table else None,
+            table_id=self._table.id if self._table else "",
+            error=error,
+            waits_for=self._waits_for,
+            ignored=self._ignored,
+        )
+
+    def _run(self) -> str:
+        content = self._folder.read(METADATA)
+        if content is None:
+            return "Initialized"
+        self._metadata = TableMetadata.parse(content)
+        self._find_table()
+        files = self._data_files()
+        try:
+            for file in self._next(files):
+                self._read(file)
+        finally:
+            # whatever is wrong with a file, those before it are applied
+            self._merge()
+            self._retire(files)
+        return "Replicating" if self._table else "Snapshotting"
+
+    def _find_table(self) -> None:
+        table = MirroredTable.find(self._path, self._metadata.by_modification_time)
+        if table and table.id != self._folder.filled_table():
+            # the folder was dropped and recreated, perhaps both since the last scan
+            table.drop()
+            table = None
+        self._table = table
+        if table:
+            table.keep_keys(self._metadata.key_columns)
+
+    def _data_files(self) -> list[DataFile]:
+        """The files of the table's format, in the order in which they are to be applied."""
+        by_time = self._metadata.by_modification_time
+        found = self._folder.data_files()
+        files = [
+            file
+            for file in found
+            if file.extension == self._metadata.extension and (by_time or file.number)
+        ]
+        self._ignored = tuple(file.name for file in found if file not in files)
+        if by_time:
+            # equal times have no order in the service; the one of the names would hide that
+            return sorted(files, key=lambda file: (file.modified, file.name[::-1]))
+        return sorted(files, key=lambda file: file.number or 0)
+
+    def _next(self, files: list[DataFile]) -> Iterator[DataFile]:
+        """The files to apply: up to the first number that is missing."""
+        table = self._table
+        new = [file for file in files if not (table and table.has_applied(file))]
+        expected = (table.last_number if table else 0) + 1
+        for file in new:
+            if not self._metadata.by_modification_time:
+                if file.number != expected:
+                    self._waits_for = f"{expected:020d}.{self._metadata.extension}"
+                    return
+                expected += 1
+            yield file
+
+    def _read(self, file: DataFile) -> None:
+        rows = self._open(file)
+        keys = self._metadata.key_columns
+        table = self._table or self._create(rows.schema)
+        table.merge_schema(file.name, rows.schema, keys)
+        if not rows.marked and not self._metadata.upsert_by_default:
+            self._merge()
+            self._applied.append((file, table.append(file, rows)))
+            return
+        operations = self._operations(rows)
+        changes = net_changes(operations, keys)
+        table.check(changes.upserted)
+        table.check(changes.inserted)
+        self._merged_next.append((file, len(operations), changes))
+        if sum(changes.nbytes for _, _, changes in self._merged_next) > _KEPT:
+            self._merge()
+
+    def _open(self, file: DataFile) -> Rows:
+        if file.size == 0:
+            raise unreadable(file.name, "it has zero bytes")
+        if self._metadata.text:
+            return text_rows(file.name, lambda: self._folder.open(file.name), self._metadata.text)
+        return parquet_rows(file.name, self._folder.open(file.name))
+
+    def _create(self, schema: pa.Schema) -> MirroredTable:
+        """Create the table; its first file decides about columns and types."""
+        self._table = MirroredTable.create(
+            self._path,
+            str(self._folder),
+            schema,
+            self._metadata.key_columns,
+            self._metadata.by_modification_time,
+        )
+        # a replicator that is killed before this creates the table once more
+        self._folder.fills(self._table.id)
+        return self._table
+
+    def _operations(self, rows: Rows) -> pa.Table:
+        """The rows of a file, each with its row marker."""
+        default = Marker.UPSERT if self._metadata.upsert_by_default else Marker.INSERT
+        empty = marked(rows.schema.empty_table(), default)
+        tables = [empty]
+        for batch in rows.batches():
+            table = pa.Table.from_batches([batch])
+            tables.append(table if rows.marked else marked(table, default))
+        operations = pa.concat_tables(tables)
+        markers = operations[ROW_MARKER].fill_null(int(default))
+        return operations.set_column(operations.num_columns - 1, ROW_MARKER, markers)
+
+    def _merge(self) -> None:
+        """Apply the row-marked files that were read, in one commit."""
+        if not self._merged_next or not self._table:
+            return
+        waiting, self._merged_next = self._merged_next, []
+        keys = self._metadata.key_columns
+        _, _, changes = waiting[0]
+        for _, _, later in waiting[1:]:
+            changes = changes.then(later, keys)
+        self._table.apply(changes, [file for file, _, _ in waiting], keys)
+        self._applied += [(file, operations) for file, operations, _ in waiting]
+
+    def _retire(self, files: list[DataFile]) -> None:
+        """Clean up; the last file stays, so that publishers know the number."""
+        if self._table:
+            applied = [file for file in files if self._table.has_applied(file)]
+            self._folder.retire(applied[:-1], self._processed)
+            if self._applied:
+                self._table.clean()

@@ -1,0 +1,159 @@
+"""What the replicator tells: status files, and what the command prints."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt.adapters.openmirroring.replicator.__main__ import main
+from tests.unit.replicator.item import Item, rows
+
+
+def tables(item: Item) -> list[dict[str, Any]]:
+    content = json.loads((item.path / "Files" / "Monitoring" / "tables.json").read_text())
+    return list(content["tables"])
+
+
+def test_the_status_files_have_the_names_that_microsofts_sdk_reads(item: Item) -> None:
+    item.keyed()
+    path = item.land(1, rows((1, "a"), (2, "b")))
+
+    item.scan()
+
+    (table,) = tables(item)
+    assert table["id"] == item.delta().metadata().id
+    assert table["sourceSchemaName"] == "shop"
+    assert table["sourceTableName"] == table["normalizedTableName"] == "orders"
+    assert (table["status"], table["errorCode"], table["errorMessage"]) == ("Replicating", "", "")
+    assert table["metrics"]["processedRowCount"] == 2
+    assert table["metrics"]["processedByte"] == path.stat().st_size
+    assert table["metrics"]["lastSyncTimeUtc"]
+    monitoring = item.path / "Files" / "Monitoring"
+    assert json.loads((monitoring / "replicator.json").read_text())["status"] == "Running"
+
+
+def test_processed_rows_are_operations_and_add_up(item: Item) -> None:
+    item.keyed()
+    item.land(1, rows((1, "a"), (2, "b")))
+    item.scan()
+    synced = tables(item)[0]["metrics"]["lastSyncTimeUtc"]
+    item.scan()
+    assert tables(item)[0]["metrics"]["lastSyncTimeUtc"] == synced
+    item.land(2, rows((1, None, 2), (2, "c", 1), (2, "d", 1)))
+
+    report = item.scan()
+
+    assert (report.operations, report.rows) == (3, 1)
+    assert tables(item)[0]["metrics"]["processedRowCount"] == 5
+
+
+def test_a_recreated_table_counts_anew_and_a_dropped_one_is_gone(item: Item) -> None:
+    item.keyed()
+    item.land(1, rows((1, "a"), (2, "b")))
+    item.scan()
+    item.drop()
+    item.keyed()
+    item.land(1, rows((1, "a")))
+    item.scan()
+    assert tables(item)[0]["metrics"]["processedRowCount"] == 1
+    item.drop()
+
+    item.replicator.scan()
+
+    assert tables(item) == []
+
+
+def test_an_error_is_told_with_its_code(item: Item) -> None:
+    item.keyed()
+    item.land_bytes("00000000000000000001.parquet", b"")
+
+    item.scan()
+
+    (table,) = tables(item)
+    assert (table["status"], table["errorCode"]) == ("Failed", "InputValidationError")
+    assert "zero bytes" in table["errorMessage"]
+
+
+def test_unreadable_status_files_are_written_anew(item: Item) -> None:
+    item.keyed()
+    item.land(1, rows((1, "a")))
+    item.scan()
+    (item.path / "Files" / "Monitoring" / "tables.json").write_text("{")
+
+    item.scan()
+
+    assert tables(item)[0]["status"] == "Replicating"
+
+
+def test_the_command_prints_what_it_did(
+    item: Item, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    item.keyed()
+    item.land(1, rows((1, "a"), (2, "b")))
+    item.metadata("parts")
+    item.land(2, rows((1, "a")), "parts")
+    monkeypatch.setattr(sys, "argv", ["replicator", str(item.landing_zone)])
+
+    assert main() == 0
+
+    assert capsys.readouterr().out == (
+        "mirrored table  status        files  operations  rows\n"
+        "dbo.parts       Snapshotting      0           0        "
+        "waits for 00000000000000000001.parquet\n"
+        "shop.orders     Replicating       1           2     2\n"
+    )
+
+
+def test_the_commands_exit_status_says_that_a_table_failed(
+    item: Item, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    item.keyed()
+    item.land_bytes("00000000000000000001.parquet", b"")
+    monkeypatch.setattr(sys, "argv", ["replicator", str(item.landing_zone)])
+
+    assert main() == 1
+    assert "InputValidationError" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["nowhere", "nowhere/Files/LandingZone"])
+def test_the_command_refuses_what_is_no_landing_zone(
+    tmp_path: Path,
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["replicator", str(tmp_path / place)])
+
+    assert main() == 1
+    assert "landing zone" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_watching_applies_what_comes_until_it_is_interrupted(item: Item) -> None:
+    item.keyed()
+    item.land(1, rows((1, "a")))
+    module = "dbt.adapters.openmirroring.replicator"
+    command = [sys.executable, "-m", module, str(item.landing_zone), "--watch", "0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        lines = [process.stdout.readline() for _ in range(2)]
+        item.land(2, rows((2, "b", 4)))
+        lines += [process.stdout.readline() for _ in range(3)]
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+
+    assert process.returncode == 0
+    assert [line.split()[2:] for line in (lines[1], lines[4])] == [
+        ["1", "1", "1"],
+        ["1", "1", "2"],
+    ]
+    assert rest == ""
+    assert item.rows() == [(1, "a"), (2, "b")]
