@@ -77,7 +77,12 @@
 
 {#- Parquet files in a folder, as a table. Its path is read as a pattern: what has a meaning in one is escaped. -#}
 {% macro mirror_files(url) %}
-  {{- return('parquet.' ~ adapter.quote(modules.re.sub('([][{}*?])', '\\\\\\1', url))) -}}
+  {{- return('parquet.' ~ adapter.quote(mirror_no_pattern(url))) -}}
+{% endmacro %}
+
+{#- Spark takes paths for patterns. -#}
+{% macro mirror_no_pattern(path) %}
+  {{- return(modules.re.sub('([][{}*?])', '\\\\\\1', path)) -}}
 {% endmacro %}
 
 {% macro mirror_literal(text) %}

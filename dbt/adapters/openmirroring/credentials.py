@@ -9,6 +9,8 @@ from typing import Any
 from dbt.adapters.spark.connections import SparkConnectionMethod, SparkCredentials
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.openmirroring import replica
+
 
 @dataclass
 class OpenMirroringCredentials(SparkCredentials):
@@ -16,12 +18,16 @@ class OpenMirroringCredentials(SparkCredentials):
 
     Args:
         landing_zone: a local folder; a relative path starts at the dbt project
+        replicate: apply what was published to mirrored tables beside the landing zone, at the end
+            of each run, as the service would
 
     Raises:
-        DbtConfigError: no landing zone, or one of a kind that is not supported
+        DbtConfigError: no landing zone, one of a kind that is not supported, or one that cannot be
+            replicated
     """
 
     landing_zone: str | None = None
+    replicate: bool = False
 
     def __post_init__(self) -> None:
         if not self.landing_zone:
@@ -34,6 +40,8 @@ class OpenMirroringCredentials(SparkCredentials):
                 f"`landing_zone` {self.landing_zone!r} is not a local folder: this version "
                 "publishes to local folders only"
             )
+        if self.replicate:
+            self._check_replicator()
         self.method = self.method or SparkConnectionMethod.SESSION
         # required by dbt-spark, though a session has none
         self.host = self.host or "localhost"
@@ -60,8 +68,20 @@ class OpenMirroringCredentials(SparkCredentials):
         """
         return (project / Path(str(self.landing_zone)).expanduser()).resolve()
 
+    def _check_replicator(self) -> None:
+        if Path(str(self.landing_zone)).parts[-2:] != ("Files", "LandingZone"):
+            raise DbtConfigError(
+                f"`replicate` needs a landing zone whose path ends in Files/LandingZone, not "
+                f"{self.landing_zone!r}: the mirrored tables get their place beside it, in Tables"
+            )
+        if not replica.is_installed():
+            raise DbtConfigError(
+                "`replicate` needs deltalake and pyarrow: "
+                "pip install 'dbt-openmirroring[replicator]'"
+            )
+
     def _connection_keys(self) -> tuple[str, ...]:
-        keys: tuple[Any, ...] = ("method", "schema", "landing_zone")
+        keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate")
         if self.method != SparkConnectionMethod.SESSION:
             keys += ("host", "port", "cluster", "endpoint", "organization")
         return keys

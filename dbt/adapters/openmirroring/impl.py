@@ -6,14 +6,18 @@ import shutil
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.meta import available
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS, SparkAdapter
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
+from dbt.adapters.openmirroring import replica
 from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
@@ -70,6 +74,7 @@ class OpenMirroringAdapter(SparkAdapter):
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
         self._node = threading.local()
+        self._to_replicate = False
 
     @classmethod
     def quote(cls, identifier: str) -> str:
@@ -110,8 +115,11 @@ class OpenMirroringAdapter(SparkAdapter):
         return NodeConfig.parse(config)
 
     def landing_zone(self) -> Storage:
-        credentials = self.config.credentials
-        return LocalStorage(credentials.landing_zone_path(project_folder(self.config)))
+        return LocalStorage(self._landing_zone_path())
+
+    def _landing_zone_path(self) -> Path:
+        path: Path = self.config.credentials.landing_zone_path(project_folder(self.config))
+        return path
 
     def debug_query(self) -> None:
         """`dbt debug`: Java and Spark start with the first statement, then the landing zone."""
@@ -140,6 +148,7 @@ class OpenMirroringAdapter(SparkAdapter):
             Owner(project=self.config.project_name, node=node["unique_id"]),
         )
         self._node.publication = publication
+        self._to_replicate = bool(self.config.credentials.replicate)
         return publication
 
     @available
@@ -313,6 +322,49 @@ class OpenMirroringAdapter(SparkAdapter):
                 self.drop_relation(unfinished)
             except DbtRuntimeError as error:  # the next run drops it, and the node's error matters
                 logger.debug(f"{unfinished} could not be dropped: {error}")
+
+    # Replication
+
+    @available
+    def replicate(self) -> list[str]:
+        """Apply what was published to the mirrored tables on this machine.
+
+        Returns:
+            what was done, as lines of a table
+
+        Raises:
+            DbtRuntimeError: the replicator is not installed, or has no place here
+        """
+        done, failed = replica.replicate(self._landing_zone_path())
+        for finding in failed:
+            logger.warning(f"Not replicated: {finding}")
+        return done
+
+    @available
+    def replicated(self, relation: OpenMirroringRelation, seconds: float) -> replica.Replica:
+        """A relation's mirrored table, once all that was published of it is applied.
+
+        Args:
+            seconds: to wait for that
+
+        Raises:
+            DbtRuntimeError: it is not, and why
+        """
+        return replica.applied(
+            self._landing_zone_path(),
+            str(relation.schema),
+            str(relation.identifier),
+            replicate=self.config.credentials.replicate,
+            seconds=float(seconds),
+        )
+
+    def cleanup_connections(self) -> None:
+        """The end of a command: what it has published is applied, if the profile says so."""
+        super().cleanup_connections()
+        if self._to_replicate:
+            self._to_replicate = False
+            for line in self.replicate():
+                fire_event(Note(msg=line))
 
     # Seeds
 

@@ -9,7 +9,8 @@ publisher's mistake soonest.
 """
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
-from dbt.adapters.openmirroring.replicator.monitoring import TableReport
+from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
+from dbt.adapters.openmirroring.replicator.monitoring import TableReport, lines
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
 
-__all__ = ["Replicator", "ReplicatorError", "TableError", "TableReport"]
+__all__ = ["MirroredTable", "Replicator", "ReplicatorError", "TableError", "TableReport", "lines"]

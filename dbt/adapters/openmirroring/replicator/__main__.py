@@ -7,8 +7,12 @@ import sys
 import time
 from pathlib import Path
 
-from dbt.adapters.openmirroring.replicator import Replicator, ReplicatorError, TableReport
-from dbt.adapters.openmirroring.replicator.monitoring import lines
+from dbt.adapters.openmirroring.replicator import (
+    Replicator,
+    ReplicatorError,
+    TableReport,
+    lines,
+)
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
@@ -24,6 +25,9 @@ _LAST_NUMBER = "openmirroring.lastNumber"
 
 # Bytes of changes that are merged at once.
 _MERGED_TOGETHER = 64 * 2**20
+
+# what delta-rs mistakes in a path, encoded as a URI or not
+_IMPOSSIBLE = frozenset("%[]^")
 
 # what a mirrored database keeps of former versions unless told otherwise
 _RETENTION_HOURS = 24
@@ -52,8 +56,15 @@ class MirroredTable:
             by_name: its files have no numbers, each is noted by its name
 
         Raises:
-            TableError: there is something in the folder that is not ours
+            TableError: there is something in the folder that is not ours, or its path is not one
+                that Delta tables can have here
         """
+        impossible = sorted(_IMPOSSIBLE & set(str(path)))
+        if impossible:
+            raise TableError(
+                "UnsupportedName",
+                f"{path} has a {' '.join(impossible)}, which deltalake cannot have in a path.",
+            )
         if not path.exists():
             return None
         if DeltaTable.is_deltatable(str(path)):
@@ -90,6 +101,10 @@ class MirroredTable:
         return {column.name: column for column in self._delta.schema().fields}
 
     @property
+    def key_columns(self) -> tuple[str, ...]:
+        return tuple(json.loads(self._delta.metadata().configuration[_KEY_COLUMNS]))
+
+    @property
     def row_count(self) -> int:
         return int(self._delta.count())
 
@@ -104,9 +119,9 @@ class MirroredTable:
             return self._delta.transaction_version(file.name) is not None
         return (file.number or 0) <= self.last_number
 
-    def file_paths(self) -> list[str]:
-        """The Parquet files that hold the rows, as URIs."""
-        return list(self._delta.file_uris())
+    def file_names(self) -> list[str]:
+        """The Parquet files in the table's folder that hold the rows."""
+        return [unquote(uri).rpartition("/")[2] for uri in self._delta.file_uris()]
 
     def keep_keys(self, keys: tuple[str, ...]) -> None:
         """Remember the key columns, if there were none (specification, "Metadata file").
@@ -114,7 +129,7 @@ class MirroredTable:
         Raises:
             TableError: there were others
         """
-        known = tuple(json.loads(self._delta.metadata().configuration[_KEY_COLUMNS]))
+        known = self.key_columns
         if keys == known:
             return
         if known:

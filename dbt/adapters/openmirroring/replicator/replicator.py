@@ -9,10 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
-from dbt.adapters.openmirroring.replicator.folder import TableFolder, table_folders
-from dbt.adapters.openmirroring.replicator.mirrored_table import mirrored_tables
+from dbt.adapters.openmirroring.replicator.folder import (
+    METADATA,
+    SCHEMA_SUFFIX,
+    TableFolder,
+    table_folders,
+)
+from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
+from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable, mirrored_tables
 from dbt.adapters.openmirroring.replicator.monitoring import Monitoring, TableReport
-from dbt.adapters.openmirroring.replicator.table_scan import TableScan
+from dbt.adapters.openmirroring.replicator.table_scan import TableScan, data_files
 
 
 class Replicator:
@@ -57,6 +63,36 @@ class Replicator:
                     reports.append(TableReport(schema, name, "Dropped"))
             self.monitoring.record(reports)
         return reports
+
+    def replicate(self, schema: str, table: str) -> TableReport | None:
+        """Apply what is there of one table in a schema folder; None without such a folder."""
+        with self._alone():
+            report = self._replicate(self._folder(schema, table))
+            self.monitoring.record([report] if report else [])
+        return report
+
+    def mirrored(self, schema: str, table: str) -> MirroredTable | None:
+        """A table with a schema folder, or None until all files of that folder are applied.
+
+        Raises:
+            TableError: `_metadata.json` is not valid
+        """
+        folder = self._folder(schema, table)
+        try:
+            with folder:
+                metadata = TableMetadata.parse(folder.read(METADATA) or b"{}")
+                found = MirroredTable.find(
+                    self.tables / schema / table, metadata.by_modification_time
+                )
+                if not found or found.id != folder.filled_table():
+                    return None
+                files, _ = data_files(folder, metadata)
+                return found if all(found.has_applied(file) for file in files) else None
+        except FileNotFoundError:
+            return None
+
+    def _folder(self, schema: str, table: str) -> TableFolder:
+        return TableFolder(schema, self.landing_zone / f"{schema}{SCHEMA_SUFFIX}" / table)
 
     def _replicate(self, folder: TableFolder) -> TableReport | None:
         """Apply what is new in a table folder; None if it is dropped meanwhile."""

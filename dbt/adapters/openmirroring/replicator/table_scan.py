@@ -38,7 +38,7 @@ class TableScan:
         self._table: MirroredTable | None = None
         self._merged_next: list[tuple[DataFile, int, Changes]] = []
         self._applied: list[tuple[DataFile, int]] = []
-        self._ignored: tuple[str, ...] = ()
+        self._ignored: list[str] = []
         self._waits_for: str | None = None
 
     def run(self) -> TableReport:
@@ -61,7 +61,7 @@ class TableScan:
             table_id=self._table.id if self._table else "",
             error=error,
             waits_for=self._waits_for,
-            ignored=self._ignored,
+            ignored=tuple(self._ignored),
         )
 
     def _run(self) -> str:
@@ -70,7 +70,7 @@ class TableScan:
             return "Initialized"
         self._metadata = TableMetadata.parse(content)
         self._find_table()
-        files = self._data_files()
+        files, self._ignored = data_files(self._folder, self._metadata)
         try:
             for file in self._next(files):
                 self._read(file)
@@ -89,21 +89,6 @@ class TableScan:
         self._table = table
         if table:
             table.keep_keys(self._metadata.key_columns)
-
-    def _data_files(self) -> list[DataFile]:
-        """The files of the table's format, in the order in which they are to be applied."""
-        by_time = self._metadata.by_modification_time
-        found = self._folder.data_files()
-        files = [
-            file
-            for file in found
-            if file.extension == self._metadata.extension and (by_time or file.number)
-        ]
-        self._ignored = tuple(file.name for file in found if file not in files)
-        if by_time:
-            # equal times have no order in the service; the one of the names would hide that
-            return sorted(files, key=lambda file: (file.modified, file.name[::-1]))
-        return sorted(files, key=lambda file: file.number or 0)
 
     def _next(self, files: list[DataFile]) -> Iterator[DataFile]:
         """The files to apply: up to the first number that is missing."""
@@ -186,3 +171,21 @@ class TableScan:
             self._folder.retire(applied[:-1], self._processed)
             if self._applied:
                 self._table.clean()
+
+
+def data_files(folder: TableFolder, metadata: TableMetadata) -> tuple[list[DataFile], list[str]]:
+    """The files of the table's format, in the order in which they are to be applied.
+
+    Returns:
+        the files, and the names of those that are not data
+    """
+    by_time = metadata.by_modification_time
+    found = folder.data_files()
+    files = [
+        file for file in found if file.extension == metadata.extension and (by_time or file.number)
+    ]
+    ignored = [file.name for file in found if file not in files]
+    if by_time:
+        # equal times have no order in the service; the one of the names would hide that
+        return sorted(files, key=lambda file: (file.modified, file.name[::-1])), ignored
+    return sorted(files, key=lambda file: file.number or 0), ignored

@@ -1,0 +1,110 @@
+"""The mirrored tables on this machine, as dbt's commands use them."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbt_common.exceptions import DbtRuntimeError
+
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.replicator import MirroredTable, Replicator
+
+# seconds between two looks at what another process applies
+_PAUSE = 0.5
+
+
+@dataclass(frozen=True)
+class ReplicaColumn:
+    """A column of a mirrored table.
+
+    Args:
+        type: as Spark's SQL spells it
+    """
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Replica:
+    """A mirrored Delta table at one version, to be read without Delta.
+
+    Args:
+        folder: of the table, absolute
+        files: in it, the Parquet files that hold its rows
+    """
+
+    columns: tuple[ReplicaColumn, ...]
+    key_columns: tuple[str, ...]
+    folder: str
+    files: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: MirroredTable) -> Replica:
+        columns = [ReplicaColumn(c.name, str(c.type.type)) for c in table.columns.values()]
+        return cls(tuple(columns), table.key_columns, str(table.path), tuple(table.file_names()))
+
+
+def is_installed() -> bool:
+    return all(importlib.util.find_spec(name) for name in ("deltalake", "pyarrow"))
+
+
+def replicator(landing_zone: Path) -> Replicator:
+    """The stand-in for the service.
+
+    Raises:
+        DbtRuntimeError: what it needs is not installed, or this is no place for it
+    """
+    if not is_installed():
+        raise DbtRuntimeError(
+            "The replicator needs deltalake and pyarrow: "
+            "pip install 'dbt-openmirroring[replicator]'"
+        )
+    from dbt.adapters.openmirroring.replicator import Replicator
+
+    return Replicator(landing_zone)
+
+
+def applied(
+    landing_zone: Path, schema: str, table: str, replicate: bool, seconds: float
+) -> Replica:
+    """The mirrored table, once all that was published of it is applied.
+
+    Args:
+        replicate: apply it here and now, instead of waiting for another process that does
+        seconds: how long to wait for that
+
+    Raises:
+        DbtRuntimeError: the table cannot be replicated, or is not within that time
+    """
+    service = replicator(landing_zone)
+    report = service.replicate(schema, table) if replicate else None
+    if report and report.note:
+        raise DbtRuntimeError(f"The mirrored table is behind what was published: {report.note}")
+    deadline = time.monotonic() + seconds
+    while not (found := service.mirrored(schema, table)):
+        if replicate or time.monotonic() >= deadline:
+            raise DbtRuntimeError(
+                f"What was published to {schema}.{table} was not applied within {seconds:g} "
+                "seconds. `dbt run-operation mirror_replicate` applies it and says what is wrong; "
+                "`replicate: true` in the profile does so by itself."
+            )
+        time.sleep(_PAUSE)
+    return Replica.of(found)
+
+
+def replicate(landing_zone: Path) -> tuple[list[str], list[str]]:
+    """Apply all that was published.
+
+    Returns:
+        what was done, as lines of a table; and what is wrong, by table
+    """
+    from dbt.adapters.openmirroring.replicator import lines
+
+    reports = replicator(landing_zone).scan()
+    failed = [f"{r.schema}.{r.table}: {r.error.description}" for r in reports if r.error]
+    return list(lines(reports)), failed

@@ -1,0 +1,217 @@
+"""The mirrored tables on this machine: how dbt's users get and test them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dbt.adapters.openmirroring.replicator import Replicator
+from tests.functional.project import Project
+
+ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
+
+
+def declare_test(project: Project, **arguments: Any) -> None:
+    test = {"mirror_equals_model": {"arguments": arguments}} if arguments else "mirror_equals_model"
+    content = {"models": [{"name": "orders", "data_tests": [test]}]}
+    project.write("models/orders.yml", json.dumps(content))
+
+
+def delta(project: Project) -> DeltaTable:
+    return DeltaTable(project.landing_zone.parents[1] / "Tables" / project.schema / "orders")
+
+
+def outcome(project: Project) -> tuple[str, str, int | None]:
+    """Status, message and failures of the only test."""
+    (result,) = [r for r in project.results().values() if r["unique_id"].startswith("test.")]
+    return result["status"], result["message"] or "", result["failures"]
+
+
+def test_an_operation_replicates_and_prints_what_it_did(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+
+    assert project.dbt("run-operation", "mirror_replicate")
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["mirrored", "table", "status", "files", "operations", "rows"]
+    assert lines[1].split() == [f"{project.schema}.orders", "Replicating", "1", "2", "2"]
+    assert delta(project).count() == 2
+
+
+def test_the_profile_can_ask_for_it_at_the_end_of_each_run(project: Project) -> None:
+    project.target["replicate"] = True
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+
+    project.run()
+
+    assert delta(project).count() == 2
+    project.model(f"{ORDERS} where id = 1", unique_key="id")
+    project.run()
+    assert delta(project).count() == 1
+
+
+def test_a_test_finds_the_mirrored_table_equal_while_the_build_still_runs(
+    project: Project,
+) -> None:
+    project.target["replicate"] = True
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+    declare_test(project)
+
+    project.run(command="build")
+    project.model(ORDERS.replace("'b'", "'c'"), unique_key="id")
+    project.run(command="build")
+
+    assert outcome(project) == ("pass", "", 0)
+
+
+def test_a_test_waits_for_a_replicator_that_runs_beside(project: Project) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    declare_test(project)
+
+    def replicate_later() -> None:
+        time.sleep(1.5)
+        Replicator(project.landing_zone).scan()
+
+    replicator = threading.Thread(target=replicate_later)
+    replicator.start()
+    try:
+        project.run(command="test")
+    finally:
+        replicator.join()
+
+    assert outcome(project) == ("pass", "", 0)
+
+
+def test_a_test_does_not_wait_for_ever(project: Project) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    declare_test(project, timeout=1)
+
+    assert not project.dbt("test")
+
+    status, message, _ = outcome(project)
+    assert status == "error"
+    assert "was not applied within 1 seconds" in message
+    assert "mirror_replicate" in message
+
+
+def test_a_test_tells_at_once_why_a_table_is_stuck(project: Project) -> None:
+    project.target["replicate"] = True
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    (project.folder() / f"{2:020d}.parquet").write_bytes(b"")
+    declare_test(project)
+
+    assert not project.dbt("test")
+
+    status, message, _ = outcome(project)
+    assert status == "error"
+    assert "InputValidationError" in message
+    assert "zero bytes" in message
+
+
+def test_a_test_fails_with_the_keys_that_differ(project: Project) -> None:
+    project.model(
+        "select * from values (1, 'a'), (2, 'b'), (3, null) as t(id, `the name`)", unique_key="id"
+    )
+    project.run()
+    Replicator(project.landing_zone).scan()
+    delta(project).delete("id = 1")
+    delta(project).update({'"the name"': "'B'"}, predicate="id = 2")
+    extra = delta(project).to_pyarrow_table().slice(0, 1).set_column(0, "id", [[4]])
+    write_deltalake(delta(project), extra.cast(delta(project).to_pyarrow_table().schema), mode="append")
+    declare_test(project)
+
+    assert not project.dbt("test", "--store-failures")
+
+    assert outcome(project)[::2] == ("fail", 3)
+    (failures,) = [
+        row["tableName"]
+        for row in project.sql(f"show tables in {project.schema}_dbt_test__audit")
+    ]
+    found = project.sql(f"select * from {project.schema}_dbt_test__audit.{failures} order by id")
+    assert [tuple(row) for row in found] == [
+        (1, "missing in the mirrored table"),
+        (2, "different"),
+        (4, "only in the mirrored table"),
+    ]
+    project.sql(f"drop schema {project.schema}_dbt_test__audit cascade")
+
+
+def test_a_test_counts_rows_that_have_no_key(project: Project) -> None:
+    project.model("select * from values (1), (1), (2) as t(id)")
+    project.run()
+    Replicator(project.landing_zone).scan()
+    declare_test(project)
+    project.run(command="test")
+    table = delta(project)
+    write_deltalake(table, table.to_pyarrow_table().slice(0, 1), mode="append")
+
+    assert not project.dbt("test")
+
+    assert outcome(project)[::2] == ("fail", 1)
+
+
+def test_a_test_reads_every_type_and_an_empty_table(project: Project) -> None:
+    project.model(
+        "select * from values (1, true, 0.1d, cast('nan' as double), 1.10, date'2024-02-29', "
+        "timestamp'2024-02-29 23:59:59.999999', timestamp_ntz'2024-01-01 00:00:00', X'00ff', "
+        "array(1, null), map('a', 1), named_struct('b', cast(null as int)), 'ä''\"`', null) "
+        "as t(id, b, d, n, c, dt, ts, ntz, bin, arr, m, s, `a str,ange {name}`, v)".replace(
+            "null)", "cast(null as smallint))"
+        ),
+        unique_key="id",
+    )
+    declare_test(project)
+    for where in ("", " where id = 2"):
+        project.write(
+            "models/orders.sql", (project.path / "models/orders.sql").read_text() + where
+        )
+        project.run()
+        Replicator(project.landing_zone).scan()
+        project.run(command="test")
+        assert outcome(project) == ("pass", "", 0)
+
+
+def test_a_part_of_a_table_cannot_be_compared(project: Project) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    declare_test(project, config={"where": "id = 1"})
+    test = {"mirror_equals_model": {"config": {"where": "id = 1"}}}
+    content = {"models": [{"name": "orders", "data_tests": [test]}]}
+    project.write("models/orders.yml", json.dumps(content))
+
+    assert not project.dbt("test")
+
+    assert "remove `where`" in outcome(project)[1]
+
+
+def test_compiling_neither_waits_nor_replicates(project: Project) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    declare_test(project)
+
+    assert project.dbt("compile")
+
+    assert not (project.landing_zone.parents[1] / "Tables").exists()
+
+
+def test_the_profile_is_refused_where_nothing_can_be_replicated(project: Project) -> None:
+    project.target |= {"replicate": True, "landing_zone": "landing"}
+    project.write_project()
+    project.model(ORDERS)
+
+    assert not project.dbt("run")
+    assert not (project.path / "landing").exists()
