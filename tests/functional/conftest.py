@@ -35,4 +35,5 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def project(spark: SparkSession, tmp_path: Path) -> Iterator[Project]:
     created = Project(tmp_path, spark)
     yield created
+    created.assert_replicated()
     spark.sql(f"drop schema if exists {created.schema} cascade")

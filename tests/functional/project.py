@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import uuid
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import yaml
 from dbt.cli.main import dbtRunner
+from deltalake import DeltaTable
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField
 
-from tests.functional.mirror import Row, canonical, data_files, replay
+from dbt.adapters.openmirroring.replicator import Replicator
 
 NAME = "shop"
+
+# how complex values land (README, "What lands")
+JSON_OPTIONS = (
+    "map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
+    "'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
+)
+
+# the columns that are not NULL, by name
+Row = tuple[tuple[str, str], ...]
 
 
 class Project:
@@ -93,18 +106,29 @@ class Project:
         return self.landing_zone / f"{self.schema}.schema" / table
 
     def files(self, table: str = "orders") -> list[Path]:
-        return data_files(self.folder(table))
+        """The data files in the order of their numbers, also those that were applied."""
+        folders = (self.folder(table), self.folder(table) / "_ProcessedFiles")
+        return sorted(
+            (file for folder in folders for file in folder.glob("[!_]*.*")),
+            key=lambda file: file.name,
+        )
 
     def mirror(self, table: str = "orders") -> Counter[Row]:
-        """The mirrored table's rows, by the specification."""
-        return replay(self.folder(table))
+        """The mirrored table's rows, after all that was published has been applied."""
+        report = Replicator(self.landing_zone).replicate(self.schema, table)
+        assert report, f"{table} was not published"
+        assert not report.note, report.note
+        mirrored = DeltaTable(self.landing_zone.parents[1] / "Tables" / self.schema / table)
+        return Counter(canonical(row.items()) for row in mirrored.to_pyarrow_table().to_pylist())
 
-    def relation(self, table: str = "orders", columns: str = "*") -> Counter[Row]:
-        """The model's rows, as Spark has them."""
+    def relation(self, table: str = "orders") -> Counter[Row]:
+        """The model's rows as Spark has them; complex values as JSON."""
         if self._spark is None:
             files = self.path / ".spark" / "warehouse" / f"{self.schema}.db" / table
             return Counter(canonical(row.items()) for row in pq.read_table(files).to_pylist())
-        rows = self.sql(f"select {columns} from `{self.schema}`.`{table}`")
+        relation = f"`{self.schema}`.`{table}`"
+        columns = [_landed(field) for field in self._spark.table(relation).schema]
+        rows = self.sql(f"select {', '.join(columns)} from {relation}")
         return Counter(canonical(row.asDict().items()) for row in rows)
 
     def sql(self, statement: str) -> list[SparkRow]:
@@ -116,6 +140,12 @@ class Project:
         mirror, relation = self.mirror(table), self.relation(table)
         assert mirror == relation, f"{mirror - relation} | {relation - mirror}"
         self.assert_tidy()
+
+    def assert_replicated(self) -> None:
+        """All that this project has published is in the mirror, as Spark has it."""
+        for journal in self.landing_zone.glob(f"{self.schema}.schema/*/_journal.json"):
+            table = journal.parent.name
+            assert self.mirror(table) == self.relation(table), table
 
     def assert_tidy(self) -> None:
         """Nothing is left on the scratch pad, and no next snapshot in Spark."""
@@ -133,3 +163,25 @@ class Project:
         files = sorted(path for path in self.landing_zone.rglob("*") if path.is_file())
         content = {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
         return content, self.relation(table)
+
+
+def _landed(field: StructField) -> str:
+    name = "`" + field.name.replace("`", "``") + "`"
+    if field.dataType.typeName() in ("array", "map", "struct", "variant"):
+        return f"to_json({name}, {JSON_OPTIONS}) as {name}"
+    return name
+
+
+def canonical(row: Iterable[tuple[str, Any]]) -> Row:
+    """A row that equals another one only if all values do: NaN too, and -0.0 is not 0.0."""
+    return tuple(sorted((name, _text(value)) for name, value in row if value is not None))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dt.datetime):
+        if value.tzinfo:
+            value = value.astimezone(dt.timezone.utc).replace(tzinfo=None)
+        return str(value.isoformat())
+    if isinstance(value, (bytes, bytearray)):
+        return f"bytes {bytes(value).hex()}"
+    return f"{type(value).__name__} {value}"

@@ -306,10 +306,10 @@ def test_empty_and_sample_runs_publish_nothing_and_leave_the_snapshot_alone(
     project.run(mode)
 
     assert project.state() == before
-    project.assert_mirrored()
     project.model("select nonsense", unique_key="id")
     assert "nonsense" in project.fail(mode)
     assert project.state() == before
+    project.assert_mirrored()
 
 
 def test_an_empty_run_of_a_new_project_lets_models_downstream_be_checked(project: Project) -> None:
@@ -343,4 +343,4 @@ def test_a_column_type_that_lands_the_same_is_no_rebuild(project: Project) -> No
     response = project.run()
 
     assert (response["publication"], response["rows_updated"]) == ("changes", 1)
-    assert project.mirror() == project.relation(columns="id, to_json(s) as s")
+    project.assert_mirrored()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from typing import Any
@@ -17,13 +18,20 @@ ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 
 
 def declare_test(project: Project, **arguments: Any) -> None:
-    test = {"mirror_equals_model": {"arguments": arguments}} if arguments else "mirror_equals_model"
+    test = (
+        {"mirror_equals_model": {"arguments": arguments}} if arguments else "mirror_equals_model"
+    )
     content = {"models": [{"name": "orders", "data_tests": [test]}]}
     project.write("models/orders.yml", json.dumps(content))
 
 
 def delta(project: Project) -> DeltaTable:
     return DeltaTable(project.landing_zone.parents[1] / "Tables" / project.schema / "orders")
+
+
+def forget(project: Project) -> None:
+    """Have the mirrored tables made anew."""
+    shutil.rmtree(project.landing_zone.parents[1] / "Tables")
 
 
 def outcome(project: Project) -> tuple[str, str, int | None]:
@@ -120,6 +128,7 @@ def test_a_test_tells_at_once_why_a_table_is_stuck(project: Project) -> None:
     assert status == "error"
     assert "InputValidationError" in message
     assert "zero bytes" in message
+    (project.folder() / f"{2:020d}.parquet").unlink()
 
 
 def test_a_test_fails_with_the_keys_that_differ(project: Project) -> None:
@@ -131,15 +140,16 @@ def test_a_test_fails_with_the_keys_that_differ(project: Project) -> None:
     delta(project).delete("id = 1")
     delta(project).update({'"the name"': "'B'"}, predicate="id = 2")
     extra = delta(project).to_pyarrow_table().slice(0, 1).set_column(0, "id", [[4]])
-    write_deltalake(delta(project), extra.cast(delta(project).to_pyarrow_table().schema), mode="append")
+    write_deltalake(
+        delta(project), extra.cast(delta(project).to_pyarrow_table().schema), mode="append"
+    )
     declare_test(project)
 
     assert not project.dbt("test", "--store-failures")
 
     assert outcome(project)[::2] == ("fail", 3)
     (failures,) = [
-        row["tableName"]
-        for row in project.sql(f"show tables in {project.schema}_dbt_test__audit")
+        row["tableName"] for row in project.sql(f"show tables in {project.schema}_dbt_test__audit")
     ]
     found = project.sql(f"select * from {project.schema}_dbt_test__audit.{failures} order by id")
     assert [tuple(row) for row in found] == [
@@ -148,6 +158,7 @@ def test_a_test_fails_with_the_keys_that_differ(project: Project) -> None:
         (4, "only in the mirrored table"),
     ]
     project.sql(f"drop schema {project.schema}_dbt_test__audit cascade")
+    forget(project)
 
 
 def test_a_test_counts_rows_that_have_no_key(project: Project) -> None:
@@ -162,6 +173,7 @@ def test_a_test_counts_rows_that_have_no_key(project: Project) -> None:
     assert not project.dbt("test")
 
     assert outcome(project)[::2] == ("fail", 1)
+    forget(project)
 
 
 def test_a_test_reads_every_type_and_an_empty_table(project: Project) -> None:
@@ -188,7 +200,6 @@ def test_a_test_reads_every_type_and_an_empty_table(project: Project) -> None:
 def test_a_part_of_a_table_cannot_be_compared(project: Project) -> None:
     project.model(ORDERS, unique_key="id")
     project.run()
-    declare_test(project, config={"where": "id = 1"})
     test = {"mirror_equals_model": {"config": {"where": "id = 1"}}}
     content = {"models": [{"name": "orders", "data_tests": [test]}]}
     project.write("models/orders.yml", json.dumps(content))

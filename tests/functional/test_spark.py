@@ -109,7 +109,12 @@ def test_a_landing_zone_may_be_in_a_folder_of_any_name(project: Project, folder:
     for rows in (3, 4):
         project.model(f"select id from range({rows})", unique_key="id")
         project.run()
-        project.assert_mirrored()
+
+    replicable = project.path / "plain" / "Files" / "LandingZone"
+    replicable.parent.mkdir(parents=True)
+    replicable.symlink_to(project.landing_zone)
+    project.landing_zone = replicable
+    project.assert_mirrored()
 
 
 @pytest.mark.parametrize("limit", ["2", "-1"])
