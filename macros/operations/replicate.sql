@@ -4,7 +4,11 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_replicate() %}
-  {%- for line in adapter.replicate() -%}
+  {%- set replication = adapter.replicate() -%}
+  {%- for line in replication.lines -%}
     {%- do print(line) -%}
   {%- endfor -%}
+  {%- if replication.failed -%}
+    {%- do exceptions.raise_compiler_error('Not replicated: ' ~ replication.failed | join(', ')) -%}
+  {%- endif -%}
 {% endmacro %}

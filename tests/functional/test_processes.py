@@ -11,6 +11,7 @@ import sys
 import time
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,11 @@ def dbt(cwd: Path, *command: str, **env: str) -> subprocess.CompletedProcess[str
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> Iterator[Project]:
     created = Project(tmp_path / "shop")
     created.model("select id, 'x' as name from range(3)", unique_key="id")
-    return created
+    yield created
+    created.assert_replicated()
 
 
 def test_a_project_with_three_lines_of_profile_runs_and_leaves_its_folder_tidy(

@@ -54,6 +54,20 @@ def test_an_operation_replicates_and_prints_what_it_did(
     assert delta(project).count() == 2
 
 
+def test_an_operation_that_could_not_replicate_a_table_fails(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    bad = project.folder() / f"{2:020d}.parquet"
+    bad.write_bytes(b"")
+
+    assert not project.dbt("run-operation", "mirror_replicate")
+
+    assert "InputValidationError" in capsys.readouterr().out
+    bad.unlink()
+
+
 def test_the_profile_can_ask_for_it_at_the_end_of_each_run(project: Project) -> None:
     project.target["replicate"] = True
     project.write_project()

@@ -326,19 +326,13 @@ class OpenMirroringAdapter(SparkAdapter):
     # Replication
 
     @available
-    def replicate(self) -> list[str]:
+    def replicate(self) -> replica.Replication:
         """Apply what was published to the mirrored tables on this machine.
-
-        Returns:
-            what was done, as lines of a table
 
         Raises:
             DbtRuntimeError: the replicator is not installed, or has no place here
         """
-        done, failed = replica.replicate(self._landing_zone_path())
-        for finding in failed:
-            logger.warning(f"Not replicated: {finding}")
-        return done
+        return replica.replicate(self._landing_zone_path())
 
     @available
     def replicated(self, relation: OpenMirroringRelation, seconds: float) -> replica.Replica:
@@ -363,8 +357,11 @@ class OpenMirroringAdapter(SparkAdapter):
         super().cleanup_connections()
         if self._to_replicate:
             self._to_replicate = False
-            for line in self.replicate():
+            replication = self.replicate()
+            for line in ("", *replication.lines):
                 fire_event(Note(msg=line))
+            if replication.failed:
+                logger.warning(f"Not replicated: {', '.join(replication.failed)}")
 
     # Seeds
 

@@ -49,6 +49,19 @@ class Replica:
         return cls(tuple(columns), table.key_columns, str(table.path), tuple(table.file_names()))
 
 
+@dataclass(frozen=True)
+class Replication:
+    """What a replication did.
+
+    Args:
+        lines: of a table
+        failed: names of the tables that something is wrong with
+    """
+
+    lines: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
 def is_installed() -> bool:
     return all(importlib.util.find_spec(name) for name in ("deltalake", "pyarrow"))
 
@@ -97,14 +110,10 @@ def applied(
     return Replica.of(found)
 
 
-def replicate(landing_zone: Path) -> tuple[list[str], list[str]]:
-    """Apply all that was published.
-
-    Returns:
-        what was done, as lines of a table; and what is wrong, by table
-    """
+def replicate(landing_zone: Path) -> Replication:
+    """Apply all that was published."""
     from dbt.adapters.openmirroring.replicator import lines
 
     reports = replicator(landing_zone).scan()
-    failed = [f"{r.schema}.{r.table}: {r.error.description}" for r in reports if r.error]
-    return list(lines(reports)), failed
+    failed = [f"{report.schema}.{report.table}" for report in reports if report.error]
+    return Replication(tuple(lines(reports)), tuple(failed))

@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from dbt.adapters.openmirroring.replicator import Replicator, ReplicatorError
@@ -152,6 +153,20 @@ def test_a_file_that_is_corrupt_in_the_middle_adds_nothing(item: Item) -> None:
     assert item.rows() == []
     path.write_bytes(whole)
     assert item.scan().rows == 100_000
+
+
+def test_a_first_file_that_is_corrupt_does_not_fix_the_types(item: Item) -> None:
+    item.keyed()
+    path = item.land(1, rows(*((i, f"name {i}") for i in range(100_000))))
+    content = bytearray(path.read_bytes())
+    content[1000:3000] = b"\xff" * 2000
+    path.write_bytes(content)
+    assert item.scan().status == "Failed"
+
+    item.land(1, pa.table({"id": ["1"]}))
+
+    assert item.scan().status == "Replicating"
+    assert item.rows() == [("1",)]
 
 
 def test_a_deleted_bad_file_is_a_gap(item: Item) -> None:

@@ -96,6 +96,18 @@ def test_a_folder_of_somebody_else_under_tables_is_never_touched(item: Item) -> 
     assert (other / "file").read_text() == "precious"
 
 
+def test_two_folders_cannot_be_one_table(item: Item) -> None:
+    for folder in ("dbo.schema/orders", "orders"):
+        item.metadata(folder)
+        item.land(1, rows((1, folder)), folder)
+
+    reports = item.replicator.scan()
+
+    assert [report.status for report in reports] == ["Replicating", "Failed"]
+    assert "are both the table dbo.orders" in reports[1].note
+    assert item.rows("dbo/orders") == [(1, "dbo.schema/orders")]
+
+
 class Killed(BaseException):
     """As a signal: nothing in between cleans up."""
 

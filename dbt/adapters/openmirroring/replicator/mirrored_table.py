@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -95,6 +95,11 @@ class MirroredTable:
     @property
     def id(self) -> str:
         return str(self._delta.metadata().id)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it has only been created."""
+        return int(self._delta.version()) == 0
 
     @property
     def columns(self) -> dict[str, Field]:
@@ -300,15 +305,26 @@ class MirroredTable:
         return pa.schema(self._delta.schema().to_arrow())
 
 
-def mirrored_tables(root: Path) -> Iterator[MirroredTable]:
-    """All tables that were replicated to `Tables/`; what is left of dropped ones is removed."""
+def drop_others(root: Path, kept: Container[Path]) -> list[Path]:
+    """Drop the tables whose folders are gone.
+
+    Args:
+        root: where the tables are, in folders of their schemas
+        kept: paths of tables that have a folder in the landing zone
+
+    Returns:
+        the paths of those that were dropped
+    """
+    dropped = []
     for path in sorted(root.glob("*/*")):
         if path.name.startswith(_DROPPED):
             shutil.rmtree(path)
-        elif DeltaTable.is_deltatable(str(path)):
+        elif path not in kept and DeltaTable.is_deltatable(str(path)):
             delta = DeltaTable(path)
             if _FOLDER in delta.metadata().configuration:
-                yield MirroredTable(path, delta)
+                MirroredTable(path, delta).drop()
+                dropped.append(path)
+    return dropped
 
 
 def _conforming(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
+from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
 from dbt.adapters.openmirroring.replicator.folder import (
     METADATA,
     SCHEMA_SUFFIX,
@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.replicator.folder import (
     table_folders,
 )
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
-from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable, mirrored_tables
+from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable, drop_others
 from dbt.adapters.openmirroring.replicator.monitoring import Monitoring, TableReport
 from dbt.adapters.openmirroring.replicator.table_scan import TableScan, data_files
 
@@ -54,13 +54,14 @@ class Replicator:
         What is wrong with a table stops that table only, and is in its report.
         """
         with self._alone():
-            folders = {(f.schema, f.table): f for f in table_folders(self.landing_zone)}
-            reports = [report for f in folders.values() if (report := self._replicate(f))]
-            for table in mirrored_tables(self.tables):
-                schema, name = table.path.parent.name, table.path.name
-                if (schema, name) not in folders:
-                    table.drop()
-                    reports.append(TableReport(schema, name, "Dropped"))
+            folders: dict[Path, TableFolder] = {}
+            reports = []
+            for folder in table_folders(self.landing_zone):
+                first = folders.setdefault(self._path(folder), folder)
+                report = self._replicate(folder) if first is folder else _refused(folder, first)
+                reports += [report] if report else []
+            for path in drop_others(self.tables, folders):
+                reports.append(TableReport(path.parent.name, path.name, "Dropped"))
             self.monitoring.record(reports)
         return reports
 
@@ -81,9 +82,7 @@ class Replicator:
         try:
             with folder:
                 metadata = TableMetadata.parse(folder.read(METADATA) or b"{}")
-                found = MirroredTable.find(
-                    self.tables / schema / table, metadata.by_modification_time
-                )
+                found = MirroredTable.find(self._path(folder), metadata.by_modification_time)
                 if not found or found.id != folder.filled_table():
                     return None
                 files, _ = data_files(folder, metadata)
@@ -94,12 +93,14 @@ class Replicator:
     def _folder(self, schema: str, table: str) -> TableFolder:
         return TableFolder(schema, self.landing_zone / f"{schema}{SCHEMA_SUFFIX}" / table)
 
+    def _path(self, folder: TableFolder) -> Path:
+        return self.tables / folder.schema / folder.table
+
     def _replicate(self, folder: TableFolder) -> TableReport | None:
         """Apply what is new in a table folder; None if it is dropped meanwhile."""
-        path = self.tables / folder.schema / folder.table
         try:
             with folder:
-                report = TableScan(folder, path, self._processed).run()
+                report = TableScan(folder, self._path(folder), self._processed).run()
                 return report if folder.is_there() else None
         except FileNotFoundError:
             return None
@@ -114,3 +115,10 @@ class Replicator:
             yield
         finally:
             os.close(descriptor)
+
+
+def _refused(folder: TableFolder, first: TableFolder) -> TableReport:
+    error = TableError(
+        "DuplicateTable", f"{folder.path} and {first.path} are both the table {folder}."
+    )
+    return TableReport(folder.schema, folder.table, "Failed", error=error)

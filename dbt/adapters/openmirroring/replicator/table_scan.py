@@ -82,8 +82,9 @@ class TableScan:
 
     def _find_table(self) -> None:
         table = MirroredTable.find(self._path, self._metadata.by_modification_time)
-        if table and table.id != self._folder.filled_table():
-            # the folder was dropped and recreated, perhaps both since the last scan
+        if table and (table.is_untouched or table.id != self._folder.filled_table()):
+            # its first file was bad, or the folder was dropped and recreated, perhaps both since
+            # the last scan
             table.drop()
             table = None
         self._table = table
