@@ -15,7 +15,7 @@
 
 
 {#- A query of the seed's rows. They are handed over as strings, and cast by Spark: dbt-spark's literals
-    lose NULLs and digits. What cannot be cast is an error, in ANSI mode or not. -#}
+    lose NULLs and digits. -#}
 {% macro openmirroring__load_csv_rows(model, agate_table) %}
   {%- set rows = model['alias'] ~ '__seed' -%}
   {%- do adapter.create_seed_view(rows, agate_table) -%}
@@ -23,19 +23,10 @@
   {%- set sql -%}
     select
       {%- for name in agate_table.column_names %}
-      {{ openmirroring__seed_value(adapter.quote(name), types.get(name, adapter.convert_type(agate_table, loop.index0))) }} as {{ adapter.quote(name) }}
+      {{ mirror_cast(adapter.quote(name), types.get(name, adapter.convert_type(agate_table, loop.index0))) }} as {{ adapter.quote(name) }}
       {{- ',' if not loop.last }}
       {%- endfor %}
     from {{ adapter.quote(rows) }}
   {%- endset -%}
   {{ return(sql) }}
 {% endmacro %}
-
-
-{% macro openmirroring__seed_value(column, type) -%}
-  case
-    when {{ column }} is not null and try_cast({{ column }} as {{ type }}) is null
-    then cast(raise_error(concat('{{ column | replace("'", "\\'") }} has the value ''', {{ column }}, ''', which is no {{ type }}')) as {{ type }})
-    else try_cast({{ column }} as {{ type }})
-  end
-{%- endmacro %}

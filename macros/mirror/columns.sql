@@ -73,3 +73,13 @@
     xxhash64({{ ([seed] + values) | join(', ') }}) as d{{ seed }} {{- ', ' if not loop.last }}
   {%- endfor -%}
 {% endmacro %}
+
+
+{#- A value in another type. What cannot be cast is an error, in ANSI mode or not. -#}
+{% macro mirror_cast(value, type) -%}
+  case
+    when {{ value }} is not null and try_cast({{ value }} as {{ type }}) is null
+    then cast(raise_error(concat('{{ value | replace("'", "\\'") }} has the value ''', {{ value }}, ''', which is no {{ type }}')) as {{ type }})
+    else try_cast({{ value }} as {{ type }})
+  end
+{%- endmacro %}

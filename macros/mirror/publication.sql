@@ -5,12 +5,13 @@
 
 {% macro openmirroring__mirror_table(target, sql) %}
   {%- set options = adapter.node_config(model.config) -%}
+  {%- set incremental = is_incremental() -%}
   {%- if not options.mirror -%}
-    {%- set response = mirror_skip(target, sql) -%}
+    {%- set response = mirror_skip(target, sql, options, incremental) -%}
   {%- elif invocation_args_dict.get('empty') or invocation_args_dict.get('sample') -%}
     {%- set response = mirror_check_only(target, sql) -%}
   {%- else -%}
-    {%- set response = mirror_publish(target, sql, options) -%}
+    {%- set response = mirror_publish(target, sql, options, incremental) -%}
   {%- endif -%}
   {%- do store_result('main', response=response) -%}
   {%- do apply_grants(target, config.get('grants'), should_revoke=true) -%}
@@ -18,14 +19,15 @@
 {% endmacro %}
 
 
-{% macro mirror_publish(target, sql, options) %}
-  {{ return(adapter.dispatch('mirror_publish', 'dbt')(target, sql, options)) }}
+{% macro mirror_publish(target, sql, options, incremental) %}
+  {{ return(adapter.dispatch('mirror_publish', 'dbt')(target, sql, options, incremental)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_publish(target, sql, options) %}
+{% macro openmirroring__mirror_publish(target, sql, options, incremental) %}
   {%- set publication = adapter.open_publication(target, model) -%}
   {%- do mirror_recover(publication, target) -%}                                           {#- 0 -#}
-  {%- set next = mirror_build(target, sql, publication.batch_id) -%}                       {#- 1 -#}
+  {%- set rows = mirror_rows(target, sql, options, incremental) -%}
+  {%- set next = mirror_build(target, rows, publication.batch_id) -%}                      {#- 1 -#}
   {%- set columns = adapter.get_columns_in_relation(next) -%}
   {%- set plan = mirror_plan(publication, target, next, columns, options) -%}              {#- 2 and 3 -#}
   {%- if plan.is_void -%}
@@ -50,7 +52,7 @@
     {%- do mirror_finish(publication, target, manifest) -%}
     {%- do log('Finished batch ' ~ manifest.batch.id ~ ' of ' ~ target ~ ', which an earlier run had left', info=true) -%}
   {%- endif -%}
-  {%- for leftover in adapter.leftover_snapshots(target) -%}
+  {%- for leftover in adapter.leftover_snapshots(target) + adapter.leftover_new_rows(target) -%}
     {%- do adapter.drop_relation(leftover) -%}
   {%- endfor -%}
   {%- do adapter.remove_leftover_folders(target) -%}
@@ -81,17 +83,24 @@
       {%- do adapter.drop_relation(snapshot) -%}
     {%- endif -%}
     {%- do adapter.rename_relation(next, target) -%}
+    {%- if config.get('partition_by') -%}
+      {#- the catalog of a session without a metastore forgets partitions when a table is renamed -#}
+      {%- do run_query('alter table ' ~ target ~ ' recover partitions') -%}
+    {%- endif -%}
     {%- do adapter.refresh_relation(target) -%}
   {%- endif -%}
 {% endmacro %}
 
 
 {#- `mirror: false`: as dbt-spark, except that the old table is there until the new one is. -#}
-{% macro mirror_skip(target, sql) %}
-  {{ return(adapter.dispatch('mirror_skip', 'dbt')(target, sql)) }}
+{% macro mirror_skip(target, sql, options, incremental) %}
+  {{ return(adapter.dispatch('mirror_skip', 'dbt')(target, sql, options, incremental)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_skip(target, sql) %}
+{% macro openmirroring__mirror_skip(target, sql, options, incremental) %}
+  {%- for leftover in adapter.leftover_new_rows(target) -%}
+    {%- do adapter.drop_relation(leftover) -%}
+  {%- endfor -%}
   {%- for leftover in adapter.leftover_snapshots(target) -%}
     {%- if load_cached_relation(target) -%}
       {%- do adapter.drop_relation(leftover) -%}
@@ -99,7 +108,7 @@
       {%- do mirror_swap(target, leftover) -%}
     {%- endif -%}
   {%- endfor -%}
-  {%- do mirror_swap(target, mirror_build(target, sql)) -%}
+  {%- do mirror_swap(target, mirror_build(target, mirror_rows(target, sql, options, incremental))) -%}
   {{ return(load_result('main').response) }}
 {% endmacro %}
 

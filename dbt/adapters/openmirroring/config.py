@@ -25,6 +25,7 @@ class OpenMirroringConfig(SparkConfig):
     landing_format: str | None = None
     compression: str | None = None
     target_file_size: str | None = None
+    delete_when: str | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,10 @@ class NodeConfig:
         landing_format: `parquet`
         compression: `none`, `snappy`, `gzip`, `zstd`
         target_file_size: bytes
+        incremental_strategy: what the new rows of an incremental model do to the snapshot:
+            `append`, `merge`, `delete+insert`, `insert_overwrite`, `microbatch`
+        delete_when: SQL that is true for those new rows that delete
+        partition_by: columns
     """
 
     unique_key: tuple[str, ...] = ()
@@ -48,6 +53,14 @@ class NodeConfig:
     landing_format: str = "parquet"
     compression: str = "zstd"
     target_file_size: int = 128 * 2**20
+    incremental_strategy: str = "append"
+    delete_when: str | None = None
+    partition_by: tuple[str, ...] = ()
+
+    @property
+    def strategy_name(self) -> str:
+        """The strategy, as part of the name of its macro."""
+        return self.incremental_strategy.replace("+", "_")
 
     @classmethod
     def parse(cls, config: Mapping[str, Any]) -> NodeConfig:
@@ -61,14 +74,19 @@ class NodeConfig:
                 misspelled one of ours
         """
         _refuse_misspelled(config)
+        unique_key = _unique_key(config.get("unique_key"))
+        partition_by = config.get("partition_by") or ()
         parsed = cls(
-            unique_key=_unique_key(config.get("unique_key")),
+            unique_key=unique_key,
             mirror=_choice(config, "mirror", (True, False)),
             on_breaking_change=_choice(config, "on_breaking_change", ("rebuild", "fail")),
             insert_marker=_choice(config, "insert_marker", ("upsert", "insert")),
             landing_format=_choice(config, "landing_format", ("parquet",)),
             compression=_choice(config, "compression", ("none", "snappy", "gzip", "zstd")),
             target_file_size=_size(config.get("target_file_size")),
+            incremental_strategy=_strategy(config, unique_key),
+            delete_when=config.get("delete_when"),
+            partition_by=(partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
         )
         if config.get("location_root"):
             raise CompilationError(
@@ -80,7 +98,32 @@ class NodeConfig:
             raise CompilationError(
                 "`insert_marker` needs a `unique_key`: without one there are no row markers."
             )
+        if parsed.delete_when and parsed.incremental_strategy not in ("merge", "delete+insert"):
+            raise CompilationError(
+                "`delete_when` is for incremental models with a `unique_key` and the strategy "
+                "merge or delete+insert: it says which of the new rows delete."
+            )
         return parsed
+
+
+def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
+    """The incremental strategy; what is no incremental model has none that matters."""
+    if config.get("materialized") != "incremental":
+        return NodeConfig.incremental_strategy
+    default = {"incremental_strategy": "merge" if unique_key else "append"}
+    strategy: str = _choice(
+        config if config.get("incremental_strategy") else default,
+        "incremental_strategy",
+        ("append", "merge", "delete+insert", "insert_overwrite", "microbatch"),
+    )
+    if strategy == "delete+insert" and not unique_key:
+        raise CompilationError("The strategy delete+insert needs a `unique_key`.")
+    if strategy == "microbatch" and not config.get("partition_by"):
+        raise CompilationError(
+            "The strategy microbatch requires a `partition_by` config: a column of the grain of "
+            "`batch_size`, whose values are replaced."
+        )
+    return strategy
 
 
 def _refuse_misspelled(config: Mapping[str, Any]) -> None:

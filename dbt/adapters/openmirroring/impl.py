@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from dbt.adapters.openmirroring.connections import (
     logger,
     project_folder,
 )
+from dbt.adapters.openmirroring.incremental import IncrementalColumn, incremental_columns
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Journal,
     Manifest,
@@ -61,6 +62,9 @@ DESCRIBE_HEADLINES = {
 
 # a snapshot in the making: <identifier>__next_<batch id>
 NEXT_SUFFIX = "__next_"
+
+# what an incremental model has computed
+NEW_ROWS_SUFFIX = "__new_rows_"
 
 
 class OpenMirroringAdapter(SparkAdapter):
@@ -158,13 +162,33 @@ class OpenMirroringAdapter(SparkAdapter):
         """Where the next snapshot of a relation is built; each at a place of its own."""
         identifier = f"{relation.identifier}{NEXT_SUFFIX}{batch_id or new_batch_id()}"
         following: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
+        if batch_id:
+            following = following.carrying(batch_id)
         self._node.next_snapshot = following
         return following
 
+    @available
+    def new_rows(self, relation: OpenMirroringRelation) -> OpenMirroringRelation:
+        """Where the new rows of an incremental model are kept until its node ends."""
+        identifier = f"{relation.identifier}{NEW_ROWS_SUFFIX}{new_batch_id()}"
+        rows: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
+        self._node.new_rows = rows
+        return rows
+
     @available.parse_list
     def leftover_snapshots(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
-        """What earlier runs were building for a relation when they ended."""
-        prefix = f"{relation.identifier}{NEXT_SUFFIX}".lower()
+        """The next snapshots that earlier runs were building when they ended."""
+        return self._leftovers(relation, NEXT_SUFFIX)
+
+    @available.parse_list
+    def leftover_new_rows(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
+        """The new rows that earlier runs have left."""
+        return self._leftovers(relation, NEW_ROWS_SUFFIX)
+
+    def _leftovers(
+        self, relation: OpenMirroringRelation, suffix: str
+    ) -> list[OpenMirroringRelation]:
+        prefix = f"{relation.identifier}{suffix}".lower()
         relations: list[Any] = self.list_relations(relation.database, str(relation.schema))
         return [found for found in relations if str(found.identifier).lower().startswith(prefix)]
 
@@ -181,9 +205,10 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         warehouse = self.connections.embedded_warehouse  # type: ignore[attr-defined]
         if warehouse:
-            pattern = f"{relation.schema}.db/{relation.identifier}{NEXT_SUFFIX}*".lower()
-            for folder in warehouse.glob(pattern):
-                shutil.rmtree(folder)
+            for suffix in (NEXT_SUFFIX, NEW_ROWS_SUFFIX):
+                pattern = f"{relation.schema}.db/{relation.identifier}{suffix}*".lower()
+                for folder in warehouse.glob(pattern):
+                    shutil.rmtree(folder)
 
     @available
     def batch_id_property(self) -> str:
@@ -260,19 +285,37 @@ class OpenMirroringAdapter(SparkAdapter):
             how_many: keys that are NULL or not unique
             examples: a few of them, and how many rows have them
         """
-        shown = []
-        for *values, count in (tuple(row) for row in examples.rows):
-            key = ", ".join(
-                f"{name}={'NULL' if value is None else value}"
-                for name, value in zip(definition.key_columns, values, strict=True)
-            )
-            shown.append(f"{key} ({count} {'row' if count == 1 else 'rows'})")
         raise DbtRuntimeError(
             f"{how_many} of the keys ({', '.join(definition.key_columns)}) are NULL or not "
-            f"unique, e.g. {'; '.join(shown)}. The service would apply a later change to the "
-            "wrong rows, so nothing was published. Make the model's rows unique, or set another "
+            f"unique, e.g. {_keys_shown(definition.key_columns, examples)}. The service would "
+            "apply a later change to the wrong rows, so nothing was published. Make the model's "
+            "rows unique, or set another `unique_key`."
+        )
+
+    @available
+    def refuse_new_rows(self, options: NodeConfig, examples: agate.Table) -> None:
+        """Raise that several new rows of an incremental model have the same key.
+
+        Args:
+            examples: a few of the keys, and how many rows have them
+        """
+        raise DbtRuntimeError(
+            f"Several new rows have the same key ({', '.join(options.unique_key)}), e.g. "
+            f"{_keys_shown(options.unique_key, examples)}: a row of the table can be merged with "
+            "one of them only. Nothing was changed. Make the new rows unique, or set another "
             "`unique_key`."
         )
+
+    @available
+    def incremental_columns(
+        self,
+        snapshot: list[OpenMirroringColumn],
+        new_rows: list[OpenMirroringColumn],
+        on_schema_change: str,
+        config: Mapping[str, Any],
+    ) -> list[IncrementalColumn]:
+        """The columns of an incremental model's next snapshot."""
+        return incremental_columns(snapshot, new_rows, on_schema_change, config)
 
     @available
     def files_with_rows(self, files: list[StagedFile], names: agate.Table) -> list[StagedFile]:
@@ -311,17 +354,19 @@ class OpenMirroringAdapter(SparkAdapter):
         """Leave nothing half done, whatever ended the node."""
         super().post_model_hook(config, context)
         publication = getattr(self._node, "publication", None)
-        unfinished = getattr(self._node, "next_snapshot", None)
+        unfinished = [getattr(self._node, name, None) for name in ("next_snapshot", "new_rows")]
         self._node.__dict__.clear()
         if publication:
-            committed = publication.committed
+            if publication.committed:
+                unfinished[0] = None
             publication.close()
-            unfinished = None if committed else unfinished
-        if unfinished and self.get_relation("", unfinished.schema, unfinished.identifier):
-            try:
-                self.drop_relation(unfinished)
-            except DbtRuntimeError as error:  # the next run drops it, and the node's error matters
-                logger.debug(f"{unfinished} could not be dropped: {error}")
+        for relation in unfinished:
+            if relation and self.get_relation("", relation.schema, relation.identifier):
+                try:
+                    self.drop_relation(relation)
+                except DbtRuntimeError as error:
+                    # the next run drops it, and the node's own error matters more
+                    logger.debug(f"{relation} could not be dropped: {error}")
 
     # Replication
 
@@ -382,6 +427,17 @@ class OpenMirroringAdapter(SparkAdapter):
         rows = [tuple(None if v is None else _text(v) for v in row) for row in agate_table.rows]
         schema = ", ".join(f"{quoted(column)} string" for column in agate_table.column_names)
         handle.session.createDataFrame(rows, schema).createOrReplaceTempView(name)
+
+
+def _keys_shown(names: Sequence[str], examples: agate.Table) -> str:
+    shown = []
+    for *values, count in (tuple(row) for row in examples.rows):
+        key = ", ".join(
+            f"{name}={'NULL' if value is None else value}"
+            for name, value in zip(names, values, strict=True)
+        )
+        shown.append(f"{key} ({count} {'row' if count == 1 else 'rows'})")
+    return "; ".join(shown)
 
 
 def _text(value: Any) -> str:

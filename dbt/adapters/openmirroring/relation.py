@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt.adapters.contracts.relation import ComponentName
 from dbt.adapters.spark.column import SparkColumn
@@ -47,6 +47,11 @@ class OpenMirroringRelation(SparkRelation):
         """The batch that this snapshot was published with, as of when dbt listed the schema."""
         found = _BATCH_ID.search(self.information or "")
         return found[1] if found else None
+
+    def carrying(self, batch_id: str) -> OpenMirroringRelation:
+        """This relation as dbt would list it once it carries the batch id."""
+        properties = f"Table Properties: [{BATCH_ID_PROPERTY}={batch_id}]"
+        return replace(self, information=properties)
 
 
 @dataclass

@@ -1,0 +1,157 @@
+{#- The rows of the next snapshot, as a query: the model's own, or in an incremental run the snapshot with what the
+    model's new rows do to it. The new rows are computed once, and kept until the node ends.
+
+    Args:
+      incremental: what is_incremental() was when the model was compiled -#}
+{% macro mirror_rows(target, sql, options, incremental) %}
+  {{ return(adapter.dispatch('mirror_rows', 'dbt')(target, sql, options, incremental)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_rows(target, sql, options, incremental) %}
+  {%- if is_incremental() != incremental -%}
+    {%- do exceptions.raise_compiler_error(
+      'An earlier run was interrupted and has just been brought to its end, but this run was compiled without its result. '
+      ~ 'Nothing was lost; run it again.'
+    ) -%}
+  {%- elif not incremental -%}
+    {{ return(sql) }}
+  {%- endif -%}
+  {%- set new_rows = adapter.new_rows(target) -%}
+  {%- call statement('mirror_new_rows') -%}
+    {{ config.get('sql_header') or '' }}
+    create table {{ new_rows }} using parquet as
+    {{ sql }}
+  {%- endcall -%}
+  {%- do adapter.cache_added(new_rows) -%}
+  {%- set columns = adapter.incremental_columns(
+    adapter.get_columns_in_relation(target),
+    adapter.get_columns_in_relation(new_rows),
+    incremental_validate_on_schema_change(config.get('on_schema_change'), default='ignore'),
+    model.config
+  ) -%}
+  {%- set strategy = context['openmirroring__mirror_' ~ options.strategy_name] -%}
+  {{ return(strategy(target, new_rows, columns, options)) }}
+{% endmacro %}
+
+
+{#- The strategies: what a snapshot (DBT_INTERNAL_DEST) becomes with new rows (DBT_INTERNAL_SOURCE).
+
+    Args:
+      target: the snapshot
+      new_rows: a table
+      columns: of the result, as `incremental_columns` returns them -#}
+{% macro openmirroring__mirror_append(target, new_rows, columns, options) %}
+  select {{ mirror_from_snapshot(columns) }} from {{ target }} as DBT_INTERNAL_DEST
+  union all
+  select {{ mirror_from_new_rows(columns) }} from {{ new_rows }} as DBT_INTERNAL_SOURCE
+{% endmacro %}
+
+{% macro openmirroring__mirror_merge(target, new_rows, columns, options) %}
+  {%- if not options.unique_key -%}
+    {{ return(openmirroring__mirror_append(target, new_rows, columns, options)) }}
+  {%- endif -%}
+  {%- do mirror_refuse_ambiguous(new_rows, options) -%}
+  {%- set condition = mirror_incremental_condition(options.unique_key) -%}
+  {%- set source -%}
+(select * from {{ new_rows }} {{ mirror_kept_rows(options) }}) as DBT_INTERNAL_SOURCE
+  {%- endset -%}
+  select
+    {%- for column in columns %}
+      {% if column.is_updated -%}
+      case when DBT_INTERNAL_SOURCE.{{ adapter.quote(options.unique_key[0]) }} is not null
+        then {{ mirror_new_value(column) }} else {{ mirror_snapshot_value(column) }} end
+      {%- else -%}
+      {{ mirror_snapshot_value(column) }}
+      {%- endif %} as {{ column.quoted }} {{- ',' if not loop.last }}
+    {%- endfor %}
+  from {{ target }} as DBT_INTERNAL_DEST
+  left join {{ source }} on {{ condition }}
+  {%- if options.delete_when %}
+  left anti join (select * from {{ new_rows }} where {{ options.delete_when }}) as deleted
+    on {{ condition | replace('DBT_INTERNAL_SOURCE', 'deleted') }}
+  {%- endif %}
+  union all
+  select {{ mirror_from_new_rows(columns) }} from {{ source }}
+  left anti join {{ target }} as DBT_INTERNAL_DEST on {{ condition }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_delete_insert(target, new_rows, columns, options) %}
+  select {{ mirror_from_snapshot(columns) }} from {{ target }} as DBT_INTERNAL_DEST
+  left anti join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_incremental_condition(options.unique_key) }}
+  union all
+  select {{ mirror_from_new_rows(columns) }} from {{ new_rows }} as DBT_INTERNAL_SOURCE {{ mirror_kept_rows(options) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_insert_overwrite(target, new_rows, columns, options) %}
+  {%- if options.partition_by %}
+  select {{ mirror_from_snapshot(columns) }} from {{ target }} as DBT_INTERNAL_DEST
+  left anti join {{ new_rows }} as DBT_INTERNAL_SOURCE on
+    {%- for name in options.partition_by %}
+    DBT_INTERNAL_SOURCE.{{ adapter.quote(name) }} <=> DBT_INTERNAL_DEST.{{ adapter.quote(name) }} {{- ' and' if not loop.last }}
+    {%- endfor %}
+  union all
+  {%- endif %}
+  select {{ mirror_from_new_rows(columns) }} from {{ new_rows }} as DBT_INTERNAL_SOURCE
+{% endmacro %}
+
+{% macro openmirroring__mirror_microbatch(target, new_rows, columns, options) %}
+  {{ return(openmirroring__mirror_insert_overwrite(target, new_rows, columns, options)) }}
+{% endmacro %}
+
+
+{#- When a new row and a row of the snapshot are the same one. -#}
+{% macro mirror_incremental_condition(keys) %}
+  {%- set conditions = (config.get('predicates') or config.get('incremental_predicates') or []) | list -%}
+  {%- for key in keys -%}
+    {%- do conditions.append('DBT_INTERNAL_SOURCE.' ~ adapter.quote(key) ~ ' = DBT_INTERNAL_DEST.' ~ adapter.quote(key)) -%}
+  {%- endfor -%}
+  {{ return(conditions | join(' and ')) }}
+{% endmacro %}
+
+{% macro mirror_kept_rows(options) %}
+  {{- return('where not coalesce(' ~ options.delete_when ~ ', false)' if options.delete_when else '') -}}
+{% endmacro %}
+
+
+{% macro mirror_from_snapshot(columns) %}
+  {%- for column in columns %}
+    {{ mirror_snapshot_value(column) }} as {{ column.quoted }} {{- ',' if not loop.last }}
+  {%- endfor -%}
+{% endmacro %}
+
+{% macro mirror_from_new_rows(columns) %}
+  {%- for column in columns %}
+    {{ mirror_new_value(column) }} as {{ column.quoted }} {{- ',' if not loop.last }}
+  {%- endfor -%}
+{% endmacro %}
+
+{% macro mirror_snapshot_value(column) %}
+  {{- return(mirror_converted('DBT_INTERNAL_DEST.' ~ column.quoted, column.snapshot_type, column)) -}}
+{% endmacro %}
+
+{% macro mirror_new_value(column) %}
+  {{- return(mirror_converted('DBT_INTERNAL_SOURCE.' ~ column.quoted, column.new_type, column)) -}}
+{% endmacro %}
+
+{% macro mirror_converted(value, type, column) %}
+  {%- if type is none -%}
+    {{ return('cast(null as ' ~ column.dtype ~ ')') }}
+  {%- elif type == column.dtype -%}
+    {{ return(value) }}
+  {%- endif -%}
+  {{ return(mirror_cast(value, column.dtype)) }}
+{% endmacro %}
+
+
+{#- A row of the snapshot can take the values of one new row only. -#}
+{% macro mirror_refuse_ambiguous(new_rows, options) %}
+  {%- set keys = mirror_key_list(options.unique_key) -%}
+  {%- set query -%}
+    select {{ keys }}, count(*) from {{ new_rows }} where not {{ mirror_any_null(options.unique_key) }}
+    group by {{ keys }} having count(*) > 1 order by all limit 5
+  {%- endset -%}
+  {%- set ambiguous = run_query(query) -%}
+  {%- if ambiguous.rows -%}
+    {%- do adapter.refuse_new_rows(options, ambiguous) -%}
+  {%- endif -%}
+{% endmacro %}

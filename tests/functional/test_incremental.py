@@ -1,0 +1,405 @@
+"""Incremental models: what their new rows do to the snapshot is what is published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.functional.project import Project
+
+
+def incremental(
+    project: Project, first: str, later: str, name: str = "orders", **config: Any
+) -> None:
+    """A model that selects other rows in an incremental run; rows are (id, name)."""
+    sql = f"{{% if is_incremental() %}} {later} {{% else %}} {first} {{% endif %}}"
+    project.model(sql, name, materialized="incremental", **config)
+
+
+def values(*rows: str, columns: str = "id, name") -> str:
+    return f"select * from values {', '.join(rows)} as t({columns})"
+
+
+def counts(response: dict[str, Any]) -> tuple[str, int, int, int]:
+    return (
+        response["publication"],
+        response["rows_inserted"],
+        response["rows_updated"],
+        response["rows_deleted"],
+    )
+
+
+def rows(project: Project) -> list[tuple[Any, ...]]:
+    found = project.sql(f"select * from {project.schema}.orders order by all")
+    return [tuple(row) for row in found]
+
+
+def test_without_a_key_new_rows_are_appended_and_carry_no_row_markers(project: Project) -> None:
+    incremental(project, values("(1, 'a')"), values("(1, 'a')", "(2, 'b')"))
+
+    assert counts(project.run()) == ("initial", 1, 0, 0)
+    assert counts(project.run()) == ("changes", 2, 0, 0)
+
+    assert rows(project) == [(1, "a"), (1, "a"), (2, "b")]
+    assert pq.read_schema(project.files()[-1]).names == ["id", "name"]
+    project.assert_mirrored()
+
+
+def test_with_a_key_new_rows_are_merged(project: Project) -> None:
+    incremental(
+        project,
+        values("(1, 'a')", "(2, 'b')", "(3, 'c')"),
+        values("(2, 'B')", "(3, 'c')", "(4, 'd')"),
+        unique_key="id",
+    )
+    project.run()
+
+    assert counts(project.run()) == ("changes", 1, 1, 0)
+
+    assert rows(project) == [(1, "a"), (2, "B"), (3, "c"), (4, "d")]
+    project.assert_mirrored()
+    assert project.run()["publication"] == "unchanged"
+    project.assert_mirrored()
+
+
+def test_a_new_row_may_mean_a_delete(project: Project) -> None:
+    for strategy in ("merge", "delete+insert"):
+        incremental(
+            project,
+            "select *, false as gone from ({})".format(values("(1, 'a')", "(2, 'b')")),
+            "select *, id < 2 as gone from ({})".format(
+                values("(1, 'x')", "(0, 'y')", "(3, 'c')")
+            ),
+            unique_key="id",
+            incremental_strategy=strategy,
+            delete_when="gone",
+        )
+        project.run("--full-refresh")
+
+        assert counts(project.run()) == ("changes", 1, 0, 1)
+
+        assert rows(project) == [(2, "b", False), (3, "c", False)]
+        project.assert_mirrored()
+
+
+def test_columns_can_be_kept_from_updates(project: Project) -> None:
+    options: list[dict[str, Any]] = [
+        {"merge_update_columns": ["Name"]},
+        {"merge_exclude_columns": ["stock"]},
+    ]
+    for config in options:
+        incremental(
+            project,
+            values("(1, 'a', 5)", columns="id, name, stock"),
+            values("(1, 'b', 6)", "(2, 'c', 7)", columns="id, name, stock"),
+            unique_key="id",
+            **config,
+        )
+        project.run("--full-refresh")
+        project.run()
+
+        assert rows(project) == [(1, "b", 5), (2, "c", 7)]
+        project.assert_mirrored()
+
+
+def test_predicates_restrict_which_rows_are_merged(project: Project) -> None:
+    incremental(
+        project,
+        values("(1, 'a')", "(2, 'b')"),
+        values("(1, 'A')", "(2, 'B')"),
+        unique_key="id",
+        incremental_strategy="delete+insert",
+        incremental_predicates=["DBT_INTERNAL_DEST.id > 1"],
+        mirror=False,
+    )
+    project.run()
+    project.run()
+
+    assert rows(project) == [(1, "A"), (1, "a"), (2, "B")]
+
+
+def test_delete_insert_replaces_all_rows_of_a_key(project: Project) -> None:
+    incremental(
+        project,
+        values("(1, 'a')", "(1, 'b')", "(2, 'c')"),
+        values("(1, 'x')", "(3, 'y')", "(3, 'z')"),
+        unique_key="id",
+        incremental_strategy="delete+insert",
+        mirror=False,
+    )
+    project.run()
+    project.run()
+
+    assert rows(project) == [(1, "x"), (2, "c"), (3, "y"), (3, "z")]
+
+
+def test_insert_overwrite_replaces_the_partitions_of_the_new_rows(project: Project) -> None:
+    incremental(
+        project,
+        values("(1, 'a', 'x')", "(2, 'b', 'x')", "(3, 'c', null)", columns="id, name, part"),
+        values("(2, 'B', 'x')", "(4, 'd', null)", "(5, 'e', 'z')", columns="id, name, part"),
+        incremental_strategy="insert_overwrite",
+        partition_by="part",
+        unique_key="id",
+    )
+    project.run()
+
+    assert counts(project.run()) == ("changes", 2, 1, 2)
+
+    assert rows(project) == [(2, "B", "x"), (4, "d", None), (5, "e", "z")]
+    project.assert_mirrored()
+
+
+def test_insert_overwrite_without_partitions_replaces_everything(project: Project) -> None:
+    incremental(
+        project,
+        values("(1, 'a')"),
+        values("(2, 'b')"),
+        incremental_strategy="insert_overwrite",
+        unique_key="id",
+    )
+    project.run()
+    project.run()
+
+    assert rows(project) == [(2, "b")]
+    project.assert_mirrored()
+
+
+def test_microbatches_are_published_one_after_the_other(project: Project) -> None:
+    project.model(
+        "select id, at, date(at) as day from values (1, timestamp'2024-01-01 10:00:00'), "
+        "(2, timestamp'2024-01-02 10:00:00'), (3, timestamp'2024-01-03 10:00:00') as t(id, at)",
+        "events",
+        event_time="at",
+    )
+    project.model(
+        "select * from {{ ref('events') }}",
+        materialized="incremental",
+        incremental_strategy="microbatch",
+        event_time="at",
+        batch_size="day",
+        begin="2024-01-01",
+        partition_by="day",
+        unique_key="id",
+    )
+
+    project.run("--event-time-start", "2024-01-01", "--event-time-end", "2024-01-04")
+
+    assert [row[0] for row in rows(project)] == [1, 2, 3]
+    project.assert_mirrored()
+    project.model(
+        "select id, at, date(at) as day from values (1, timestamp'2024-01-01 10:00:00'), "
+        "(20, timestamp'2024-01-02 11:00:00'), (30, timestamp'2024-01-03 10:00:00') as t(id, at)",
+        "events",
+        event_time="at",
+    )
+    project.run("--event-time-start", "2024-01-02", "--event-time-end", "2024-01-03")
+    assert [row[0] for row in rows(project)] == [1, 3, 20]
+    project.assert_mirrored()
+
+
+WIDER = "select 1 as id, 'b' as name, 7 as stock union all select 2, 'c', 8"
+
+
+@pytest.mark.parametrize(
+    ("on_schema_change", "expected"),
+    [
+        ("ignore", [(1, "b"), (2, "c")]),
+        ("append_new_columns", [(1, "b", 7), (2, "c", 8)]),
+        ("sync_all_columns", [(1, "b", 7), (2, "c", 8)]),
+    ],
+)
+def test_a_new_column_in_the_new_rows(
+    project: Project, on_schema_change: str, expected: list[tuple[Any, ...]]
+) -> None:
+    incremental(
+        project, values("(1, 'a')"), WIDER, unique_key="id", on_schema_change=on_schema_change
+    )
+    project.run()
+
+    assert project.run()["publication"] == "changes"
+
+    assert rows(project) == expected
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize(
+    ("on_schema_change", "publication", "expected"),
+    [
+        ("append_new_columns", "changes", [(1, "a", 5), (2, None, 6), (3, None, 7)]),
+        ("sync_all_columns", "rebuild", [(1, 5), (2, 6), (3, 7)]),
+    ],
+)
+def test_a_column_that_the_new_rows_do_not_have(
+    project: Project, on_schema_change: str, publication: str, expected: list[tuple[Any, ...]]
+) -> None:
+    incremental(
+        project,
+        values("(1, 'a', 5)", "(2, null, 0)", columns="id, name, stock"),
+        values("(2, 6)", "(3, 7)", columns="id, stock"),
+        unique_key="id",
+        on_schema_change=on_schema_change,
+    )
+    project.run()
+
+    assert project.run()["publication"] == publication
+
+    assert rows(project) == expected
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("on_schema_change", ["ignore", "fail"])
+def test_a_column_that_is_gone_is_an_error_unless_somebody_says_what_to_do(
+    project: Project, on_schema_change: str
+) -> None:
+    incremental(
+        project,
+        values("(1, 'a')"),
+        "select 2 as id",
+        unique_key="id",
+        on_schema_change=on_schema_change,
+    )
+    project.run()
+    before = project.state()
+
+    assert "name" in project.fail()
+
+    assert project.state() == before
+    project.assert_tidy()
+
+
+def test_values_take_the_type_of_their_column_or_are_refused(project: Project) -> None:
+    incremental(
+        project, values("(1, 'a')"), "select cast(2 as bigint) as id, 5 as name", unique_key="id"
+    )
+    project.run()
+    assert project.run()["publication"] == "changes"
+    assert rows(project) == [(1, "a"), (2, "5")]
+    project.assert_mirrored()
+    before = project.state()
+    incremental(project, "", "select 3000000000 as id, 'x' as name", unique_key="id")
+
+    assert "'3000000000', which is no int" in project.fail()
+
+    assert project.state() == before
+    project.assert_tidy()
+
+
+def test_a_type_can_be_synchronised(project: Project) -> None:
+    incremental(
+        project,
+        values("(1, 'a')"),
+        "select cast(3000000000 as bigint) as id, 'b' as name",
+        unique_key="id",
+        on_schema_change="sync_all_columns",
+    )
+    project.run()
+
+    response = project.run()
+
+    assert (response["publication"], response["reason"]) == (
+        "rebuild",
+        "column type changed: id from int to bigint",
+    )
+    assert rows(project) == [(1, "a"), (3000000000, "b")]
+    project.assert_mirrored()
+
+
+def test_new_rows_with_the_same_key_are_refused(project: Project) -> None:
+    for mirror in (True, False):
+        incremental(
+            project,
+            values("(1, 'a')"),
+            values("(1, 'x')", "(1, 'y')"),
+            unique_key="id",
+            mirror=mirror,
+            alias=f"orders_{mirror}",
+        )
+        project.run()
+
+        error = project.fail()
+
+        assert "Several new rows have the same key (id), e.g. id=1 (2 rows)" in error
+        assert not [table for table in project.tables() if "__n" in table]
+
+
+def test_new_rows_are_computed_once(project: Project) -> None:
+    incremental(
+        project,
+        "select uuid() as id, 'first' as name",
+        "select uuid() as id, 'later' as name",
+        unique_key="id",
+    )
+    project.run()
+
+    assert counts(project.run()) == ("changes", 1, 0, 0)
+    assert len({id for id, _ in rows(project)}) == 2
+    project.assert_mirrored()
+
+
+def test_a_full_refresh_is_a_rebuild(project: Project) -> None:
+    incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
+    project.run()
+    project.run()
+
+    assert project.run("--full-refresh")["publication"] == "rebuild"
+
+    assert rows(project) == [(1, "a")]
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("mode", ["--empty", "--sample=1 day"])
+def test_empty_and_sample_check_the_sql_of_the_new_rows_only(project: Project, mode: str) -> None:
+    incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
+    project.run()
+    before = project.state()
+
+    project.run(mode)
+
+    assert project.state() == before
+    incremental(project, "", "select nonsense", unique_key="id")
+    assert "nonsense" in project.fail(mode)
+    project.assert_mirrored()
+
+
+def test_a_table_can_become_incremental_and_back(project: Project) -> None:
+    project.model(values("(1, 'a')"), unique_key="id")
+    project.run()
+    incremental(project, "", values("(2, 'b')"), unique_key="id")
+    assert counts(project.run()) == ("changes", 1, 0, 0)
+    project.model(values("(2, 'b')"), unique_key="id")
+
+    assert counts(project.run()) == ("changes", 0, 0, 1)
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize(
+    ("config", "finding"),
+    [
+        ({"incremental_strategy": "upsert"}, "`incremental_strategy` is 'upsert'. Allowed:"),
+        ({"incremental_strategy": "delete+insert"}, "needs a `unique_key`"),
+        ({"incremental_strategy": "append", "delete_when": "gone"}, "`delete_when` is for"),
+        ({"delete_when": "gone"}, "`delete_when` is for"),
+        (
+            {
+                "unique_key": "id",
+                "merge_update_columns": ["name"],
+                "merge_exclude_columns": ["id"],
+            },
+            "cannot specify merge_update_columns and merge_exclude_columns",
+        ),
+    ],
+)
+def test_contradictions_are_refused(
+    project: Project, config: dict[str, Any], finding: str
+) -> None:
+    project.model(values("(1, 'a')"))
+    project.run()
+    before = project.state()
+    incremental(project, "", values("(1, 'a')"), **config)
+
+    assert finding in project.fail()
+
+    assert project.state() == before
