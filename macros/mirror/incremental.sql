@@ -1,5 +1,5 @@
 {#- The rows of the next snapshot, as a query: the model's own, or in an incremental run the snapshot with what the
-    model's new rows do to it. The new rows are computed once, and kept until the node ends.
+    model's new rows do to it.
 
     Args:
       incremental: what is_incremental() was when the model was compiled -#}
@@ -8,7 +8,9 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_rows(target, sql, options, incremental) %}
-  {%- if is_incremental() != incremental -%}
+  {%- if model.config.materialized == 'snapshot' -%}
+    {{ return(mirror_history(target, sql)) }}
+  {%- elif is_incremental() != incremental -%}
     {%- do exceptions.raise_compiler_error(
       'An earlier run was interrupted and has just been brought to its end, but this run was compiled without its result. '
       ~ 'Nothing was lost; run it again.'
@@ -16,13 +18,7 @@
   {%- elif not incremental -%}
     {{ return(sql) }}
   {%- endif -%}
-  {%- set new_rows = adapter.new_rows(target) -%}
-  {%- call statement('mirror_new_rows') -%}
-    {{ config.get('sql_header') or '' }}
-    create table {{ new_rows }} using parquet as
-    {{ sql }}
-  {%- endcall -%}
-  {%- do adapter.cache_added(new_rows) -%}
+  {%- set new_rows = mirror_keep_new_rows(target, sql) -%}
   {%- set columns = adapter.incremental_columns(
     adapter.get_columns_in_relation(target),
     adapter.get_columns_in_relation(new_rows),
@@ -31,6 +27,23 @@
   ) -%}
   {%- set strategy = context['openmirroring__mirror_' ~ options.strategy_name] -%}
   {{ return(strategy(target, new_rows, columns, options)) }}
+{% endmacro %}
+
+
+{#- Compute new rows once, and keep them until the node ends. -#}
+{% macro mirror_keep_new_rows(target, sql) %}
+  {{ return(adapter.dispatch('mirror_keep_new_rows', 'dbt')(target, sql)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_keep_new_rows(target, sql) %}
+  {%- set new_rows = adapter.new_rows(target) -%}
+  {%- call statement('mirror_new_rows') -%}
+    {{ config.get('sql_header') or '' }}
+    create table {{ new_rows }} using parquet as
+    {{ sql }}
+  {%- endcall -%}
+  {%- do adapter.cache_added(new_rows) -%}
+  {{ return(new_rows) }}
 {% endmacro %}
 
 

@@ -4,7 +4,8 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_table(target, sql) %}
-  {%- set options = adapter.node_config(model.config) -%}
+  {%- set versions = mirror_history_columns().dbt_scd_id if model.config.materialized == 'snapshot' else none -%}
+  {%- set options = adapter.node_config(model.config, versions) -%}
   {%- set incremental = is_incremental() -%}
   {%- if not options.mirror -%}
     {%- set response = mirror_skip(target, sql, options, incremental) -%}

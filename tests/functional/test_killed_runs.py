@@ -90,3 +90,36 @@ def test_the_run_after_a_kill_brings_mirror_and_model_together(
         committed = point not in ("while building", "after staging")
         assert ("which an earlier run had left" in output) == committed, point
         assert ("unchanged" in output) == committed, "what was committed is not published again"
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "while building",
+        "after the manifest",
+        "after the old snapshot is dropped",
+        "before the journal",
+    ],
+)
+def test_an_incremental_run_that_was_killed_is_not_lost_and_not_done_twice(
+    tmp_path: Path, point: str
+) -> None:
+    project = Project(tmp_path)
+    rows = "select {} as id, 'x' as name"
+    options: dict[str, Any] = {"materialized": "incremental"}
+    project.model(rows.format(0), **options)
+    succeed(project)
+    project.model(rows.format(1), **options)
+
+    die(project, point)
+    project.model(rows.format(2), **options)
+    if point == "after the old snapshot is dropped":
+        # when this was compiled, there was no relation: its SQL is that of a first run
+        done = dbt(project, "-m", "dbt.cli.main")
+        assert "run it again" in done.stdout
+        assert project.relation() == project.mirror()
+    succeed(project)
+
+    kept = [0, 2] if point == "while building" else [0, 1, 2]
+    assert sorted(int(dict(row)["id"].split()[1]) for row in project.relation()) == kept
+    project.assert_mirrored()

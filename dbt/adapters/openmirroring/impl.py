@@ -114,9 +114,16 @@ class OpenMirroringAdapter(SparkAdapter):
     # Configuration and storage
 
     @available
-    def node_config(self, config: Mapping[str, Any]) -> NodeConfig:
-        """The mirroring options of a node, checked."""
-        return NodeConfig.parse(config)
+    def node_config(self, config: Mapping[str, Any], unique_key: str | None = None) -> NodeConfig:
+        """The mirroring options of a node, checked.
+
+        Args:
+            unique_key: in place of the configured one, which in a dbt snapshot is not unique
+        """
+        values = dict(config)
+        if unique_key:
+            values["unique_key"] = unique_key
+        return NodeConfig.parse(values)
 
     def landing_zone(self) -> Storage:
         return LocalStorage(self._landing_zone_path())
@@ -316,6 +323,19 @@ class OpenMirroringAdapter(SparkAdapter):
     ) -> list[IncrementalColumn]:
         """The columns of an incremental model's next snapshot."""
         return incremental_columns(snapshot, new_rows, on_schema_change, config)
+
+    @available
+    def history_columns(
+        self, snapshot: list[OpenMirroringColumn], changes: list[OpenMirroringColumn]
+    ) -> list[IncrementalColumn]:
+        """The columns of a dbt snapshot's next version, without those of dbt's comparison."""
+        own = [
+            column
+            for column in changes
+            if column.name.lower() != "dbt_change_type"
+            and not column.name.lower().startswith("dbt_unique_key")
+        ]
+        return incremental_columns(snapshot, own, "append_new_columns", {})
 
     @available
     def files_with_rows(self, files: list[StagedFile], names: agate.Table) -> list[StagedFile]:

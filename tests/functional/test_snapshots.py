@@ -1,0 +1,175 @@
+"""dbt snapshots: their history is mirrored, version by version."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.functional.project import Project
+
+
+def snapshot(project: Project, **config: Any) -> None:
+    content = {
+        "snapshots": [
+            {
+                "name": "orders",
+                "relation": "ref('source')",
+                "config": {"unique_key": "id", **config},
+            }
+        ]
+    }
+    project.write("snapshots/orders.yml", json.dumps(content))
+
+
+def source(project: Project, *rows: str, columns: str = "id, name, at") -> None:
+    project.model(
+        f"select * from (select * from values {', '.join(rows)} as t({columns}))",
+        "source",
+        materialized="view",
+    )
+
+
+def take(project: Project, *args: str) -> dict[str, Any]:
+    project.run("--select", "source")
+    return project.run(*args, command="snapshot")
+
+
+def versions(project: Project, columns: str = "id, name") -> list[tuple[Any, ...]]:
+    found = project.sql(
+        f"select {columns}, dbt_valid_to is null as current from {project.schema}.orders "
+        "order by id, dbt_valid_from, dbt_valid_to nulls last"
+    )
+    return [tuple(row) for row in found]
+
+
+TIMESTAMP = {"strategy": "timestamp", "updated_at": "at"}
+CHECK = {"strategy": "check", "check_cols": ["name"]}
+DAY1, DAY2 = "timestamp'2024-01-01 00:00:00'", "timestamp'2024-01-02 00:00:00'"
+
+
+@pytest.mark.parametrize("config", [TIMESTAMP, CHECK], ids=["timestamp", "check"])
+def test_a_changed_row_closes_a_version_and_opens_another(
+    project: Project, config: dict[str, Any]
+) -> None:
+    snapshot(project, **config)
+    source(project, f"(1, 'a', {DAY1})", f"(2, 'b', {DAY1})")
+    assert take(project)["rows_inserted"] == 2
+    source(project, f"(1, 'A', {DAY2})", f"(2, 'b', {DAY1})", f"(3, 'c', {DAY2})")
+
+    response = take(project)
+
+    assert (response["rows_inserted"], response["rows_updated"]) == (2, 1)
+    assert versions(project) == [(1, "a", False), (1, "A", True), (2, "b", True), (3, "c", True)]
+    assert json.loads((project.folder() / "_metadata.json").read_text()) == {
+        "keyColumns": ["dbt_scd_id"]
+    }
+    project.assert_mirrored()
+    assert take(project)["publication"] == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("hard_deletes", "expected"),
+    [
+        ("ignore", [(1, "a", True), (2, "b", True)]),
+        ("invalidate", [(1, "a", False), (2, "b", True)]),
+    ],
+)
+def test_rows_that_are_gone(
+    project: Project, hard_deletes: str, expected: list[tuple[Any, ...]]
+) -> None:
+    snapshot(project, **TIMESTAMP, hard_deletes=hard_deletes)
+    source(project, f"(1, 'a', {DAY1})", f"(2, 'b', {DAY1})")
+    take(project)
+    source(project, f"(2, 'b', {DAY1})")
+
+    take(project)
+
+    assert versions(project) == expected
+    project.assert_mirrored()
+
+
+def test_rows_that_are_gone_as_a_record_and_come_back(project: Project) -> None:
+    snapshot(project, **CHECK, hard_deletes="new_record")
+    source(project, f"(1, 'a', {DAY1})", f"(2, 'b', {DAY1})")
+    take(project)
+    source(project, f"(2, 'b', {DAY1})")
+    take(project)
+    deleted = versions(project, "id, dbt_is_deleted")
+    assert deleted == [(1, "False", False), (1, "True", True), (2, "False", True)]
+    project.assert_mirrored()
+    source(project, f"(1, 'a', {DAY1})", f"(2, 'b', {DAY1})")
+
+    take(project)
+
+    assert [row[1:] for row in versions(project, "id, dbt_is_deleted") if row[0] == 1] == [
+        ("False", False),
+        ("True", False),
+        ("False", True),
+    ]
+    project.assert_mirrored()
+
+
+def test_a_new_column_is_added(project: Project) -> None:
+    snapshot(project, **TIMESTAMP)
+    source(project, f"(1, 'a', {DAY1})")
+    take(project)
+    source(project, f"(1, 'a', {DAY2}, 7)", columns="id, name, at, stock")
+
+    assert take(project)["reason"] == "column added: stock"
+
+    assert versions(project, "id, stock") == [(1, None, False), (1, 7, True)]
+    project.assert_mirrored()
+
+
+def test_a_date_may_stand_for_the_end_of_the_current_version(project: Project) -> None:
+    snapshot(project, **CHECK, dbt_valid_to_current="timestamp'9999-12-31 00:00:00'")
+    source(project, f"(1, 'a', {DAY1})")
+    take(project)
+    source(project, f"(1, 'b', {DAY1})")
+
+    take(project)
+
+    found = project.sql(
+        f"select name, year(dbt_valid_to) = 9999 from {project.schema}.orders order by name"
+    )
+    assert [tuple(row) for row in found] == [("a", False), ("b", True)]
+    project.assert_mirrored()
+
+
+def test_the_columns_of_the_history_may_have_other_names(project: Project) -> None:
+    names = {"dbt_valid_to": "until", "dbt_scd_id": "version", "dbt_valid_from": "since"}
+    snapshot(project, **CHECK, snapshot_meta_column_names=names)
+    source(project, f"(1, 'a', {DAY1})")
+    take(project)
+    source(project, f"(1, 'b', {DAY1})")
+
+    take(project)
+
+    found = project.sql(f"select name, until is null from {project.schema}.orders order by name")
+    assert [tuple(row) for row in found] == [("a", False), ("b", True)]
+    project.assert_mirrored()
+
+
+def test_a_full_refresh_publishes_anew_and_keeps_the_history(project: Project) -> None:
+    snapshot(project, **CHECK)
+    source(project, f"(1, 'a', {DAY1})")
+    take(project)
+    source(project, f"(1, 'b', {DAY1})")
+    project.run("--select", "source")
+
+    assert project.run("--full-refresh", command="build")["publication"] == "rebuild"
+
+    assert versions(project) == [(1, "a", False), (1, "b", True)]
+    project.assert_mirrored()
+
+
+def test_a_snapshot_need_not_be_mirrored(project: Project) -> None:
+    snapshot(project, **CHECK, mirror=False)
+    for name in ("a", "b"):
+        source(project, f"(1, '{name}', {DAY1})")
+        take(project)
+
+    assert versions(project) == [(1, "a", False), (1, "b", True)]
+    assert not project.landing_zone.exists()
