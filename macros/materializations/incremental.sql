@@ -1,5 +1,5 @@
 {#- A mirrored incremental model: what its new rows do to the snapshot is in macros/mirror/incremental.sql. -#}
-{% materialization incremental, adapter='openmirroring', supported_languages=['sql'] %}
+{% materialization incremental, adapter='openmirroring', supported_languages=['sql', 'python'] %}
   {%- set target = this.incorporate(type='table') -%}
 
   {{ run_hooks(pre_hooks) }}

@@ -1,5 +1,5 @@
 {#- A mirrored table. Its options are in the README, "Configuration of a node". -#}
-{% materialization table, adapter='openmirroring', supported_languages=['sql'] %}
+{% materialization table, adapter='openmirroring', supported_languages=['sql', 'python'] %}
   {%- set target = this.incorporate(type='table') -%}
 
   {{ run_hooks(pre_hooks) }}

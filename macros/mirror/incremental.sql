@@ -15,10 +15,12 @@
       'An earlier run was interrupted and has just been brought to its end, but this run was compiled without its result. '
       ~ 'Nothing was lost; run it again.'
     ) -%}
-  {%- elif not incremental -%}
-    {{ return(sql) }}
   {%- endif -%}
-  {%- set new_rows = mirror_keep_new_rows(target, sql) -%}
+  {%- set query = mirror_query(sql) -%}
+  {%- if not incremental -%}
+    {{ return(query) }}
+  {%- endif -%}
+  {%- set new_rows = mirror_keep_new_rows(target, query) -%}
   {%- set columns = adapter.incremental_columns(
     adapter.get_columns_in_relation(target),
     adapter.get_columns_in_relation(new_rows),
@@ -27,6 +29,17 @@
   ) -%}
   {%- set strategy = context['openmirroring__mirror_' ~ options.strategy_name] -%}
   {{ return(strategy(target, new_rows, columns, options)) }}
+{% endmacro %}
+
+
+{#- The rows of a model, as a query: its SQL, or the view that its Python has made. -#}
+{% macro mirror_query(code) %}
+  {%- if model.language != 'python' -%}
+    {{ return(code) }}
+  {%- endif -%}
+  {%- set view = 'rows of ' ~ model.alias -%}
+  {%- do adapter.create_python_view(view, code, model) -%}
+  {{ return('select * from ' ~ adapter.quote(view)) }}
 {% endmacro %}
 
 

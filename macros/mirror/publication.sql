@@ -121,7 +121,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_check_only(target, sql) %}
-  {%- set next = mirror_build(target, sql) -%}
+  {%- set next = mirror_build(target, mirror_query(sql)) -%}
   {%- if load_cached_relation(target) -%}
     {%- do adapter.drop_relation(next) -%}
   {%- else -%}

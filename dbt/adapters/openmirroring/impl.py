@@ -17,7 +17,7 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring import replica
+from dbt.adapters.openmirroring import python_models, replica
 from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
@@ -51,6 +51,7 @@ from dbt.adapters.openmirroring.session import SessionHandle
 
 if TYPE_CHECKING:
     import agate
+    from pyspark.sql import SparkSession
 
 DESCRIBE_HEADLINES = {
     "# Partition Information",
@@ -428,7 +429,23 @@ class OpenMirroringAdapter(SparkAdapter):
             if replication.failed:
                 logger.warning(f"Not replicated: {', '.join(replication.failed)}")
 
-    # Seeds
+    # Rows that do not come from SQL
+
+    @available
+    def create_python_view(self, name: str, code: str, node: Mapping[str, Any]) -> None:
+        """Let Spark have the result of a Python model, as a temporary view.
+
+        Args:
+            name: of the view
+            code: as dbt has compiled it
+            node: as in the graph
+
+        Raises:
+            DbtRuntimeError: the model fails, or this is not a session
+        """
+        python_models.create_view(
+            name, code, self._session("Python models need"), node["unique_id"]
+        )
 
     @available
     def create_seed_view(self, name: str, agate_table: agate.Table) -> None:
@@ -441,12 +458,16 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: not a session, so no DataFrame can be made
         """
-        handle = self.connections.get_thread_connection().handle
-        if not isinstance(handle, SessionHandle):
-            raise DbtRuntimeError("Seeds need `method: session` in the profile.")
+        session = self._session("Seeds need")
         rows = [tuple(None if v is None else _text(v) for v in row) for row in agate_table.rows]
         schema = ", ".join(f"{quoted(column)} string" for column in agate_table.column_names)
-        handle.session.createDataFrame(rows, schema).createOrReplaceTempView(name)
+        session.createDataFrame(rows, schema).createOrReplaceTempView(quoted(name))
+
+    def _session(self, who_needs: str) -> SparkSession:
+        handle = self.connections.get_thread_connection().handle
+        if not isinstance(handle, SessionHandle):
+            raise DbtRuntimeError(f"{who_needs} `method: session` in the profile.")
+        return handle.session
 
 
 def _keys_shown(names: Sequence[str], examples: agate.Table) -> str:
