@@ -115,21 +115,14 @@ class Project:
 
     def mirror(self, table: str = "orders") -> Counter[Row]:
         """The mirrored table's rows, after all that was published has been applied."""
-        report = Replicator(self.landing_zone).replicate(self.schema, table)
-        assert report, f"{table} was not published"
-        assert not report.note, report.note
-        mirrored = DeltaTable(self.landing_zone.parents[1] / "Tables" / self.schema / table)
-        return Counter(canonical(row.items()) for row in mirrored.to_pyarrow_table().to_pylist())
+        return mirrored_rows(self.landing_zone, self.schema, table)
 
     def relation(self, table: str = "orders") -> Counter[Row]:
         """The model's rows as Spark has them; complex values as JSON."""
         if self._spark is None:
             files = self.path / ".spark" / "warehouse" / f"{self.schema}.db" / table
             return Counter(canonical(row.items()) for row in pq.read_table(files).to_pylist())
-        relation = f"`{self.schema}`.`{table}`"
-        columns = [_landed(field) for field in self._spark.table(relation).schema]
-        rows = self.sql(f"select {', '.join(columns)} from {relation}")
-        return Counter(canonical(row.asDict().items()) for row in rows)
+        return relation_rows(self._spark, self.schema, table)
 
     def sql(self, statement: str) -> list[SparkRow]:
         assert self._spark, "this project has its own Spark"
@@ -163,6 +156,23 @@ class Project:
         files = sorted(path for path in self.landing_zone.rglob("*") if path.is_file())
         content = {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
         return content, self.relation(table)
+
+
+def mirrored_rows(landing_zone: Path, schema: str, table: str) -> Counter[Row]:
+    """What the mirrored table holds, after all that was published has been applied."""
+    report = Replicator(landing_zone).replicate(schema, table)
+    assert report, f"{table} was not published"
+    assert not report.note, report.note
+    mirrored = DeltaTable(landing_zone.parents[1] / "Tables" / schema / table)
+    return Counter(canonical(row.items()) for row in mirrored.to_pyarrow_table().to_pylist())
+
+
+def relation_rows(spark: SparkSession, schema: str, table: str) -> Counter[Row]:
+    """What a relation holds; complex values as JSON."""
+    relation = f"`{schema}`.`{table}`"
+    columns = [_landed(field) for field in spark.table(relation).schema]
+    rows = spark.sql(f"select {', '.join(columns)} from {relation}").collect()
+    return Counter(canonical(row.asDict().items()) for row in rows)
 
 
 def _landed(field: StructField) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.base.meta import available
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.spark.column import SparkColumn
-from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS, SparkAdapter
+from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring import python_models, replica
+from dbt.adapters.openmirroring import catalog, python_models, refusals, replica
 from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
@@ -35,6 +35,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     TableDefinition,
     new_batch_id,
 )
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER, SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
@@ -52,14 +53,6 @@ from dbt.adapters.openmirroring.session import SessionHandle
 if TYPE_CHECKING:
     import agate
     from pyspark.sql import SparkSession
-
-DESCRIBE_HEADLINES = {
-    "# Partition Information",
-    "# Partitioning",
-    "# Clustering Information",
-    "# Metadata Columns",
-    "# Detailed Table Information",
-}
 
 # a snapshot in the making: <identifier>__next_<batch id>
 NEXT_SUFFIX = "__next_"
@@ -83,34 +76,33 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @classmethod
     def quote(cls, identifier: str) -> str:
-        return quoted(identifier)
+        # dbt's tests quote the database, and there is none
+        return quoted(str(identifier))
 
     def parse_describe_extended(self, relation: Any, raw_rows: Any) -> list[SparkColumn]:
         """Read the columns, and the size of the table, from `describe extended`.
 
         dbt-spark takes a column whose name begins with # for a headline, and drops what follows.
         """
-        rows = [(row["col_name"], row["data_type"]) for row in raw_rows]
-        end = next(
-            (i for i, (name, _) in enumerate(rows) if not name or name in DESCRIBE_HEADLINES),
-            len(rows),
-        )
-        details = dict(rows[end:])
-        return [
-            OpenMirroringColumn(
-                table_schema=relation.schema,
-                table_name=relation.name,
-                table_type=relation.type,
-                table_owner=str(details.get(KEY_TABLE_OWNER)),
-                table_stats=OpenMirroringColumn.convert_table_stats(
-                    details.get(KEY_TABLE_STATISTICS)
-                ),
-                column=name,
-                column_index=index,
-                dtype=data_type,
-            )
-            for index, (name, data_type) in enumerate(rows[:end])
-        ]
+        return catalog.described_columns(relation, raw_rows)
+
+    def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
+        """The columns of a relation, with what was published of it."""
+        statistics: dict[str, Any] = {}
+        if relation.is_table and (journal := self._journal(relation)):
+            table = TableFolder(str(relation.schema), str(relation.identifier))
+            statistics = catalog.statistics(table, journal)
+        for column in super()._get_columns_for_catalog(relation):
+            yield {**column, **statistics}
+
+    def _journal(self, relation: OpenMirroringRelation) -> Journal | None:
+        try:
+            path = TableFolder(str(relation.schema), str(relation.identifier)).journal
+            content = self.landing_zone().read(path)
+            return Journal.from_json(content, path) if content else None
+        except MirrorError as error:  # the documentation can do without
+            logger.debug(f"{relation}: {error}")
+            return None
 
     # Configuration and storage
 
@@ -287,32 +279,13 @@ class OpenMirroringAdapter(SparkAdapter):
     def refuse_keys(
         self, definition: TableDefinition, how_many: int, examples: agate.Table
     ) -> None:
-        """Raise what is wrong with a model's keys.
-
-        Args:
-            how_many: keys that are NULL or not unique
-            examples: a few of them, and how many rows have them
-        """
-        raise DbtRuntimeError(
-            f"{how_many} of the keys ({', '.join(definition.key_columns)}) are NULL or not "
-            f"unique, e.g. {_keys_shown(definition.key_columns, examples)}. The service would "
-            "apply a later change to the wrong rows, so nothing was published. Make the model's "
-            "rows unique, or set another `unique_key`."
-        )
+        """Raise that keys are NULL or not unique."""
+        raise refusals.bad_keys(definition.key_columns, how_many, examples)
 
     @available
     def refuse_new_rows(self, options: NodeConfig, examples: agate.Table) -> None:
-        """Raise that several new rows of an incremental model have the same key.
-
-        Args:
-            examples: a few of the keys, and how many rows have them
-        """
-        raise DbtRuntimeError(
-            f"Several new rows have the same key ({', '.join(options.unique_key)}), e.g. "
-            f"{_keys_shown(options.unique_key, examples)}: a row of the table can be merged with "
-            "one of them only. Nothing was changed. Make the new rows unique, or set another "
-            "`unique_key`."
-        )
+        """Raise that several new rows of an incremental model have the same key."""
+        raise refusals.ambiguous_new_rows(options.unique_key, examples)
 
     @available
     def incremental_columns(
@@ -468,17 +441,6 @@ class OpenMirroringAdapter(SparkAdapter):
         if not isinstance(handle, SessionHandle):
             raise DbtRuntimeError(f"{who_needs} `method: session` in the profile.")
         return handle.session
-
-
-def _keys_shown(names: Sequence[str], examples: agate.Table) -> str:
-    shown = []
-    for *values, count in (tuple(row) for row in examples.rows):
-        key = ", ".join(
-            f"{name}={'NULL' if value is None else value}"
-            for name, value in zip(names, values, strict=True)
-        )
-        shown.append(f"{key} ({count} {'row' if count == 1 else 'rows'})")
-    return "; ".join(shown)
 
 
 def _text(value: Any) -> str:

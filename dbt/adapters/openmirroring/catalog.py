@@ -1,0 +1,78 @@
+"""What Spark and the landing zone tell of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dbt.adapters.spark.column import SparkColumn
+from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS
+
+from dbt.adapters.openmirroring.landing_zone.batch import Journal
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_name
+from dbt.adapters.openmirroring.relation import OpenMirroringColumn
+
+DESCRIBE_HEADLINES = {
+    "# Partition Information",
+    "# Partitioning",
+    "# Clustering Information",
+    "# Metadata Columns",
+    "# Detailed Table Information",
+}
+
+
+def described_columns(relation: Any, described: Iterable[Mapping[str, Any]]) -> list[SparkColumn]:
+    """The columns of a relation, and the size of the table.
+
+    Args:
+        described: the rows of `describe extended`
+    """
+    rows = [(row["col_name"], row["data_type"]) for row in described]
+    end = next(
+        (i for i, (name, _) in enumerate(rows) if not name or name in DESCRIBE_HEADLINES),
+        len(rows),
+    )
+    details = dict(rows[end:])
+    return [
+        OpenMirroringColumn(
+            table_schema=relation.schema,
+            table_name=relation.name,
+            table_type=relation.type,
+            table_owner=str(details.get(KEY_TABLE_OWNER)),
+            table_stats=OpenMirroringColumn.convert_table_stats(details.get(KEY_TABLE_STATISTICS)),
+            column=name,
+            column_index=index,
+            dtype=data_type,
+        )
+        for index, (name, data_type) in enumerate(rows[:end])
+    ]
+
+
+def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
+    """The last publication of a table, as statistics in dbt's catalog."""
+    batch = journal.batch
+    rows = batch.rows
+    format_ = batch.definition.landing_format
+    last = file_name(batch.last_file, format_)
+    keys = ", ".join(batch.definition.key_columns) or "none"
+    figures = (
+        ("folder", "Table folder", table.path, "within the landing zone"),
+        ("keys", "Key columns", keys, "`keyColumns` of the mirrored table"),
+        ("format", "Landing format", format_, "of the data files"),
+        ("last_file", "Last file", last, "with the highest number that was published"),
+        ("published_at", "Last publication", journal.published_at, "UTC"),
+        ("publication", "Kind of publication", batch.publication, batch.reason or "of the last"),
+        ("rows_inserted", "Rows new", rows.inserted, "in the last publication"),
+        ("rows_updated", "Rows updated", rows.updated, "in the last publication"),
+        ("rows_deleted", "Rows deleted", rows.deleted, "in the last publication"),
+    )
+    return {
+        f"stats:mirror_{name}:{part}": content
+        for name, label, value, description in figures
+        for part, content in (
+            ("label", label),
+            ("value", value),
+            ("description", description),
+            ("include", True),
+        )
+    }

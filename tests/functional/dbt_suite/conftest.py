@@ -1,0 +1,77 @@
+"""dbt's own tests for adapters, on the Spark of the other tests, with everything mirrored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.tests.fixtures.project import (  # noqa: F401
+    TestProjInfo,
+    adapter,
+    analyses,
+    clean_up_logging,
+    dbt_profile_data,
+    dbt_project_yml,
+    dependencies,
+    dependencies_yml,
+    environment,
+    functions,
+    initialization,
+    logs_dir,
+    macros,
+    models,
+    packages,
+    packages_yml,
+    prefix,
+    profiles_config_update,
+    profiles_root,
+    profiles_yml,
+    project,
+    project_config_update,
+    project_files,
+    project_root,
+    project_setup,
+    properties,
+    seeds,
+    selectors,
+    selectors_yml,
+    shared_data_dir,
+    snapshots,
+    test_config,
+    test_data_dir,
+    tests,
+    unique_schema,
+)
+from pyspark.sql import SparkSession
+
+from tests.functional.project import mirrored_rows, relation_rows
+
+LANDING_ZONE = "mirror.MirroredDatabase/Files/LandingZone"
+
+
+@pytest.fixture(scope="class")
+def dbt_profile_target() -> dict[str, Any]:
+    return {"type": "openmirroring", "landing_zone": LANDING_ZONE, "threads": 4}
+
+
+@pytest.fixture(scope="class")
+def profile_user() -> None:
+    """Spark's catalog knows no owner of a relation but the operating system's user."""
+
+
+@pytest.fixture(scope="class", autouse=True)
+def replica(spark: SparkSession, project: TestProjInfo) -> Iterator[None]:
+    """At the end, all that was published is in the mirror, as Spark has it."""
+    yield
+    landing_zone = Path(project.project_root) / LANDING_ZONE
+    for journal in landing_zone.glob("*.schema/*/_journal.json"):
+        schema, table = journal.parent.parent.stem, journal.parent.name
+        batch = json.loads(journal.read_text())["batch"]["id"]
+        if spark.catalog.tableExists(f"`{schema}`.`{table}`"):
+            properties = spark.sql(f"show tblproperties `{schema}`.`{table}`").collect()
+            if batch in [row["value"] for row in properties]:
+                mirror = mirrored_rows(landing_zone, schema, table)
+                assert mirror == relation_rows(spark, schema, table), table

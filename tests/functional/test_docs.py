@@ -1,0 +1,66 @@
+"""What the generated documentation shows of mirrored tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.functional.project import Project
+
+
+def test_the_catalog_tells_the_last_publication_of_every_mirrored_table(project: Project) -> None:
+    project.model("select * from values (1, 'a'), (2, 'b') as t(id, name)", unique_key="id")
+    project.model("select 1 as id", "plain", mirror=False)
+    project.model("select 1 as id", "view", materialized="view")
+    project.run()
+    project.model("select * from values (1, 'A'), (3, 'c') as t(id, name)", unique_key="id")
+    project.run()
+
+    assert project.dbt("docs", "generate")
+
+    content = json.loads((project.path / "target" / "catalog.json").read_text())
+    nodes: dict[str, Any] = content["nodes"]
+    assert content["errors"] is None
+    shown = {
+        stat["label"]: stat["value"]
+        for name, stat in nodes["model.shop.orders"]["stats"].items()
+        if name.startswith("mirror_")
+    }
+    assert shown.pop("Last publication").startswith("20")
+    assert shown == {
+        "Table folder": f"{project.schema}.schema/orders",
+        "Key columns": "id",
+        "Landing format": "parquet",
+        "Last file": "00000000000000000002.parquet",
+        "Kind of publication": "changes",
+        "Rows new": 1,
+        "Rows updated": 1,
+        "Rows deleted": 1,
+    }
+    assert list(nodes["model.shop.orders"]["columns"]) == ["id", "name"]
+    for other in ("plain", "view"):
+        assert not [s for s in nodes[f"model.shop.{other}"]["stats"] if s.startswith("mirror_")]
+
+
+def test_descriptions_are_persisted_and_follow_their_changes(project: Project) -> None:
+    def describe(table: str, column: str) -> None:
+        columns = [{"name": "id", "description": column}, {"name": "gone", "description": "x"}]
+        model = {"name": "orders", "description": table, "columns": columns}
+        project.write("models/orders.yml", json.dumps({"models": [model]}))
+
+    options: dict[str, Any] = {
+        "unique_key": "id",
+        "persist_docs": {"relation": True, "columns": True},
+    }
+    project.model("select 1 as id, 'a' as name", **options)
+    for table, column in (("It's a table", "the\n'key'"), ("Another \\ text", "what it was")):
+        describe(table, column)
+        project.run()
+
+        described = {
+            row.col_name: row for row in project.sql(f"describe extended {project.schema}.orders")
+        }
+        assert described["id"].comment == column
+        assert described["Comment"].data_type == table
+        project.assert_mirrored()
+    assert project.run()["publication"] == "unchanged"
