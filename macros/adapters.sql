@@ -13,24 +13,21 @@
 {% endmacro %}
 
 
-{#- dbt-spark comments on columns only where Delta, Hudi or Iceberg have the table, and on a table only when it
-    creates it: what was not rebuilt would keep its old description. -#}
+{#- dbt-spark comments on a table only when it creates it: one that has not changed would keep its old description. -#}
 {% macro openmirroring__persist_docs(relation, model, for_relation, for_columns) %}
   {%- if for_relation and config.persist_relation_docs() and relation.is_table -%}
     {%- do run_query("comment on table " ~ relation ~ " is '" ~ mirror_literal(model.description) ~ "'") -%}
   {%- endif -%}
-  {%- if for_columns and config.persist_column_docs() and model.columns and relation.is_table -%}
-    {%- do alter_column_comment(relation, model.columns) -%}
-  {%- endif -%}
+  {{ return(spark__persist_docs(relation, model, for_relation, for_columns)) }}
 {% endmacro %}
 
+{#- dbt-spark comments on columns only of Delta, Hudi and Iceberg. -#}
 {% macro openmirroring__alter_column_comment(relation, column_dict) %}
-  {%- for column in adapter.get_columns_in_relation(relation) -%}
-    {%- set documented = column_dict.get(column.name) -%}
-    {%- if documented and documented.description -%}
-      {%- do run_query(
-        "alter table " ~ relation ~ " change column " ~ column.quoted ~ " comment '" ~ mirror_literal(documented.description) ~ "'"
-      ) -%}
-    {%- endif -%}
+  {%- set existing = adapter.get_columns_in_relation(relation) | map(attribute='name') | map('lower') | list -%}
+  {%- for name in column_dict if relation.is_table and name | lower in existing -%}
+    {%- do run_query(
+      "alter table " ~ relation ~ " change column " ~ adapter.quote(name)
+      ~ " comment '" ~ mirror_literal(column_dict[name].description) ~ "'"
+    ) -%}
   {%- endfor -%}
 {% endmacro %}

@@ -11,12 +11,15 @@
   {%- for column in columns -%}{%- do landed.append(mirror_landing(column).type) -%}{%- endfor -%}
   {%- set definition = adapter.table_definition(columns, landed, options) -%}
   {%- set snapshot = load_cached_relation(target) -%}
-  {%- set journal = publication.verify(snapshot.batch_id if snapshot else none, should_full_refresh()) -%}
+  {%- set was_view = snapshot is not none and snapshot.is_view -%}
+  {%- set journal = publication.verify(snapshot.batch_id if snapshot else none, should_full_refresh() or was_view) -%}
 
   {%- if not journal -%}
     {{ return(mirror_plan_load(next, 'initial', '', definition)) }}
   {%- elif should_full_refresh() -%}
     {{ return(mirror_plan_load(next, 'rebuild', '--full-refresh', definition)) }}
+  {%- elif was_view -%}
+    {{ return(mirror_plan_load(next, 'rebuild', 'was a view meanwhile', definition)) }}
   {%- endif -%}
 
   {%- set reasons = {'rebuild': [], 'changes': [], 'unchanged': []} -%}

@@ -294,6 +294,19 @@ def test_a_view_stays_in_spark_and_can_become_a_mirrored_table(project: Project)
     project.assert_mirrored()
 
 
+def test_a_table_that_was_a_view_meanwhile_is_rebuilt(project: Project) -> None:
+    project.model(TWO_ROWS, unique_key="id")
+    project.run()
+    project.model(TWO_ROWS, materialized="view")
+    project.run()
+    project.model(TWO_ROWS, unique_key="id")
+
+    response = project.run()
+
+    assert (response["publication"], response["reason"]) == ("rebuild", "was a view meanwhile")
+    project.assert_mirrored()
+
+
 @pytest.mark.parametrize("mode", ["--empty", "--sample=1 day"])
 def test_empty_and_sample_runs_publish_nothing_and_leave_the_snapshot_alone(
     project: Project, mode: str
