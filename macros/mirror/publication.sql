@@ -121,7 +121,8 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_check_only(target, sql) %}
-  {%- set next = mirror_build(target, mirror_query(sql)) -%}
+  {%- set is_history = model.config.materialized == 'snapshot' and not load_cached_relation(target) -%}
+  {%- set next = mirror_build(target, mirror_history(target, sql) if is_history else mirror_query(sql)) -%}
   {%- if load_cached_relation(target) -%}
     {%- do adapter.drop_relation(next) -%}
   {%- else -%}

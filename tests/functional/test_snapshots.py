@@ -165,6 +165,19 @@ def test_a_full_refresh_publishes_anew_and_keeps_the_history(project: Project) -
     project.assert_mirrored()
 
 
+def test_an_empty_first_run_leaves_what_the_next_one_can_go_on_with(project: Project) -> None:
+    snapshot(project, **CHECK)
+    source(project, f"(1, 'a', {DAY1})")
+    project.run("--select", "source")
+
+    project.run("--empty", command="build")
+    assert versions(project) == []
+    take(project)
+
+    assert versions(project) == [(1, "a", True)]
+    project.assert_mirrored()
+
+
 def test_a_snapshot_need_not_be_mirrored(project: Project) -> None:
     snapshot(project, **CHECK, mirror=False)
     for name in ("a", "b"):
