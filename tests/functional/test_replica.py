@@ -211,6 +211,32 @@ def test_a_test_reads_every_type_and_an_empty_table(project: Project) -> None:
         assert outcome(project) == ("pass", "", 0)
 
 
+def test_a_table_that_is_not_mirrored_cannot_be_compared(project: Project) -> None:
+    project.target["replicate"] = True
+    project.write_project()
+    project.model(ORDERS, mirror=False)
+    project.run()
+    declare_test(project)
+
+    assert not project.dbt("test")
+
+    assert "is not mirrored" in outcome(project)[1]
+
+
+def test_files_that_are_no_data_do_not_make_a_table_late(project: Project) -> None:
+    project.target["replicate"] = True
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    (project.folder() / "notes.txt").write_text("x")
+    declare_test(project)
+
+    project.run(command="test")
+
+    assert outcome(project) == ("pass", "", 0)
+    (project.folder() / "notes.txt").unlink()
+
+
 def test_a_part_of_a_table_cannot_be_compared(project: Project) -> None:
     project.model(ORDERS, unique_key="id")
     project.run()

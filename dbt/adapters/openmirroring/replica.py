@@ -96,7 +96,11 @@ def applied(
     """
     service = replicator(landing_zone)
     report = service.replicate(schema, table) if replicate else None
-    if report and report.note:
+    if replicate and not report:
+        raise DbtRuntimeError(
+            f"{schema}.{table} has no folder in the landing zone: it is not mirrored"
+        )
+    if report and (report.error or report.waits_for):
         raise DbtRuntimeError(f"The mirrored table is behind what was published: {report.note}")
     deadline = time.monotonic() + seconds
     while not (found := service.mirrored(schema, table)):
