@@ -190,25 +190,6 @@ def test_a_table_that_another_run_is_publishing(project: Project) -> None:
     project.assert_mirrored()
 
 
-@pytest.mark.parametrize("materialized", ["incremental", "snapshot"])
-def test_a_materialization_that_is_not_mirrored_yet(project: Project, materialized: str) -> None:
-    if materialized == "incremental":
-        project.model("select 1 as id", materialized="incremental")
-        error = project.fail()
-    else:
-        project.model("select 1 as id")
-        project.run()
-        project.write(
-            "snapshots/history.yml",
-            "snapshots:\n  - name: history\n    relation: ref('orders')\n"
-            "    config: {unique_key: id, strategy: check, check_cols: all}\n",
-        )
-        error = project.fail(command="snapshot")
-
-    assert "cannot be mirrored yet" in error
-    assert "mirror: false" in error
-
-
 def test_an_incremental_model_can_stay_in_spark(project: Project) -> None:
     project.model("select 1 as id", materialized="incremental", mirror=False)
     project.run()
