@@ -63,3 +63,39 @@ def test_what_is_unknown_contradictory_or_misspelled_is_refused(
 
 def test_options_of_others_are_none_of_our_business() -> None:
     NodeConfig.parse({"partition_by": "day", "owner": "me", "my_package_setting": 1})
+
+
+@pytest.mark.parametrize(
+    ("config", "strategy"),
+    [
+        ({"materialized": "incremental"}, "append"),
+        ({"materialized": "incremental", "unique_key": "id"}, "merge"),
+        (
+            {
+                "materialized": "incremental",
+                "unique_key": "id",
+                "incremental_strategy": "delete+insert",
+            },
+            "delete_insert",
+        ),
+        # what an incremental model would need does not matter elsewhere
+        ({"materialized": "table", "incremental_strategy": "delete+insert"}, "append"),
+    ],
+)
+def test_new_rows_are_merged_if_there_is_a_key(config: dict[str, Any], strategy: str) -> None:
+    assert NodeConfig.parse(config).strategy_name == strategy
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"incremental_strategy": "upsert"}, "Allowed: append, merge, delete+insert"),
+        ({"incremental_strategy": "delete+insert"}, "needs a `unique_key`"),
+        ({"incremental_strategy": "microbatch"}, "requires a `partition_by`"),
+        ({"delete_when": "gone"}, "`delete_when` is for incremental models"),
+    ],
+)
+def test_a_strategy_that_cannot_be_is_refused(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(CompilationError) as error:
+        NodeConfig.parse({"materialized": "incremental", **config})
+    assert message in str(error.value)
