@@ -15,22 +15,14 @@
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target, names, strategy) -%}
   {%- set changes = mirror_keep_new_rows(target, snapshot_staging_table(strategy, sql, target)) -%}
   {%- set columns = adapter.history_columns(
-    adapter.get_columns_in_relation(target), adapter.get_columns_in_relation(changes)
+    adapter.get_columns_in_relation(target), adapter.get_columns_in_relation(changes), names.dbt_valid_to
   ) -%}
   {%- set same_version -%}
     DBT_INTERNAL_SOURCE.{{ adapter.quote(names.dbt_scd_id) }} = DBT_INTERNAL_DEST.{{ adapter.quote(names.dbt_scd_id) }}
   {%- endset -%}
   {%- set valid_to = adapter.quote(names.dbt_valid_to) -%}
   {%- set rows -%}
-  select
-    {%- for column in columns %}
-      {% if column.name | lower == names.dbt_valid_to | lower -%}
-      case when DBT_INTERNAL_SOURCE.dbt_change_type is not null
-        then {{ mirror_new_value(column) }} else {{ mirror_snapshot_value(column) }} end
-      {%- else -%}
-      {{ mirror_snapshot_value(column) }}
-      {%- endif %} as {{ column.quoted }} {{- ',' if not loop.last }}
-    {%- endfor %}
+  select {{ mirror_merged(columns, 'dbt_change_type') }}
   from {{ target }} as DBT_INTERNAL_DEST
   left join (select * from {{ changes }} where dbt_change_type in ('update', 'delete')) as DBT_INTERNAL_SOURCE
     on {{ same_version }}

@@ -81,15 +81,7 @@
   {%- set source -%}
 (select * from {{ new_rows }} {{ mirror_kept_rows(options) }}) as DBT_INTERNAL_SOURCE
   {%- endset -%}
-  select
-    {%- for column in columns %}
-      {% if column.is_updated -%}
-      case when DBT_INTERNAL_SOURCE.{{ adapter.quote(options.unique_key[0]) }} is not null
-        then {{ mirror_new_value(column) }} else {{ mirror_snapshot_value(column) }} end
-      {%- else -%}
-      {{ mirror_snapshot_value(column) }}
-      {%- endif %} as {{ column.quoted }} {{- ',' if not loop.last }}
-    {%- endfor %}
+  select {{ mirror_merged(columns, adapter.quote(options.unique_key[0])) }}
   from {{ target }} as DBT_INTERNAL_DEST
   left join {{ source }} on {{ condition }}
   {%- if options.delete_when %}
@@ -138,6 +130,18 @@
   {{- return('where not coalesce(' ~ options.delete_when ~ ', false)' if options.delete_when else '') -}}
 {% endmacro %}
 
+
+{#- The snapshot's values, or those of the new row that a join has found: there `found`, a column of it, is not NULL. -#}
+{% macro mirror_merged(columns, found) %}
+  {%- for column in columns %}
+    {% if column.is_updated -%}
+    case when DBT_INTERNAL_SOURCE.{{ found }} is not null
+      then {{ mirror_new_value(column) }} else {{ mirror_snapshot_value(column) }} end
+    {%- else -%}
+    {{ mirror_snapshot_value(column) }}
+    {%- endif %} as {{ column.quoted }} {{- ',' if not loop.last }}
+  {%- endfor -%}
+{% endmacro %}
 
 {% macro mirror_from_snapshot(columns) %}
   {%- for column in columns %}

@@ -89,20 +89,21 @@ class OpenMirroringAdapter(SparkAdapter):
     def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
         """The columns of a relation, with what was published of it."""
         statistics: dict[str, Any] = {}
-        if relation.is_table and (journal := self._journal(relation)):
-            table = TableFolder(str(relation.schema), str(relation.identifier))
-            statistics = catalog.statistics(table, journal)
+        if relation.is_table:
+            statistics = self._published_statistics(relation)
         for column in super()._get_columns_for_catalog(relation):
             yield {**column, **statistics}
 
-    def _journal(self, relation: OpenMirroringRelation) -> Journal | None:
+    def _published_statistics(self, relation: OpenMirroringRelation) -> dict[str, Any]:
         try:
-            path = TableFolder(str(relation.schema), str(relation.identifier)).journal
-            content = self.landing_zone().read(path)
-            return Journal.from_json(content, path) if content else None
+            table = TableFolder(str(relation.schema), str(relation.identifier))
+            content = self.landing_zone().read(table.journal)
+            if not content:
+                return {}
+            return catalog.statistics(table, Journal.from_json(content, table.journal))
         except MirrorError as error:  # the documentation can do without
             logger.debug(f"{relation}: {error}")
-            return None
+            return {}
 
     # Configuration and storage
 
@@ -300,16 +301,24 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def history_columns(
-        self, snapshot: list[OpenMirroringColumn], changes: list[OpenMirroringColumn]
+        self,
+        snapshot: list[OpenMirroringColumn],
+        changes: list[OpenMirroringColumn],
+        valid_to: str,
     ) -> list[IncrementalColumn]:
-        """The columns of a dbt snapshot's next version, without those of dbt's comparison."""
+        """The columns of a dbt snapshot's next version, without those of dbt's comparison.
+
+        Args:
+            valid_to: the only column that changes in rows that are there
+        """
         own = [
             column
             for column in changes
             if column.name.lower() != "dbt_change_type"
             and not column.name.lower().startswith("dbt_unique_key")
         ]
-        return incremental_columns(snapshot, own, "append_new_columns", {})
+        updated = {"merge_update_columns": [valid_to]}
+        return incremental_columns(snapshot, own, "append_new_columns", updated)
 
     @available
     def files_with_rows(self, files: list[StagedFile], names: agate.Table) -> list[StagedFile]:
