@@ -98,7 +98,8 @@ class LocalStorage:
                 path.mkdir(parents=True, exist_ok=True)
                 descriptor = os.open(path, os.O_RDONLY)
             except (FileExistsError, FileNotFoundError):
-                if path.exists() and not path.is_dir():
+                # one question only: between two, its last holder may remove it
+                if path.is_file() or path.is_symlink():
                     raise
                 continue  # its last holder has just removed it
             try:
