@@ -1,16 +1,21 @@
 {#- 1. Build the next snapshot beside the snapshot.
 
     Args:
+      rows: as `mirror_rows` returns them
       batch_id: what the snapshot will be recognised by; none for a node that is not mirrored -#}
-{% macro mirror_build(target, sql, batch_id=none) %}
-  {{ return(adapter.dispatch('mirror_build', 'dbt')(target, sql, batch_id)) }}
+{% macro mirror_build(target, rows, batch_id=none) %}
+  {{ return(adapter.dispatch('mirror_build', 'dbt')(target, rows, batch_id)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_build(target, sql, batch_id) %}
+{% macro openmirroring__mirror_build(target, rows, batch_id) %}
   {%- set next = adapter.next_snapshot(target, batch_id) -%}
   {%- call statement('main') -%}
-    {{ mirror_create_snapshot(next, sql, batch_id) }}
+    {{ mirror_create_snapshot(next, rows.query, batch_id) }}
   {%- endcall -%}
+  {%- if rows.rewrite -%}
+    {%- do adapter.keep_files(rows.rewrite, mirror_description(next)) -%}
+    {%- do mirror_find_files(next) -%}
+  {%- endif -%}
   {%- do adapter.cache_added(next) -%}
   {{ return(next) }}
 {% endmacro %}

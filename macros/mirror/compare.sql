@@ -3,18 +3,20 @@
     Narrow on purpose: of every row only key and digest are shuffled. `keys` has the columns k0, k1, ... and
     `marker`: the row marker, or NULL for a key that is NULL or not unique. Without a key, k0 and k1 are the
     digest, and n how many rows of it are new (more than 0) or gone (less than 0). -#}
-{% macro mirror_compare(publication, snapshot, next, columns, definition, journal, options) %}
-  {{ return(adapter.dispatch('mirror_compare', 'dbt')(publication, snapshot, next, columns, definition, journal, options)) }}
+{% macro mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) %}
+  {{ return(adapter.dispatch('mirror_compare', 'dbt')(publication, snapshot, next, columns, definition, journal, options, rewrite)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_compare(publication, snapshot, next, columns, definition, journal, options) %}
+{% macro openmirroring__mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) %}
   {%- set published = adapter.columns_by_name(adapter.published_columns(journal)) -%}
+  {%- set before = mirror_replaced(snapshot, rewrite) -%}
+  {%- set after = mirror_written(next, rewrite) -%}
   {%- set keyed = definition.key_columns | length > 0 -%}
   {%- call statement('mirror_compare') -%}
     {%- if keyed -%}
-      {{ mirror_compare_keyed(publication.staging_url('keys'), snapshot, next, columns, definition, published, options) }}
+      {{ mirror_compare_keyed(publication.staging_url('keys'), before, after, columns, definition, published, options) }}
     {%- else -%}
-      {{ mirror_compare_keyless(publication.staging_url('keys'), snapshot, next, columns, published) }}
+      {{ mirror_compare_keyless(publication.staging_url('keys'), before, after, columns, published) }}
     {%- endif -%}
   {%- endcall -%}
   {%- set counts = run_query(mirror_count_keyed(publication) if keyed else mirror_count_keyless(publication)).rows[0] -%}
@@ -25,7 +27,7 @@
 {% endmacro %}
 
 
-{% macro mirror_compare_keyed(url, snapshot, next, columns, definition, published, options) %}
+{% macro mirror_compare_keyed(url, before, after, columns, definition, published, options) %}
   {%- set keys = definition.key_columns -%}
   {%- set others = columns | rejectattr('name', 'in', keys) | list -%}
   {%- set k = [] -%}
@@ -40,7 +42,7 @@
   from (
     select {{ k | join(', ') }}, sum(n) as n, sum(p) as p, min(d0) <> max(d0) or min(d1) <> max(d1) as differs
     from (
-      {%- for relation, present, side in ((next, adapter.columns_by_name(columns), '1 as n, 0 as p'), (snapshot, published, '0 as n, 1 as p')) %}
+      {%- for relation, present, side in ((after, adapter.columns_by_name(columns), '1 as n, 0 as p'), (before, published, '0 as n, 1 as p')) %}
       select {% for key in keys %}{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}{{ mirror_digest(others, present) }}, {{ side }}
       from {{ relation }}
       {{- ' union all' if not loop.last }}
@@ -57,13 +59,13 @@
 {% endmacro %}
 
 
-{% macro mirror_compare_keyless(url, snapshot, next, columns, published) %}
+{% macro mirror_compare_keyless(url, before, after, columns, published) %}
   insert overwrite directory '{{ mirror_literal(url) }}' using parquet
   select d0 as k0, d1 as k1, sum(n) as n
   from (
-    select {{ mirror_digest(columns, adapter.columns_by_name(columns)) }}, 1 as n from {{ next }}
+    select {{ mirror_digest(columns, adapter.columns_by_name(columns)) }}, 1 as n from {{ after }}
     union all
-    select {{ mirror_digest(columns, published) }}, -1 as n from {{ snapshot }}
+    select {{ mirror_digest(columns, published) }}, -1 as n from {{ before }}
   )
   group by d0, d1
   having sum(n) <> 0

@@ -1,15 +1,15 @@
-{#- The rows of a dbt snapshot after this run, as a query: those of a first run, or the table with what has changed
+{#- The rows of a dbt snapshot after this run: those of a first run, or the table with what has changed
     since. What has changed is computed once, as dbt defines it, and kept until the node ends. -#}
-{% macro mirror_history(target, sql) %}
-  {{ return(adapter.dispatch('mirror_history', 'dbt')(target, sql)) }}
+{% macro mirror_history(target, sql, options) %}
+  {{ return(adapter.dispatch('mirror_history', 'dbt')(target, sql, options)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_history(target, sql) %}
+{% macro openmirroring__mirror_history(target, sql, options) %}
   {%- set exists = load_cached_relation(target) is not none -%}
   {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], exists) -%}
   {%- if not exists -%}
-    {{ return(build_snapshot_table(strategy, sql)) }}
+    {{ return(adapter.next_rows(build_snapshot_table(strategy, sql))) }}
   {%- endif -%}
   {%- set names = mirror_history_columns() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target, names, strategy) -%}
@@ -17,13 +17,15 @@
   {%- set columns = adapter.history_columns(
     adapter.get_columns_in_relation(target), adapter.get_columns_in_relation(changes), names.dbt_valid_to
   ) -%}
+  {%- set rewrite = mirror_rewrite(target, changes, columns, options, [[names.dbt_scd_id]]) -%}
+  {%- set before = mirror_replaced(target, rewrite) -%}
   {%- set same_version -%}
     DBT_INTERNAL_SOURCE.{{ adapter.quote(names.dbt_scd_id) }} = DBT_INTERNAL_DEST.{{ adapter.quote(names.dbt_scd_id) }}
   {%- endset -%}
   {%- set valid_to = adapter.quote(names.dbt_valid_to) -%}
   {%- set rows -%}
   select {{ mirror_merged(columns, 'dbt_change_type') }}
-  from {{ target }} as DBT_INTERNAL_DEST
+  from {{ before }} as DBT_INTERNAL_DEST
   left join (select * from {{ changes }} where dbt_change_type in ('update', 'delete')) as DBT_INTERNAL_SOURCE
     on {{ same_version }}
     and (
@@ -35,9 +37,9 @@
   union all
   select {{ mirror_from_new_rows(columns) }}
   from (select * from {{ changes }} where dbt_change_type = 'insert') as DBT_INTERNAL_SOURCE
-  left anti join {{ target }} as DBT_INTERNAL_DEST on {{ same_version }}
+  left anti join {{ before }} as DBT_INTERNAL_DEST on {{ same_version }}
   {%- endset -%}
-  {{ return(rows) }}
+  {{ return(adapter.next_rows(rows, rewrite)) }}
 {% endmacro %}
 
 {% macro mirror_history_columns() %}

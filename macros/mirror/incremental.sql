@@ -1,5 +1,5 @@
-{#- The rows of the next snapshot, as a query: the model's own, or in an incremental run the snapshot with what the
-    model's new rows do to it.
+{#- The rows of the next snapshot: the model's own, or in an incremental run the snapshot with what the model's new
+    rows do to it.
 
     Args:
       incremental: what is_incremental() was when the model was compiled -#}
@@ -9,7 +9,7 @@
 
 {% macro openmirroring__mirror_rows(target, sql, options, incremental) %}
   {%- if model.config.materialized == 'snapshot' -%}
-    {{ return(mirror_history(target, sql)) }}
+    {{ return(mirror_history(target, sql, options)) }}
   {%- elif is_incremental() != incremental -%}
     {%- do exceptions.raise_compiler_error(
       'An earlier run was interrupted and has just been brought to its end, but this run was compiled without its result. '
@@ -18,7 +18,7 @@
   {%- endif -%}
   {%- set query = mirror_query(sql) -%}
   {%- if not incremental -%}
-    {{ return(query) }}
+    {{ return(adapter.next_rows(query)) }}
   {%- endif -%}
   {%- set new_rows = mirror_keep_new_rows(target, query) -%}
   {%- set columns = adapter.incremental_columns(
@@ -28,7 +28,8 @@
     model.config
   ) -%}
   {%- set strategy = context['openmirroring__mirror_' ~ options.strategy_name] -%}
-  {{ return(strategy(target, new_rows, columns, options)) }}
+  {%- set rewrite = mirror_rewrite(target, new_rows, columns, options, options.touched_by) -%}
+  {{ return(adapter.next_rows(strategy(mirror_replaced(target, rewrite), new_rows, columns, options), rewrite)) }}
 {% endmacro %}
 
 
@@ -63,7 +64,7 @@
 {#- The strategies: what a snapshot (DBT_INTERNAL_DEST) becomes with new rows (DBT_INTERNAL_SOURCE).
 
     Args:
-      target: the snapshot
+      target: the rows of the snapshot that may change
       new_rows: a table
       columns: of the result, as `incremental_columns` returns them -#}
 {% macro openmirroring__mirror_append(target, new_rows, columns, options) %}

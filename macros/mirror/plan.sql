@@ -2,11 +2,11 @@
 
     The definition of the table decides first: each kind of change has a macro `openmirroring__mirror_on_<kind>` below
     that returns `changes`, `rebuild` or `unchanged`. Then the rows decide. -#}
-{% macro mirror_plan(publication, target, next, columns, options) %}
-  {{ return(adapter.dispatch('mirror_plan', 'dbt')(publication, target, next, columns, options)) }}
+{% macro mirror_plan(publication, target, next, columns, options, rewrite) %}
+  {{ return(adapter.dispatch('mirror_plan', 'dbt')(publication, target, next, columns, options, rewrite)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_plan(publication, target, next, columns, options) %}
+{% macro openmirroring__mirror_plan(publication, target, next, columns, options, rewrite) %}
   {%- set landed = [] -%}
   {%- for column in columns -%}{%- do landed.append(mirror_landing(column).type) -%}{%- endfor -%}
   {%- set definition = adapter.table_definition(columns, landed, options) -%}
@@ -27,7 +27,7 @@
     {%- do reasons[context['openmirroring__mirror_on_' ~ change.kind](change)].append(change.detail) -%}
   {%- endfor -%}
   {%- if not reasons.rebuild -%}
-    {%- set rows = mirror_compare(publication, snapshot, next, columns, definition, journal, options) -%}
+    {%- set rows = mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) -%}
     {%- if not definition.key_columns and rows.deleted -%}
       {%- do reasons[openmirroring__mirror_on_keyless_rows_gone()].append('rows changed or gone, and no unique_key to name them') -%}
     {%- endif -%}

@@ -10,7 +10,7 @@
   {%- if not options.mirror -%}
     {%- set response = mirror_skip(target, sql, options, incremental) -%}
   {%- elif invocation_args_dict.get('empty') or invocation_args_dict.get('sample') -%}
-    {%- set response = mirror_check_only(target, sql) -%}
+    {%- set response = mirror_check_only(target, sql, options) -%}
   {%- else -%}
     {%- set response = mirror_publish(target, sql, options, incremental) -%}
   {%- endif -%}
@@ -29,13 +29,14 @@
   {%- do mirror_recover(publication, target) -%}                                           {#- 0 -#}
   {%- set rows = mirror_rows(target, sql, options, incremental) -%}
   {%- set next = mirror_build(target, rows, publication.batch_id) -%}                      {#- 1 -#}
+  {%- do mirror_verify_contract(next, options) -%}                                         {#- 3 -#}
   {%- set columns = adapter.get_columns_in_relation(next) -%}
-  {%- set plan = mirror_plan(publication, target, next, columns, options) -%}              {#- 2 and 3 -#}
+  {%- set plan = mirror_plan(publication, target, next, columns, options, rows.rewrite) -%}   {#- 2 and 3 -#}
   {%- if plan.is_void -%}
     {%- do adapter.drop_relation(next) -%}
     {{ return(adapter.unchanged(publication)) }}
   {%- endif -%}
-  {%- do mirror_stage(publication, next, columns, plan, options) -%}                       {#- 4 -#}
+  {%- do mirror_stage(publication, next, columns, plan, options, rows.rewrite) -%}         {#- 4 -#}
   {%- set manifest = publication.commit(plan, mirror_staged_files(publication, plan)) -%}  {#- 5 -#}
   {%- do mirror_finish(publication, target, manifest) -%}                                  {#- 6 and 7 -#}
   {{ return(adapter.published(manifest)) }}
@@ -84,10 +85,8 @@
       {%- do adapter.drop_relation(snapshot) -%}
     {%- endif -%}
     {%- do adapter.rename_relation(next, target) -%}
-    {%- if config.get('partition_by') -%}
-      {#- the catalog of a session without a metastore forgets partitions when a table is renamed -#}
-      {%- do run_query('alter table ' ~ target ~ ' recover partitions') -%}
-    {%- endif -%}
+    {#- the catalog of a session without a metastore forgets partitions when a table is renamed -#}
+    {%- do mirror_find_files(target) -%}
     {%- do adapter.refresh_relation(target) -%}
   {%- endif -%}
 {% endmacro %}
@@ -109,20 +108,22 @@
       {%- do mirror_swap(target, leftover) -%}
     {%- endif -%}
   {%- endfor -%}
-  {%- do mirror_swap(target, mirror_build(target, mirror_rows(target, sql, options, incremental))) -%}
+  {%- set next = mirror_build(target, mirror_rows(target, sql, options, incremental)) -%}
+  {%- do mirror_verify_contract(next, options) -%}
+  {%- do mirror_swap(target, next) -%}
   {{ return(load_result('main').response) }}
 {% endmacro %}
 
 
 {#- `--empty` and `--sample`: the SQL must run. A relation is left behind only where there was none, so that
     models downstream can be checked too. -#}
-{% macro mirror_check_only(target, sql) %}
-  {{ return(adapter.dispatch('mirror_check_only', 'dbt')(target, sql)) }}
+{% macro mirror_check_only(target, sql, options) %}
+  {{ return(adapter.dispatch('mirror_check_only', 'dbt')(target, sql, options)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_check_only(target, sql) %}
+{% macro openmirroring__mirror_check_only(target, sql, options) %}
   {%- set is_history = model.config.materialized == 'snapshot' and not load_cached_relation(target) -%}
-  {%- set next = mirror_build(target, mirror_history(target, sql) if is_history else mirror_query(sql)) -%}
+  {%- set next = mirror_build(target, mirror_history(target, sql, options) if is_history else adapter.next_rows(mirror_query(sql))) -%}
   {%- if load_cached_relation(target) -%}
     {%- do adapter.drop_relation(next) -%}
   {%- else -%}

@@ -1,9 +1,9 @@
 {#- 4. Write the files to publish to the scratch pad: a full load, or the change set. -#}
-{% macro mirror_stage(publication, next, columns, plan, options) %}
-  {{ return(adapter.dispatch('mirror_stage', 'dbt')(publication, next, columns, plan, options)) }}
+{% macro mirror_stage(publication, next, columns, plan, options, rewrite) %}
+  {{ return(adapter.dispatch('mirror_stage', 'dbt')(publication, next, columns, plan, options, rewrite)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_stage(publication, next, columns, plan, options) %}
+{% macro openmirroring__mirror_stage(publication, next, columns, plan, options, rewrite) %}
   {%- if plan.publication == 'unchanged' -%}
     {{ return('') }}
   {%- endif -%}
@@ -20,9 +20,9 @@
   {%- if plan.starts_folder %}
   {{ mirror_load(next, columns, files.count) }}
   {%- elif plan.definition.key_columns %}
-  {{ mirror_changes_keyed(publication.staging_url('keys'), next, columns, plan, files.count) }}
+  {{ mirror_changes_keyed(publication.staging_url('keys'), mirror_written(next, rewrite), columns, plan, files.count) }}
   {%- else %}
-  {{ mirror_changes_keyless(publication.staging_url('keys'), next, columns, plan, files.count) }}
+  {{ mirror_changes_keyless(publication.staging_url('keys'), mirror_written(next, rewrite), columns, plan, files.count) }}
   {%- endif -%}
   {%- endcall -%}
 {% endmacro %}
@@ -58,11 +58,11 @@
 
 
 {#- Deletes first, then the other rows with all their columns; the row marker last. -#}
-{% macro mirror_changes_keyed(keys_url, next, columns, plan, files) %}
-  {{ return(adapter.dispatch('mirror_changes_keyed', 'dbt')(keys_url, next, columns, plan, files)) }}
+{% macro mirror_changes_keyed(keys_url, rows, columns, plan, files) %}
+  {{ return(adapter.dispatch('mirror_changes_keyed', 'dbt')(keys_url, rows, columns, plan, files)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_changes_keyed(keys_url, next, columns, plan, files) %}
+{% macro openmirroring__mirror_changes_keyed(keys_url, rows, columns, plan, files) %}
   {%- set keys = plan.definition.key_columns | list -%}
   {%- set changed = mirror_files(keys_url) -%}
   select
@@ -90,7 +90,7 @@
         {{ mirror_landing(column, 'latest.' ~ column.quoted).value }} as c{{ loop.index0 }},
       {%- endfor %}
         changed.marker, 1 as position
-      from {{ next }} as latest
+      from {{ rows }} as latest
       join {{ changed }} as changed
         on changed.marker <> 2
         {%- for key in keys %}
@@ -112,11 +112,11 @@
 
 
 {#- New rows only, so no row marker. Of equal rows only as many land as are new. -#}
-{% macro mirror_changes_keyless(keys_url, next, columns, plan, files) %}
-  {{ return(adapter.dispatch('mirror_changes_keyless', 'dbt')(keys_url, next, columns, plan, files)) }}
+{% macro mirror_changes_keyless(keys_url, rows, columns, plan, files) %}
+  {{ return(adapter.dispatch('mirror_changes_keyless', 'dbt')(keys_url, rows, columns, plan, files)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_changes_keyless(keys_url, next, columns, plan, files) %}
+{% macro openmirroring__mirror_changes_keyless(keys_url, rows, columns, plan, files) %}
   select /*+ COALESCE({{ files }}) */
     {%- for column in columns %}
       c{{ loop.index0 }} as {{ column.quoted }} {{- ',' if not loop.last }}
@@ -130,7 +130,7 @@
         {{ mirror_landing(column).value }} as c{{ loop.index0 }},
       {%- endfor %}
         {{ mirror_digest(columns, adapter.columns_by_name(columns)) }}
-      from {{ next }}
+      from {{ rows }}
     ) as latest
     join {{ mirror_files(keys_url) }} as changed on latest.d0 = changed.k0 and latest.d1 = changed.k1
   )

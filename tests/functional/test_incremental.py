@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -34,6 +35,14 @@ def counts(response: dict[str, Any]) -> tuple[str, int, int, int]:
 def rows(project: Project) -> list[tuple[Any, ...]]:
     found = project.sql(f"select * from {project.schema}.orders order by all")
     return [tuple(row) for row in found]
+
+
+def data_files(project: Project) -> dict[int, str]:
+    """The files of the table: the same file has the same number, whatever its folder."""
+    description = project.sql(f"describe extended {project.schema}.orders")
+    (location,) = (row["data_type"] for row in description if row["col_name"] == "Location")
+    files = Path(location.removeprefix("file:")).rglob("[!_.]*.parquet")
+    return {file.stat().st_ino: file.parent.name for file in files}
 
 
 def test_without_a_key_new_rows_are_appended_and_carry_no_row_markers(project: Project) -> None:
@@ -372,6 +381,105 @@ def test_a_table_can_become_incremental_and_back(project: Project) -> None:
     project.model(values("(2, 'b')"), unique_key="id")
 
     assert counts(project.run()) == ("changes", 0, 0, 1)
+    project.assert_mirrored()
+
+
+def test_an_append_writes_the_new_rows_only(project: Project) -> None:
+    incremental(project, values("(1, 'a')"), values("(2, 'b')"))
+    project.run()
+    first = data_files(project)
+
+    assert counts(project.run()) == ("changes", 1, 0, 0)
+
+    assert first.items() < data_files(project).items()
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("strategy", ["merge", "delete+insert", "append"])
+def test_only_files_with_a_key_of_a_new_row_are_written_again(
+    project: Project, strategy: str
+) -> None:
+    incremental(project, values("(1, 'a')", "(2, 'b')"), values("(3, 'c')"), unique_key="id")
+    project.run()
+    first = data_files(project)
+    project.run()
+    second = data_files(project)
+    later = {
+        "merge": "(3, 'C')",
+        "delete+insert": "(3, 'C')",
+        "append": "(4, 'd')",
+    }[strategy]
+
+    incremental(project, "", values(later), unique_key="id", incremental_strategy=strategy)
+    project.run()
+
+    third = data_files(project)
+    assert first.items() <= third.items()
+    assert (second.items() <= third.items()) == (strategy == "append")
+    project.assert_mirrored()
+
+
+def test_only_partitions_of_new_rows_are_written_again(project: Project) -> None:
+    incremental(
+        project,
+        values("(1, 'a')", "(2, 'b')", "(3, 'c')"),
+        values("(4, 'b')"),
+        incremental_strategy="insert_overwrite",
+        partition_by="name",
+        unique_key="id",
+    )
+    project.run()
+    before = data_files(project)
+
+    assert counts(project.run()) == ("changes", 1, 0, 1)
+
+    assert {partition for file, partition in data_files(project).items() if file in before} == {
+        "name=a",
+        "name=c",
+    }
+    assert rows(project) == [(1, "a"), (3, "c"), (4, "b")]
+    project.assert_mirrored()
+
+
+def test_a_key_of_a_row_in_a_file_that_is_kept_is_not_taken_twice(project: Project) -> None:
+    incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
+    for _ in range(2):
+        project.run()
+    before = project.state()
+
+    for later, options in (
+        ("(1, 'again')", {"incremental_strategy": "append"}),
+        ("(1, 'again')", {"incremental_predicates": ["DBT_INTERNAL_DEST.name = 'b'"]}),
+    ):
+        incremental(project, "", values(later), unique_key="id", **options)
+
+        assert "NULL or not unique, e.g. id=1 (2 rows)" in project.fail()
+        assert project.state() == before
+
+
+def test_a_rebuild_has_the_rows_of_files_that_are_kept(project: Project) -> None:
+    incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
+    project.run()
+    first = data_files(project)
+    incremental(project, "", values("(2, 'b')"), unique_key=["id", "name"])
+
+    assert counts(project.run()) == ("rebuild", 2, 0, 0)
+
+    assert first.items() < data_files(project).items()
+    project.assert_mirrored()
+
+
+def test_a_table_that_gets_a_column_is_written_again(project: Project) -> None:
+    incremental(project, values("(1, 'a')"), values("(2, 'b')"))
+    project.run()
+    first = data_files(project)
+    later = values("(2, 'b', 3)", columns="id, name, price")
+    incremental(project, "", later, on_schema_change="append_new_columns")
+
+    project.run()
+
+    assert not first.keys() & data_files(project).keys()
+    assert rows(project) == [(1, "a", None), (2, "b", 3)]
     project.assert_mirrored()
 
 

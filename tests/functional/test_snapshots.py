@@ -186,3 +186,19 @@ def test_a_snapshot_need_not_be_mirrored(project: Project) -> None:
 
     assert versions(project) == [(1, "a", False), (1, "b", True)]
     assert not project.landing_zone.exists()
+
+
+def test_files_of_versions_that_do_not_change_are_not_written_again(project: Project) -> None:
+    snapshot(project, **CHECK)
+    files = f"select distinct _metadata.file_name from {project.schema}.orders"
+    written = []
+    for name in ("a", "b", "c"):
+        source(project, f"(1, '{name}', {DAY1})")
+        take(project)
+        written.append({row["file_name"] for row in project.sql(files)})
+
+    # the second run has closed the first version; the third has only closed the second
+    assert not written[0] & written[1]
+    assert written[1] & written[2]
+    assert len(versions(project)) == 3
+    project.assert_mirrored()

@@ -62,6 +62,19 @@ class NodeConfig:
         """The strategy, as part of the name of its macro."""
         return self.incremental_strategy.replace("+", "_")
 
+    @property
+    def touched_by(self) -> list[tuple[str, ...]] | None:
+        """When a new row of an incremental model may change a row of the snapshot.
+
+        Returns:
+            lists of columns: if the two agree in all columns of one; None: any new row may
+        """
+        if self.incremental_strategy in ("insert_overwrite", "microbatch"):
+            if not self.partition_by:
+                return None
+            return [columns for columns in (self.partition_by, self.unique_key) if columns]
+        return [self.unique_key] if self.unique_key else []
+
     @classmethod
     def parse(cls, config: Mapping[str, Any]) -> NodeConfig:
         """Read a node's configuration.

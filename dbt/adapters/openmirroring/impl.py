@@ -9,11 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.meta import available
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.events.types import ConstraintNotSupported
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter
-from dbt_common.events.functions import fire_event
+from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.events.functions import fire_event, warn_or_error
 from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
@@ -23,6 +26,13 @@ from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
     logger,
     project_folder,
+)
+from dbt.adapters.openmirroring.constraints import (
+    BrokenConstraint,
+    Constraint,
+    broken_constraints,
+    constraints_of,
+    declared_constraints,
 )
 from dbt.adapters.openmirroring.incremental import IncrementalColumn, incremental_columns
 from dbt.adapters.openmirroring.landing_zone.batch import (
@@ -48,6 +58,7 @@ from dbt.adapters.openmirroring.relation import (
     quoted,
 )
 from dbt.adapters.openmirroring.response import MirrorResponse
+from dbt.adapters.openmirroring.rewrite import NextRows, Rewrite, local_folder, plan_rewrite
 from dbt.adapters.openmirroring.session import SessionHandle
 
 if TYPE_CHECKING:
@@ -68,6 +79,14 @@ class OpenMirroringAdapter(SparkAdapter):
     Column = OpenMirroringColumn
     ConnectionManager = OpenMirroringConnectionManager
     AdapterSpecificConfigs = OpenMirroringConfig
+
+    CONSTRAINT_SUPPORT = {  # noqa: RUF012 - as dbt declares it
+        ConstraintType.check: ConstraintSupport.ENFORCED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
+        ConstraintType.unique: ConstraintSupport.ENFORCED,
+        ConstraintType.primary_key: ConstraintSupport.ENFORCED,
+        ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
+    }
 
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
@@ -284,6 +303,36 @@ class OpenMirroringAdapter(SparkAdapter):
         raise refusals.bad_keys(definition.key_columns, how_many, examples)
 
     @available
+    def constraints(self, node: Mapping[str, Any]) -> list[Constraint]:
+        """What the contract of a node promises and Spark can verify; warns about all else.
+
+        Args:
+            node: as in the graph
+
+        Raises:
+            CompilationError: a constraint without what it is about
+        """
+        declared = []
+        for raw in declared_constraints(node):
+            constraint = self._parse_model_constraint(raw)
+            if constraint.type == ConstraintType.custom:
+                warn_or_error(ConstraintNotSupported(constraint="custom", adapter=self.type()))
+            elif self.process_parsed_constraint(constraint, lambda _: "supported"):
+                declared.append(constraint)
+        return constraints_of(declared)
+
+    @available
+    def broken_constraint(
+        self, constraint: Constraint, count: int, columns: list[str], examples: agate.Table
+    ) -> BrokenConstraint:
+        return BrokenConstraint(constraint, int(count), tuple(columns), examples)
+
+    @available
+    def refuse_broken(self, broken: list[BrokenConstraint]) -> None:
+        """Raise that the contract does not hold."""
+        raise broken_constraints(broken)
+
+    @available
     def refuse_new_rows(self, options: NodeConfig, examples: agate.Table) -> None:
         """Raise that several new rows of an incremental model have the same key."""
         raise refusals.ambiguous_new_rows(options.unique_key, examples)
@@ -298,6 +347,41 @@ class OpenMirroringAdapter(SparkAdapter):
     ) -> list[IncrementalColumn]:
         """The columns of an incremental model's next snapshot."""
         return incremental_columns(snapshot, new_rows, on_schema_change, config)
+
+    @available
+    def next_rows(self, query: str, rewrite: Rewrite | None = None) -> NextRows:
+        return NextRows(query, rewrite)
+
+    @available
+    def plan_rewrite(
+        self,
+        description: agate.Table,
+        file_format: str | None,
+        options: NodeConfig,
+        touched: agate.Table | None,
+    ) -> Rewrite | None:
+        """What an incremental run keeps of the snapshot's files; None if it writes all again.
+
+        Args:
+            description: of the snapshot, from `describe table extended`
+            file_format: of the next snapshot; None if it is Spark's default
+            touched: the files with rows that may change; None if there are none
+        """
+        if not isinstance(self.connections.get_thread_connection().handle, SessionHandle):
+            return None
+        paths = [str(row[0]) for row in touched.rows] if touched else []
+        return plan_rewrite(description, file_format, options, paths)
+
+    @available
+    def keep_files(self, rewrite: Rewrite, description: agate.Table) -> None:
+        """Let the next snapshot have the files that were not written again.
+
+        Args:
+            description: of the next snapshot, from `describe table extended`
+        """
+        folder = local_folder(description)
+        assert folder, "a table is where the one before it was"
+        rewrite.keep(folder)
 
     @available
     def history_columns(

@@ -20,7 +20,7 @@ def bad_keys(keys: Sequence[str], how_many: int, examples: agate.Table) -> DbtRu
     """
     return DbtRuntimeError(
         f"{how_many} of the keys ({', '.join(keys)}) are NULL or not unique, e.g. "
-        f"{_shown(keys, examples)}. The service would apply a later change to the wrong rows, so "
+        f"{shown(keys, examples)}. The service would apply a later change to the wrong rows, so "
         "nothing was published. Make the model's rows unique, or set another `unique_key`."
     )
 
@@ -32,13 +32,13 @@ def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntime
         examples: a few of the keys, and how many rows have them
     """
     return DbtRuntimeError(
-        f"Several new rows have the same key ({', '.join(keys)}), e.g. {_shown(keys, examples)}: "
+        f"Several new rows have the same key ({', '.join(keys)}), e.g. {shown(keys, examples)}: "
         "a row of the table can be merged with one of them only. Nothing was changed. Make the "
         "new rows unique, or set another `unique_key`."
     )
 
 
-def _shown(names: Sequence[str], examples: agate.Table) -> str:
+def shown(names: Sequence[str], examples: agate.Table) -> str:
     shown = []
     for *values, count in (tuple(row) for row in examples.rows):
         key = ", ".join(

@@ -1,0 +1,135 @@
+"""How little of a snapshot an incremental run has to write again.
+
+A Parquet file cannot be changed, but most files of a snapshot have no row that does. These are
+linked into the next snapshot: a file with two names, so that either table can be dropped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from dbt.adapters.openmirroring.config import NodeConfig
+
+if TYPE_CHECKING:
+    import agate
+
+# Every append adds files. So many of less than this size in one folder are joined into fewer.
+_MANY_FILES = 64
+_SMALL_FILE = 16 * 2**20
+
+_FILE_FORMATS = ("parquet", "orc")
+_SCHEME = "file:"
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What is written again, and what is kept.
+
+    Args:
+        folder: with the snapshot's data files
+        replaced: the files to write again, as Spark has them in `_metadata.file_path`
+        kept: the other ones, relative to the folder
+    """
+
+    folder: Path
+    replaced: tuple[str, ...]
+    kept: tuple[Path, ...]
+
+    @property
+    def kept_names(self) -> list[str]:
+        return sorted({path.name for path in self.kept})
+
+    def keep(self, folder: Path) -> None:
+        """Link what is kept into the folder of the next snapshot."""
+        for path in self.kept:
+            target = folder / path
+            target.parent.mkdir(exist_ok=True, parents=True)
+            try:
+                os.link(self.folder / path, target)
+            except OSError:  # a file system without such links
+                shutil.copy2(self.folder / path, target)
+
+
+@dataclass(frozen=True)
+class NextRows:
+    """The rows of a next snapshot.
+
+    Args:
+        query: of the rows to write
+        rewrite: where the rest of the rows are; None if the query has them all
+    """
+
+    query: str
+    rewrite: Rewrite | None = None
+
+
+def local_folder(description: agate.Table) -> Path | None:
+    """Where a table has its files, if that is on this machine.
+
+    Args:
+        description: what `describe table extended` returned
+    """
+    location = _details(description).get("Location", "")
+    folder = Path(location.removeprefix(_SCHEME))
+    return folder if location.startswith(_SCHEME) and folder.is_dir() else None
+
+
+def plan_rewrite(
+    description: agate.Table, file_format: str | None, options: NodeConfig, touched: Sequence[str]
+) -> Rewrite | None:
+    """What to keep of a snapshot; None if nothing can be.
+
+    Args:
+        description: what `describe table extended` returned
+        file_format: of the next snapshot; None if it is Spark's default
+        touched: the files with rows that may change, as Spark has them in `_metadata.file_path`
+    """
+    details = _details(description)
+    folder = local_folder(description)
+    provider = details.get("Provider", "").lower()
+    partition_by = [name.casefold() for name in options.partition_by]
+    if (
+        not folder
+        or provider not in _FILE_FORMATS
+        or provider != (file_format or provider).lower()
+        or "Num Buckets" in details
+        or [name.casefold() for name in _partition_columns(description)] != partition_by
+    ):
+        return None
+    replaced = {Path(unquote(path.removeprefix(_SCHEME))) for path in touched}
+    kept = [path for path in _data_files(folder) if path not in replaced]
+    small = Counter(path.parent for path in kept if path.stat().st_size < _SMALL_FILE)
+    if not kept or max(small.values(), default=0) > _MANY_FILES:
+        return None
+    return Rewrite(folder, tuple(touched), tuple(path.relative_to(folder) for path in kept))
+
+
+def _data_files(folder: Path) -> Iterable[Path]:
+    for path in folder.iterdir():
+        if path.name.startswith(("_", ".")):
+            continue
+        if path.is_dir():
+            yield from _data_files(path)
+        else:
+            yield path
+
+
+def _details(description: agate.Table) -> dict[str, str]:
+    # the details come after the columns, which may have the same names
+    return {row[0]: row[1] or "" for row in description.rows}
+
+
+def _partition_columns(description: agate.Table) -> list[str]:
+    names = [row[0] for row in description.rows]
+    if "# Partition Information" not in names:
+        return []
+    # after its headline and one for its columns
+    partition = names[names.index("# Partition Information") + 2 :]
+    return partition[: partition.index("")]

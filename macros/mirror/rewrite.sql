@@ -1,0 +1,75 @@
+{#- What an incremental run keeps of the snapshot's files, because no row in them can change: those of Parquet and
+    ORC tables on this machine, if they have the columns of the next snapshot. None if all is written again.
+
+    Args:
+      new_rows: a table
+      columns: of the next snapshot, as `incremental_columns` returns them
+      touched_by: lists of columns: a row may change if it agrees with a new row in all columns of one; none if any row may -#}
+{% macro mirror_rewrite(target, new_rows, columns, options, touched_by) %}
+  {{ return(adapter.dispatch('mirror_rewrite', 'dbt')(target, new_rows, columns, options, touched_by)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_rewrite(target, new_rows, columns, options, touched_by) %}
+  {%- if touched_by is none -%}
+    {{ return(none) }}
+  {%- endif -%}
+  {%- for column in columns if column.snapshot_type != column.dtype -%}
+    {{ return(none) }}
+  {%- endfor -%}
+  {%- if columns | length != adapter.get_columns_in_relation(target) | length -%}
+    {{ return(none) }}
+  {%- endif -%}
+  {%- set touched = run_query(mirror_touched_files(target, new_rows, touched_by)) if touched_by else none -%}
+  {{ return(adapter.plan_rewrite(mirror_description(target), config.get('file_format'), options, touched)) }}
+{% endmacro %}
+
+{% macro mirror_touched_files(target, new_rows, touched_by) %}
+  {%- for names in touched_by %}
+  select distinct DBT_INTERNAL_DEST._metadata.file_path from {{ target }} as DBT_INTERNAL_DEST
+  left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(names) }}
+  {{ 'union' if not loop.last }}
+  {%- endfor %}
+{% endmacro %}
+
+{#- When two rows agree in some columns; NULL agrees with NULL. -#}
+{% macro mirror_same(names) %}
+  {%- for name in names -%}
+    DBT_INTERNAL_SOURCE.{{ adapter.quote(name) }} <=> DBT_INTERNAL_DEST.{{ adapter.quote(name) }} {{- ' and ' if not loop.last }}
+  {%- endfor -%}
+{% endmacro %}
+
+
+{#- The rows of a snapshot that are written again. -#}
+{% macro mirror_replaced(snapshot, rewrite) %}
+  {%- if not rewrite -%}
+    {{ return(snapshot) }}
+  {%- elif not rewrite.replaced -%}
+    {{ return('(select * from ' ~ snapshot ~ ' where false)') }}
+  {%- endif -%}
+  (select * from {{ snapshot }} where _metadata.file_path in ({{ mirror_literals(rewrite.replaced) }}))
+{%- endmacro %}
+
+{#- The rows of the next snapshot that were written for it. -#}
+{% macro mirror_written(next, rewrite) %}
+  {%- if not rewrite -%}
+    {{ return(next) }}
+  {%- endif -%}
+  (select * from {{ next }} where _metadata.file_name not in ({{ mirror_literals(rewrite.kept_names) }}))
+{%- endmacro %}
+
+{% macro mirror_literals(texts) %}
+  {%- for text in texts -%}'{{ mirror_literal(text) }}'{{ ', ' if not loop.last }}{%- endfor -%}
+{% endmacro %}
+
+
+{% macro mirror_description(relation) %}
+  {{ return(run_query('describe table extended ' ~ relation)) }}
+{% endmacro %}
+
+{#- Let Spark see the files that a table has by now. -#}
+{% macro mirror_find_files(relation) %}
+  {%- if config.get('partition_by') -%}
+    {%- do run_query('alter table ' ~ relation ~ ' recover partitions') -%}
+  {%- endif -%}
+  {%- do run_query('refresh table ' ~ relation) -%}
+{% endmacro %}

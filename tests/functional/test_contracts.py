@@ -1,0 +1,190 @@
+"""What a contract promises holds in the mirror, or nothing is published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.functional.project import Project
+
+ENFORCED = {"enforced": True}
+
+
+def write_contract(
+    project: Project,
+    constraints: list[dict[str, Any]] | None = None,
+    types: dict[str, str] | None = None,
+    **of_columns: list[dict[str, Any]],
+) -> None:
+    types = types or {"id": "bigint", "name": "string", "price": "int"}
+    columns = [
+        {"name": name, "data_type": data_type, "constraints": of_columns.get(name, [])}
+        for name, data_type in types.items()
+    ]
+    model = {"name": "orders", "columns": columns, "constraints": constraints or []}
+    project.write("models/orders.yml", yaml.safe_dump({"models": [model]}))
+
+
+def rows(*values: str) -> str:
+    typed = "id, cast(name as string) as name, cast(price as int) as price"
+    return f"select {typed} from values {', '.join(values)} as (id, name, price)"
+
+
+GOOD = rows("(1L, 'a', 10)", "(2L, 'b', 20)")
+NOT_NULL = {"type": "not_null"}
+UNIQUE = {"type": "unique"}
+PRIMARY_KEY = {"type": "primary_key"}
+POSITIVE = {"type": "check", "expression": "price > 0"}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "bad", "told"),
+    [
+        (
+            {"name": [NOT_NULL]},
+            rows("(1L, 'a', 10)", "(2L, null, 20)"),
+            "not_null (name) by 1 row, e.g. id=2",
+        ),
+        (
+            {"name": [UNIQUE]},
+            rows("(1L, 'a', 10)", "(2L, 'a', 20)"),
+            "unique (name) by 1 value, e.g. name=a (2 rows)",
+        ),
+        (
+            {"name": [PRIMARY_KEY]},
+            rows("(1L, 'a', 10)", "(2L, null, 20)"),
+            "not_null (name) by 1 row, e.g. id=2",
+        ),
+        (
+            {"name": [PRIMARY_KEY]},
+            rows("(1L, 'a', 10)", "(2L, 'a', 20)"),
+            "primary_key (name) by 1 value, e.g. name=a (2 rows)",
+        ),
+        (
+            {"price": [POSITIVE]},
+            rows("(1L, 'a', 0)", "(2L, 'b', -1)"),
+            "check (price > 0) by 2 rows, e.g. id=1 (1 row); id=2",
+        ),
+        (
+            {"constraints": [{**POSITIVE, "name": "priced"}]},
+            rows("(1L, 'a', 0)"),
+            "check priced (price > 0) by 1 row",
+        ),
+        (
+            {"constraints": [{**UNIQUE, "columns": ["name", "price"]}]},
+            rows("(1L, 'a', 10)", "(2L, 'a', 10)"),
+            "unique (name, price) by 1 value, e.g. name=a, price=10",
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+@pytest.mark.parametrize("mirror", [True, False])
+def test_a_row_that_breaks_a_constraint_never_reaches_the_mirror(
+    project: Project, constraint: dict[str, Any], bad: str, told: str, mirror: bool
+) -> None:
+    write_contract(project, **constraint)
+    project.model(GOOD, unique_key="id", contract=ENFORCED, mirror=mirror)
+    project.run()
+    before = project.state()
+
+    project.model(bad, unique_key="id", contract=ENFORCED, mirror=mirror)
+
+    assert told in project.fail()
+    assert project.state() == before
+    project.assert_tidy()
+
+
+def test_what_the_standard_allows_breaks_no_constraint(project: Project) -> None:
+    """NULLs are different from each other, and a check that is unknown is not false."""
+    write_contract(project, name=[UNIQUE], price=[POSITIVE])
+    project.model(rows("(1L, null, 10)", "(2L, null, null)"), unique_key="id", contract=ENFORCED)
+
+    project.run()
+
+    project.assert_mirrored()
+
+
+def test_every_broken_constraint_is_told(project: Project) -> None:
+    write_contract(project, name=[NOT_NULL], price=[POSITIVE])
+    project.model(rows("(1L, null, 0)"), contract=ENFORCED)
+
+    message = project.fail()
+
+    assert "not_null (name) by 1 row; check (price > 0) by 1 row" in message
+    assert not project.landing_zone.exists() or not project.folder().exists()
+
+
+def test_new_rows_that_break_a_constraint_together_with_old_ones_are_refused(
+    project: Project,
+) -> None:
+    write_contract(project, name=[UNIQUE])
+    options: dict[str, Any] = {
+        "materialized": "incremental",
+        "unique_key": "id",
+        "on_schema_change": "append_new_columns",
+        "contract": ENFORCED,
+    }
+    project.model(rows("(1L, 'a', 10)", "(2L, 'b', 20)"), **options)
+    project.run()
+    project.model(rows("(3L, 'a', 30)"), **options)
+
+    assert "unique (name) by 1 value, e.g. name=a (2 rows)" in project.fail()
+
+    project.model(rows("(1L, 'c', 10)", "(3L, 'a', 30)"), **options)
+    project.run()
+    project.assert_mirrored()
+
+
+def test_a_constraint_that_is_not_in_a_contract_is_dbts_documentation_only(
+    project: Project,
+) -> None:
+    write_contract(project, name=[NOT_NULL])
+    project.model(rows("(1L, null, 10)"), unique_key="id")
+
+    project.run()
+
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize(
+    ("declared", "selected"),
+    [
+        ("decimal(10,2)", "cast(1 as decimal(12,2))"),
+        ("decimal(10,2)", "cast(1 as decimal(10,4))"),
+        ("int", "cast(1 as bigint)"),
+        ("timestamp", "timestamp_ntz'2026-01-01'"),
+        ("array<int>", "array(cast(1 as bigint))"),
+    ],
+)
+def test_a_contract_pins_the_types_of_the_mirrored_table(
+    project: Project, declared: str, selected: str
+) -> None:
+    write_contract(project, types={"id": "int", "value": declared})
+    project.model(
+        f"select 1 as id, cast(null as {declared}) as value", unique_key="id", contract=ENFORCED
+    )
+    project.run()
+    before = project.state()
+
+    project.model(f"select 1 as id, {selected} as value", unique_key="id", contract=ENFORCED)
+
+    assert "data type mismatch" in project.fail()
+    assert project.state() == before
+
+
+@pytest.mark.parametrize(
+    ("constraint", "told"),
+    [
+        ({"type": "check"}, "check constraint needs an `expression`"),
+        ({"type": "unique"}, "unique constraint needs `columns`"),
+    ],
+)
+def test_a_constraint_about_nothing_is_refused(
+    project: Project, constraint: dict[str, Any], told: str
+) -> None:
+    write_contract(project, constraints=[constraint])
+    project.model(GOOD, contract=ENFORCED)
+
+    assert told in project.fail()
