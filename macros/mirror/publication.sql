@@ -87,8 +87,8 @@
     {%- do adapter.rename_relation(next, target) -%}
     {#- the catalog of a session without a metastore forgets partitions when a table is renamed -#}
     {%- do mirror_find_files(target) -%}
-    {%- do adapter.refresh_relation(target) -%}
   {%- endif -%}
+  {%- do adapter.refresh_relation(target) -%}
 {% endmacro %}
 
 

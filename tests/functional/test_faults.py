@@ -1,0 +1,184 @@
+"""Whatever goes wrong at whatever point of a run, the next run ends with mirror and model equal.
+
+The points are all operations of the storage and all statements of Spark, one after the other. A
+process that dies is one that can do nothing more, so its clean-up does nothing either; what
+SIGKILL does to statements that are being carried out is in `test_killed_runs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.functional.faults import KINDS, fault
+from tests.functional.project import Project
+
+pytestmark = pytest.mark.slow
+
+# several files a batch
+SMALL_FILES = {"target_file_size": "4kb"}
+KEYED: dict[str, Any] = {"unique_key": "id", **SMALL_FILES}
+ROWS = "select id, sha2(concat(id, '{salt}'), 512) as name from range({rows})"
+
+
+class Scenario:
+    """A table that changes before each run; `n` counts the changes."""
+
+    command = "run"
+
+    def begin(self, project: Project) -> None:
+        self.change(project, 0)
+        project.run(command=self.command)
+
+    def change(self, project: Project, n: int) -> None:
+        raise NotImplementedError
+
+    def table(self, n: int) -> str:
+        return "orders"
+
+    def expected(self, n: int) -> str:
+        """The rows after the change, as a query."""
+        raise NotImplementedError
+
+
+class Table(Scenario):
+    def expected(self, n: int) -> str:
+        return ROWS.format(salt=n % 2, rows=60 + n)
+
+    def change(self, project: Project, n: int) -> None:
+        project.model(self.expected(n), self.table(n), **KEYED)
+
+
+class Initial(Table):
+    def begin(self, project: Project) -> None:
+        pass
+
+    def table(self, n: int) -> str:
+        return f"orders_{n}"
+
+    def change(self, project: Project, n: int) -> None:
+        (project.path / "models" / f"{self.table(n - 1)}.sql").unlink(missing_ok=True)
+        super().change(project, n)
+
+
+class Changes(Table):
+    """Deletes, updates and new rows."""
+
+    def expected(self, n: int) -> str:
+        return f"{super().expected(n)} where id >= {n}"
+
+
+class Rebuild(Table):
+    def expected(self, n: int) -> str:
+        return f"select *, 1 as c{n} from ({super().expected(n)})"
+
+
+class ColumnAdded(Table):
+    def expected(self, n: int) -> str:
+        columns = "".join(f", id as c{i}" for i in range(n))
+        return f"select *{columns} from ({super().expected(n)})"
+
+
+class Append(Scenario):
+    def change(self, project: Project, n: int) -> None:
+        project.model(
+            f"select id, 'x' as name from range({10 + n})"
+            "{% if is_incremental() %} where id > (select max(id) from {{ this }}){% endif %}",
+            materialized="incremental",
+            **SMALL_FILES,
+        )
+
+    def expected(self, n: int) -> str:
+        return f"select id, 'x' as name from range({10 + n})"
+
+
+class Merge(Scenario):
+    def change(self, project: Project, n: int) -> None:
+        new_rows = f"select id, {n} as name from range({n % 3}, {10 + n})"
+        project.model(new_rows, materialized="incremental", **KEYED)
+
+    def expected(self, n: int) -> str:
+        # rows that a run has left keep the number of the last run that had them
+        kept = {0: f"{n}", 1: f"if(id < 1, {n - 1}, {n})"}
+        kept[2] = f"case when id < 1 then {n - 2} when id < 2 then {n - 1} else {n} end"
+        return f"select id, {kept[n % 3]} as name from range({10 + n})"
+
+
+class Seed(Scenario):
+    command = "seed"
+
+    def change(self, project: Project, n: int) -> None:
+        project.write("seeds/orders.csv", "id,n\n" + "".join(f"{i},{n}\n" for i in range(20 + n)))
+        config = "seeds:\n  - name: orders\n    config: {unique_key: id, target_file_size: 1kb}\n"
+        project.write("seeds/orders.yml", config)
+
+    def expected(self, n: int) -> str:
+        return f"select cast(id as bigint) as id, {n}L as n from range({20 + n})"
+
+
+class Snapshot(Scenario):
+    command = "build"
+
+    def change(self, project: Project, n: int) -> None:
+        project.model(f"select {n} as version, 1 as id", "source", materialized="view")
+        project.write(
+            "snapshots/orders.yml",
+            "snapshots:\n  - name: orders\n    relation: ref('source')\n"
+            "    config: {unique_key: id, strategy: check, check_cols: [version]}\n",
+        )
+
+    def expected(self, n: int) -> str:
+        return (
+            f"select cast(id as int) as version, 1 as id, id < {n} as closed from range({n + 1})"
+        )
+
+
+SCENARIOS: dict[str, Callable[[], Scenario]] = {
+    "initial load": Initial,
+    "changes": Changes,
+    "rebuild": Rebuild,
+    "column added": ColumnAdded,
+    "append": Append,
+    "merge": Merge,
+    "seed": Seed,
+    "dbt snapshot": Snapshot,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_next_run_brings_mirror_and_model_together(
+    project: Project, name: str, kind: str
+) -> None:
+    scenario = SCENARIOS[name]()
+    scenario.begin(project)
+    for n in count(1):
+        scenario.change(project, n)
+        table = scenario.table(n)
+
+        with fault(n, kind) as injected:
+            succeeded = project.dbt(scenario.command)
+
+        # what was not published is an error
+        if succeeded:
+            assert_right(project, scenario, n)
+        project.run(command=scenario.command)
+        assert_right(project, scenario, n)
+        project.assert_mirrored(table)
+        if not injected.operation:
+            assert succeeded
+            break
+    # statements and operations of one node, and those that begin and end a run
+    assert n > 25
+
+
+def assert_right(project: Project, scenario: Scenario, n: int) -> None:
+    relation = f"{project.schema}.{scenario.table(n)}"
+    if isinstance(scenario, Snapshot):
+        relation = f"(select version, id, dbt_valid_to is not null as closed from {relation})"
+    found, expected = f"select * from {relation}", scenario.expected(n)
+    assert not project.sql(f"({found}) except all ({expected})")
+    assert not project.sql(f"({expected}) except all ({found})")
