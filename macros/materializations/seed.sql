@@ -20,10 +20,12 @@
   {%- set rows = model['alias'] ~ '__seed' -%}
   {%- do adapter.create_seed_view(rows, agate_table) -%}
   {%- set types = model['config'].get('column_types', {}) -%}
+  {%- set quote_columns = model['config'].get('quote_columns') -%}
   {%- set sql -%}
     select
       {%- for name in agate_table.column_names %}
-      {{ mirror_cast(adapter.quote(name), types.get(name, adapter.convert_type(agate_table, loop.index0))) }} as {{ adapter.quote(name) }}
+      {%- set column = adapter.quote_seed_column(name, quote_columns) %}
+      {{ mirror_cast(column, types.get(name, adapter.convert_type(agate_table, loop.index0))) }} as {{ column }}
       {{- ',' if not loop.last }}
       {%- endfor %}
     from {{ adapter.quote(rows) }}

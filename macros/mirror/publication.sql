@@ -85,6 +85,8 @@
       {%- do adapter.drop_relation(snapshot) -%}
     {%- endif -%}
     {%- do adapter.rename_relation(next, target) -%}
+  {%- endif -%}
+  {%- if config.get('partition_by') -%}
     {#- the catalog of a session without a metastore forgets partitions when a table is renamed -#}
     {%- do mirror_find_files(target) -%}
   {%- endif -%}

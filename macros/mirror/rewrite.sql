@@ -70,6 +70,7 @@
 {% macro mirror_find_files(relation) %}
   {%- if config.get('partition_by') -%}
     {%- do run_query('alter table ' ~ relation ~ ' recover partitions') -%}
+  {%- else -%}
+    {%- do run_query('refresh table ' ~ relation) -%}
   {%- endif -%}
-  {%- do run_query('refresh table ' ~ relation) -%}
 {% endmacro %}

@@ -1,0 +1,100 @@
+"""What dbt's tests do in Postgres, in Spark: their SQL, and tables that are updated in place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from dbt.tests.fixtures.project import TestProjInfo
+from dbt.tests.util import get_connection
+from pyspark.sql.functions import expr
+
+from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
+from dbt.adapters.openmirroring.session import SessionHandle
+
+_END = "\0"
+_TOKENS = re.compile(
+    r"""'[^']*'                  # a string, which stays as it is
+      | --.*                     # a comment
+      | "[^"]*"                  # a name
+      | `?None`?\.               # the database: Spark has none
+      | \btext\b
+      | \ without\ time\ zone
+      | ;
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_START = r"\s*(?:/\*.*?\*/)?\s*"  # after dbt's comment
+_FLAGS = re.IGNORECASE | re.DOTALL
+_UPDATE = re.compile(rf"{_START}update\s+(\S+)\s+set\s+(.+?)(?:\s+where\s+(.+))?", _FLAGS)
+_DELETE = re.compile(rf"{_START}delete\s+from\s+(\S+)(?:\s+where\s+(.+))?", _FLAGS)
+_NEXT_ASSIGNMENT = re.compile(r",(?=\s*\w+\s*=)")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def postgres() -> Iterator[None]:
+    """Let Spark run what dbt's tests have for Postgres."""
+    run_sql: Any = OpenMirroringAdapter.run_sql_for_tests
+    execute = SessionHandle.execute
+
+    def run_statements(self: OpenMirroringAdapter, sql: str, fetch: Any, conn: Any) -> Any:
+        result = None
+        # strings are values of every type, as in Postgres
+        conn.handle.session.conf.set("spark.sql.storeAssignmentPolicy", "legacy")
+        for statement in in_spark(sql).split(_END):
+            if statement.strip():
+                result = run_sql(self, statement, fetch, conn)
+        return result
+
+    def execute_or_overwrite(self: SessionHandle, sql: str, bindings: Any = None) -> None:
+        if not _overwrite(self, sql):
+            execute(self, sql, bindings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OpenMirroringAdapter, "run_sql_for_tests", run_statements)
+        patch.setattr(SessionHandle, "execute", execute_or_overwrite)
+        patch.setattr(TestProjInfo, "get_tables_in_schema", _tables_in_schema)
+        yield
+
+
+def in_spark(sql: str) -> str:
+    """Postgres's SQL with Spark's names, quotes and types."""
+    return _TOKENS.sub(_token_in_spark, sql)
+
+
+def _token_in_spark(token: re.Match[str]) -> str:
+    text = token[0]
+    if text.startswith("'"):
+        return text
+    if text.startswith('"'):
+        return text.replace('"', "`")
+    return {"text": "string", ";": _END}.get(text.lower(), "")
+
+
+def _tables_in_schema(project: TestProjInfo) -> dict[str, str]:
+    """What Postgres's information schema would tell."""
+    adapter = project.adapter
+    schema = adapter.Relation.create(database=project.database, schema=project.test_schema)
+    with get_connection(adapter):
+        relations = adapter.list_relations_without_caching(schema)
+    return {relation.identifier: relation.type for relation in relations}
+
+
+def _overwrite(handle: SessionHandle, sql: str) -> bool:
+    """Do what an UPDATE or a DELETE would, if tables of Parquet files knew them."""
+    if update := _UPDATE.fullmatch(sql):
+        table, assignments, where = update.groups(default="true")
+        values = dict(a.split("=", 1) for a in _NEXT_ASSIGNMENT.split(assignments))
+        rows = handle.session.table(table).withColumns(
+            {name.strip(): expr(f"if({where}, {value}, {name})") for name, value in values.items()}
+        )
+    elif delete := _DELETE.fullmatch(sql):
+        table, where = delete.groups(default="true")
+        rows = handle.session.table(table).where(f"not coalesce({where}, false)")
+    else:
+        return False
+    # Spark overwrites no table that it is reading
+    rows.localCheckpoint().write.insertInto(table, overwrite=True)
+    return True

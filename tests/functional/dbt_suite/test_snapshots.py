@@ -1,0 +1,110 @@
+"""dbt's tests of snapshots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.tests.adapter.basic.test_snapshot_check_cols import BaseSnapshotCheckCols
+from dbt.tests.adapter.basic.test_snapshot_timestamp import BaseSnapshotTimestamp
+from dbt.tests.adapter.simple_snapshot import test_various_configs as various_configs
+from dbt.tests.adapter.simple_snapshot.new_record_check_mode import BaseSnapshotNewRecordCheckMode
+from dbt.tests.adapter.simple_snapshot.new_record_dbt_valid_to_current import (
+    BaseSnapshotNewRecordDbtValidToCurrent,
+)
+from dbt.tests.adapter.simple_snapshot.new_record_timestamp_mode import (
+    BaseSnapshotNewRecordTimestampMode,
+)
+from dbt.tests.adapter.simple_snapshot.test_ephemeral_snapshot_hard_deletes import (
+    BaseSnapshotEphemeralHardDeletes,
+    BaseSnapshotNewColumnSpecificCheckCols,
+    BaseSnapshotNewColumnTimestampStrategy,
+    BaseSnapshotNewColumnWithDeletes,
+)
+from dbt.tests.adapter.simple_snapshot.test_snapshot import BaseSimpleSnapshot, BaseSnapshotCheck
+from dbt.tests.util import run_sql_with_adapter
+
+from tests.functional.dbt_suite.postgres import postgres  # noqa: F401
+
+
+@pytest.fixture(scope="class")
+def project_files(project_root: Path, project_files: None) -> None:
+    """Name tables without their database: Spark has none."""
+    for file in Path(project_root).glob("*/*.sql"):
+        file.write_text(file.read_text().replace("{{target.database}}.", ""))
+
+
+class TestSnapshotCheckCols(BaseSnapshotCheckCols):
+    changed_by_hand = ("added",)
+
+
+class TestSnapshotTimestamp(BaseSnapshotTimestamp):
+    changed_by_hand = ("added",)
+
+
+class TestSimpleSnapshot(BaseSimpleSnapshot):
+    # emptied after each case
+    changed_by_hand = ("snapshot",)
+
+
+class TestSnapshotCheck(BaseSnapshotCheck):
+    changed_by_hand = ("snapshot",)
+
+
+class TestSnapshotColumnNames(various_configs.BaseSnapshotColumnNames):
+    pass
+
+
+class TestSnapshotColumnNamesFromDbtProject(various_configs.BaseSnapshotColumnNamesFromDbtProject):
+    pass
+
+
+class TestSnapshotInvalidColumnNames(various_configs.BaseSnapshotInvalidColumnNames):
+    pass
+
+
+class TestSnapshotDbtValidToCurrent(various_configs.BaseSnapshotDbtValidToCurrent):
+    @pytest.fixture(autouse=True)
+    def in_order_of_versions(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The test counts on the order that rows have in Postgres: new versions at the end."""
+
+        def run_in_order(adapter: Any, sql: str, fetch: str) -> Any:
+            version = "row_number() over (partition by id order by test_valid_from) as version"
+            select, table = sql.split(" from ")
+            ordered = f"{select} from (select *, {version} from {table}) order by version, id"
+            return run_sql_with_adapter(adapter, ordered, fetch)
+
+        monkeypatch.setattr(various_configs, "run_sql_with_adapter", run_in_order)
+
+
+class TestSnapshotMultiUniqueKey(various_configs.BaseSnapshotMultiUniqueKey):
+    pass
+
+
+class TestSnapshotNewRecordTimestampMode(BaseSnapshotNewRecordTimestampMode):
+    pass
+
+
+class TestSnapshotNewRecordCheckMode(BaseSnapshotNewRecordCheckMode):
+    pass
+
+
+class TestSnapshotNewRecordDbtValidToCurrent(BaseSnapshotNewRecordDbtValidToCurrent):
+    pass
+
+
+class TestSnapshotEphemeralHardDeletes(BaseSnapshotEphemeralHardDeletes):
+    pass
+
+
+class TestSnapshotNewColumnTimestampStrategy(BaseSnapshotNewColumnTimestampStrategy):
+    pass
+
+
+class TestSnapshotNewColumnSpecificCheckCols(BaseSnapshotNewColumnSpecificCheckCols):
+    pass
+
+
+class TestSnapshotNewColumnWithDeletes(BaseSnapshotNewColumnWithDeletes):
+    pass
