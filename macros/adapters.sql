@@ -13,6 +13,19 @@
 {% endmacro %}
 
 
+{#- With `--empty` and `--sample` a ref is printed as a query, unless it is rendered. -#}
+{% macro openmirroring__get_columns_in_relation_raw(relation) %}
+  {%- call statement('get_columns_in_relation_raw', fetch_result=true) -%}
+    describe extended {{ relation.render() }}
+  {%- endcall -%}
+  {{ return(load_result('get_columns_in_relation_raw').table) }}
+{% endmacro %}
+
+{% macro openmirroring__alter_column_type(relation, column_name, new_column_type) %}
+  {%- do run_query('alter table ' ~ relation.render() ~ ' alter column ' ~ column_name ~ ' type ' ~ new_column_type) -%}
+{% endmacro %}
+
+
 {#- dbt-spark comments on a table only when it creates it: one that has not changed would keep its old description. -#}
 {% macro openmirroring__persist_docs(relation, model, for_relation, for_columns) %}
   {%- if for_relation and config.persist_relation_docs() and relation.is_table -%}
