@@ -44,3 +44,18 @@
     ) -%}
   {%- endfor -%}
 {% endmacro %}
+
+
+{#- dbt-spark's ignores the order. To take some values only they are joined by what is in none of them. -#}
+{% macro openmirroring__listagg(measure, delimiter_text, order_by_clause, limit_num) %}
+  {%- if not order_by_clause -%}
+    {{ return(spark__listagg(measure, delimiter_text, order_by_clause, limit_num)) }}
+  {%- endif -%}
+  {%- set delimiter = "'\\u0001'" if limit_num else delimiter_text -%}
+  {%- set joined = 'listagg(' ~ measure ~ ', ' ~ delimiter ~ ') within group (' ~ order_by_clause ~ ')' -%}
+  {%- if limit_num -%}
+    {%- set joined = 'substring_index(' ~ joined ~ ', ' ~ delimiter ~ ', ' ~ limit_num ~ ')' -%}
+    {%- set joined = 'replace(' ~ joined ~ ', ' ~ delimiter ~ ', ' ~ delimiter_text ~ ')' -%}
+  {%- endif -%}
+  {{ return(joined) }}
+{% endmacro %}
