@@ -46,6 +46,12 @@
 {% endmacro %}
 
 
+{#- Tables refuse them before they are built. -#}
+{% macro openmirroring__apply_grants(relation, grant_config, should_revoke) %}
+  {%- do adapter.node_config({'grants': grant_config}) -%}
+{% endmacro %}
+
+
 {#- dbt-spark's ignores the order. To take some values only they are joined by what is in none of them. -#}
 {% macro openmirroring__listagg(measure, delimiter_text, order_by_clause, limit_num) %}
   {%- if not order_by_clause -%}
