@@ -13,6 +13,19 @@
 {% endmacro %}
 
 
+{#- With `--empty` and `--sample` a ref is printed as a query, unless it is rendered. -#}
+{% macro openmirroring__get_columns_in_relation_raw(relation) %}
+  {%- call statement('get_columns_in_relation_raw', fetch_result=true) -%}
+    describe extended {{ relation.render() }}
+  {%- endcall -%}
+  {{ return(load_result('get_columns_in_relation_raw').table) }}
+{% endmacro %}
+
+{% macro openmirroring__alter_column_type(relation, column_name, new_column_type) %}
+  {%- do run_query('alter table ' ~ relation.render() ~ ' alter column ' ~ column_name ~ ' type ' ~ new_column_type) -%}
+{% endmacro %}
+
+
 {#- dbt-spark comments on a table only when it creates it: one that has not changed would keep its old description. -#}
 {% macro openmirroring__persist_docs(relation, model, for_relation, for_columns) %}
   {%- if for_relation and config.persist_relation_docs() and relation.is_table -%}
@@ -30,4 +43,25 @@
       ~ " comment '" ~ mirror_literal(column_dict[name].description) ~ "'"
     ) -%}
   {%- endfor -%}
+{% endmacro %}
+
+
+{#- Tables refuse them before they are built. -#}
+{% macro openmirroring__apply_grants(relation, grant_config, should_revoke) %}
+  {%- do adapter.node_config({'grants': grant_config}) -%}
+{% endmacro %}
+
+
+{#- dbt-spark's ignores the order. To take some values only they are joined by what is in none of them. -#}
+{% macro openmirroring__listagg(measure, delimiter_text, order_by_clause, limit_num) %}
+  {%- if not order_by_clause -%}
+    {{ return(spark__listagg(measure, delimiter_text, order_by_clause, limit_num)) }}
+  {%- endif -%}
+  {%- set delimiter = "'\\u0001'" if limit_num else delimiter_text -%}
+  {%- set joined = 'listagg(' ~ measure ~ ', ' ~ delimiter ~ ') within group (' ~ order_by_clause ~ ')' -%}
+  {%- if limit_num -%}
+    {%- set joined = 'substring_index(' ~ joined ~ ', ' ~ delimiter ~ ', ' ~ limit_num ~ ')' -%}
+    {%- set joined = 'replace(' ~ joined ~ ', ' ~ delimiter ~ ', ' ~ delimiter_text ~ ')' -%}
+  {%- endif -%}
+  {{ return(joined) }}
 {% endmacro %}

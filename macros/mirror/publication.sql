@@ -1,4 +1,4 @@
-{#- A table-like node between its hooks: built in Spark, published, granted and documented. The steps are those of the README, "How a publication works". -#}
+{#- A table-like node between its hooks: built in Spark, published and documented. The steps are those of the README, "How a publication works". -#}
 {% macro mirror_table(target, sql) %}
   {{ return(adapter.dispatch('mirror_table', 'dbt')(target, sql)) }}
 {% endmacro %}
@@ -15,7 +15,6 @@
     {%- set response = mirror_publish(target, sql, options, incremental) -%}
   {%- endif -%}
   {%- do store_result('main', response=response) -%}
-  {%- do apply_grants(target, config.get('grants'), should_revoke=true) -%}
   {%- do persist_docs(target, model) -%}
 {% endmacro %}
 

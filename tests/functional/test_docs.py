@@ -64,3 +64,30 @@ def test_descriptions_are_persisted_and_follow_their_changes(project: Project) -
         assert described["Comment"].data_type == table
         project.assert_mirrored()
     assert project.run()["publication"] == "unchanged"
+
+    assert project.dbt("docs", "generate")
+
+    content = json.loads((project.path / "target" / "catalog.json").read_text())
+    node = content["nodes"]["model.shop.orders"]
+    assert node["metadata"]["comment"] == table
+    assert [(c["name"], c["comment"]) for c in node["columns"].values()] == [
+        ("id", column),
+        ("name", None),
+    ]
+
+
+def test_the_catalog_has_whole_types_and_does_without_what_cannot_be_read(
+    project: Project,
+) -> None:
+    project.model("select 1 as id, named_struct('a', array(1)) as s", mirror=False)
+    project.model("select * from {{ ref('orders') }}", "broken", materialized="view")
+    project.run()
+    project.sql(f"drop table {project.schema}.orders")
+    project.sql(
+        f"create table {project.schema}.orders using parquet as select named_struct('a', 1) as s"
+    )
+
+    assert project.dbt("docs", "generate")
+
+    content = json.loads((project.path / "target" / "catalog.json").read_text())
+    assert content["nodes"]["model.shop.orders"]["columns"]["s"]["type"] == "struct<a:int>"

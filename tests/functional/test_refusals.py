@@ -64,6 +64,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         {"insert_marker": "insert"},
         ["`insert_marker` needs a `unique_key`"],
     ),
+    "grants": (ROWS, {"grants": {"select": ["me"]}}, ["`grants`", "in Fabric"]),
     "SQL that fails at once": ("select nonsense", {}, ["nonsense"]),
     "SQL that fails half-way": (
         "select id, if(id = 999, raise_error('boom'), 'x') as name from range(0, 1000, 1, 4)",
@@ -197,3 +198,9 @@ def test_an_incremental_model_can_stay_in_spark(project: Project) -> None:
 
     assert sum(project.relation().values()) == 2
     assert not project.landing_zone.exists()
+
+
+def test_grants_of_a_view_are_refused_too(project: Project) -> None:
+    project.model("select 1 as id", materialized="view", grants={"select": ["me"]})
+
+    assert "in Fabric" in project.fail()

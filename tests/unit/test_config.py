@@ -20,9 +20,17 @@ def test_without_options_a_node_is_mirrored_with_the_defaults() -> None:
 
 @pytest.mark.parametrize(
     ("unique_key", "parsed"),
-    [(None, ()), ("id", ("id",)), (["b", "a"], ("b", "a")), ("with space", ("with space",))],
+    [
+        ("id", ("id",)),
+        (["b", "a"], ("b", "a")),
+        ("with space", ("with space",)),
+        (["b", "a", "B", "a"], ("b", "a")),
+        (None, ()),
+        ("", ()),
+        ([], ()),
+    ],
 )
-def test_a_key_is_one_column_or_several(unique_key: Any, parsed: tuple[str, ...]) -> None:
+def test_a_key_is_one_column_or_several_or_none(unique_key: Any, parsed: tuple[str, ...]) -> None:
     assert NodeConfig.parse({"unique_key": unique_key}).unique_key == parsed
 
 
@@ -45,9 +53,9 @@ def test_a_file_size_has_a_unit(size: str | None, parsed: int) -> None:
         ({"compression": True}, "Allowed: none, snappy, gzip, zstd."),
         ({"target_file_size": "128"}, "kb, mb or gb"),
         ({"target_file_size": "0mb"}, "kb, mb or gb"),
-        ({"unique_key": []}, "name of a column"),
         ({"unique_key": {"a": 1}}, "name of a column"),
-        ({"unique_key": ["id", "ID"]}, "different ones"),
+        ({"unique_key": ["id", ""]}, "name of a column"),
+        ({"grants": {"select": ["me"]}}, "decided in Fabric"),
         ({"uniqe_key": "id"}, "Did you mean `unique_key`?"),
         ({"compresion": "zstd"}, "Did you mean `compression`?"),
         ({"location_root": "/data"}, "not supported"),

@@ -32,6 +32,31 @@ def test_a_column_is_quoted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("dtype", "kinds"),
+    [
+        ("string", {"string"}),
+        ("string collate UTF8_LCASE", {"string"}),
+        ("varchar(10)", {"string"}),
+        ("char(1)", {"string"}),
+        ("tinyint", {"integer", "number"}),
+        ("INT", {"integer", "number"}),
+        ("bigint", {"integer", "number"}),
+        ("float", {"float", "number"}),
+        ("double", {"float", "number"}),
+        ("decimal(10,2)", {"numeric", "number"}),
+        ("boolean", set()),
+        ("timestamp", set()),
+        ("array<string>", set()),
+    ],
+)
+def test_a_column_knows_what_kind_of_type_it_has(dtype: str, kinds: set[str]) -> None:
+    column = OpenMirroringColumn("c", dtype)
+    all_kinds = ("string", "integer", "float", "numeric", "number")
+    assert {kind for kind in all_kinds if getattr(column, f"is_{kind}")()} == kinds
+    assert not column.can_expand_to(OpenMirroringColumn("c", "string"))
+
+
+@pytest.mark.parametrize(
     ("information", "batch_id"),
     [
         ("Type: MANAGED\nTable Properties: [openmirroring.batch_id=20a1]\nX: y", "20a1"),

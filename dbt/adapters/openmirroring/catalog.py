@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS
+from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_name
@@ -20,6 +21,8 @@ DESCRIBE_HEADLINES = {
     "# Detailed Table Information",
 }
 
+STAT_PARTS = ("label", "value", "description", "include")
+
 
 def described_columns(relation: Any, described: Iterable[Mapping[str, Any]]) -> list[SparkColumn]:
     """The columns of a relation, and the size of the table.
@@ -27,25 +30,59 @@ def described_columns(relation: Any, described: Iterable[Mapping[str, Any]]) -> 
     Args:
         described: the rows of `describe extended`
     """
-    rows = [(row["col_name"], row["data_type"]) for row in described]
+    rows = [(row["col_name"], row["data_type"], row["comment"]) for row in described]
     end = next(
-        (i for i, (name, _) in enumerate(rows) if not name or name in DESCRIBE_HEADLINES),
+        (i for i, (name, *_) in enumerate(rows) if not name or name in DESCRIBE_HEADLINES),
         len(rows),
     )
-    details = dict(rows[end:])
+    details = {name: value for name, value, _ in rows[end:]}
     return [
         OpenMirroringColumn(
             table_schema=relation.schema,
             table_name=relation.name,
             table_type=relation.type,
-            table_owner=str(details.get(KEY_TABLE_OWNER)),
+            table_owner=details.get(KEY_TABLE_OWNER),
+            table_comment=details.get("Comment"),
             table_stats=OpenMirroringColumn.convert_table_stats(details.get(KEY_TABLE_STATISTICS)),
             column=name,
             column_index=index,
             dtype=data_type,
+            column_comment=comment,
         )
-        for index, (name, data_type) in enumerate(rows[:end])
+        for index, (name, data_type, comment) in enumerate(rows[:end], start=1)
     ]
+
+
+def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:
+    """A table of dbt's catalog.
+
+    Args:
+        rows: one a column, each with what is known of the table
+    """
+    table = rows[0]
+    stats = dict.fromkeys(key.split(":")[1] for key in table if key.startswith("stats:"))
+    return CatalogTable(
+        metadata=TableMetadata(
+            type=str(table["table_type"]),
+            schema=table["table_schema"],
+            name=table["table_name"],
+            comment=table.get("table_comment"),
+            owner=table.get("table_owner"),
+        ),
+        columns={
+            row["column_name"]: ColumnMetadata(
+                type=row["column_type"],
+                index=row["column_index"],
+                name=row["column_name"],
+                comment=row.get("column_comment"),
+            )
+            for row in rows
+        },
+        stats={
+            name: StatsItem(name, **{part: table[f"stats:{name}:{part}"] for part in STAT_PARTS})
+            for name in stats
+        },
+    )
 
 
 def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
@@ -69,10 +106,5 @@ def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
     return {
         f"stats:mirror_{name}:{part}": content
         for name, label, value, description in figures
-        for part, content in (
-            ("label", label),
-            ("value", value),
-            ("description", description),
-            ("include", True),
-        )
+        for part, content in zip(STAT_PARTS, (label, value, description, True), strict=True)
     }

@@ -107,6 +107,11 @@ class NodeConfig:
                 "renaming a managed table. Set spark.sql.warehouse.dir, or the location of the "
                 "schema."
             )
+        if config.get("grants"):
+            raise CompilationError(
+                "`grants` cannot be applied: open-source Spark has no permissions. Remove them; "
+                "who may read a mirrored table is decided in Fabric."
+            )
         if config.get("insert_marker") and not parsed.unique_key:
             raise CompilationError(
                 "`insert_marker` needs a `unique_key`: without one there are no row markers."
@@ -159,20 +164,20 @@ def _choice(config: Mapping[str, Any], name: str, allowed: tuple[Any, ...]) -> A
 
 
 def _unique_key(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
+    """The columns, each once; as in all of dbt, an empty value is no key."""
     names = [value] if isinstance(value, str) else value
-    if (
-        not isinstance(names, (list, tuple))
-        or not names
-        or not all(isinstance(name, str) and name for name in names)
-        or len({name.casefold() for name in names}) < len(names)
+    if not names or names == [""]:
+        return ()
+    if not isinstance(names, (list, tuple)) or not all(
+        isinstance(name, str) and name for name in names
     ):
         raise CompilationError(
-            f"`unique_key` is {value!r}. It must be the name of a column, or a list of different "
-            "ones."
+            f"`unique_key` is {value!r}. It must be the name of a column, or a list of them."
         )
-    return tuple(names)
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(name.casefold(), name)
+    return tuple(first.values())
 
 
 def _size(value: Any) -> int:

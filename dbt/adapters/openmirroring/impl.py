@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.meta import available
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.types import ConstraintNotSupported
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.events.functions import fire_event, warn_or_error
 from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
@@ -79,6 +81,9 @@ class OpenMirroringAdapter(SparkAdapter):
     Column = OpenMirroringColumn
     ConnectionManager = OpenMirroringConnectionManager
     AdapterSpecificConfigs = OpenMirroringConfig
+    _capabilities = CapabilityDict(
+        {Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full)}
+    )
 
     CONSTRAINT_SUPPORT = {  # noqa: RUF012 - as dbt declares it
         ConstraintType.check: ConstraintSupport.ENFORCED,
@@ -104,6 +109,23 @@ class OpenMirroringAdapter(SparkAdapter):
         dbt-spark takes a column whose name begins with # for a headline, and drops what follows.
         """
         return catalog.described_columns(relation, raw_rows)
+
+    def parse_columns_from_information(self, relation: Any) -> list[SparkColumn]:
+        """The columns for the catalog, as `describe` tells them.
+
+        `show table extended`, which dbt-spark reads, has no comments and cuts off nested types.
+        """
+        try:
+            columns: list[SparkColumn] = self.get_columns_in_relation(relation)
+        except DbtRuntimeError as error:  # the documentation can do without
+            logger.debug(f"{relation}: {error}")
+            return []
+        return columns
+
+    def get_catalog_for_single_relation(self, relation: Any) -> CatalogTable | None:
+        """A relation as in dbt's catalog; None if it is not there."""
+        rows = list(self._get_columns_for_catalog(relation))
+        return catalog.catalog_table(rows) if rows else None
 
     def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
         """The columns of a relation, with what was published of it."""

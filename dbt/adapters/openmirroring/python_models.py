@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import linecache
 import traceback
+import uuid
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.openmirroring.relation import quoted
 
@@ -38,6 +39,8 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
         own = traceback.format_list([frame for frame in frames if frame.filename == file])
         message = "".join([*own, f"{type(error).__name__}: {error}"])
         raise DbtRuntimeError(f"The Python model raised an error:\n{message}") from error
+    if hasattr(result, "to_spark"):  # of the pandas API on Spark
+        result = result.spark.frame()
     if not hasattr(result, "createOrReplaceTempView"):
         try:
             result = session.createDataFrame(result)
@@ -46,4 +49,16 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
                 f"The Python model must return a Spark or pandas DataFrame, not {type(result)}: "
                 f"{error}"
             ) from error
+    if result.sparkSession is not session:
+        result = _brought_to(session, result)
     result.createOrReplaceTempView(quoted(name))
+
+
+def _brought_to(session: SparkSession, rows: DataFrame) -> DataFrame:
+    """Rows of another session; the pandas API on Spark, for one, takes the first that it finds."""
+    name = f"openmirroring_{uuid.uuid4().hex}"
+    rows.createGlobalTempView(name)
+    try:
+        return session.table(f"global_temp.{name}")
+    finally:
+        session.catalog.dropGlobalTempView(name)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dbt.adapters.base.column import Column
 from dbt.adapters.contracts.relation import ComponentName
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.relation import SparkRelation
@@ -56,6 +57,35 @@ class OpenMirroringRelation(SparkRelation):
 
 @dataclass
 class OpenMirroringColumn(SparkColumn):
+    """A column with Spark's types: dbt-spark asks for those of Postgres."""
+
+    table_comment: str | None = None
+    column_comment: str | None = None
+
     @property
     def quoted(self) -> str:
         return quoted(self.column)
+
+    def is_string(self) -> bool:
+        return self._type in ("string", "varchar", "char")
+
+    def is_integer(self) -> bool:
+        return self._type in (
+            *("tinyint", "smallint", "int", "bigint"),
+            *("byte", "short", "integer", "long"),
+        )
+
+    def is_float(self) -> bool:
+        return self._type in ("float", "real", "double")
+
+    def is_numeric(self) -> bool:
+        return self._type in ("decimal", "dec", "numeric")
+
+    def can_expand_to(self, other_column: Column) -> bool:  # noqa: ARG002
+        """A string has no size that would have to grow."""
+        return False
+
+    @property
+    def _type(self) -> str:
+        """Without precision, length and collation."""
+        return re.split(r"[\s(<]", self.dtype.strip().lower())[0]

@@ -1,7 +1,12 @@
-"""dbt's tests of materializations, tests and documentation, as they are."""
+"""dbt's tests of materializations and tests, in Spark's SQL where they are in another."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
+import pytest
+from dbt.tests.adapter.column_types.test_column_types import BasePostgresColumnTypes
 from dbt.tests.adapter.constraints.test_constraints import BaseIncrementalForeignKeyConstraint
 from dbt.tests.adapter.empty.test_empty import BaseTestEmpty, BaseTestEmptyInlineSourceRef
 from dbt.tests.adapter.incremental.test_incremental_merge_exclude_columns import (
@@ -22,6 +27,7 @@ from dbt.tests.adapter.python_model.test_python_model import (
     BasePythonModelTests,
     BasePythonSampleTests,
 )
+from dbt.tests.adapter.python_model.test_spark import BasePySparkTests
 from dbt.tests.adapter.simple_seed.test_seed import BaseTestEmptySeed
 from dbt.tests.adapter.store_test_failures_tests.basic import (
     StoreTestFailuresAsExceptions,
@@ -33,10 +39,19 @@ from dbt.tests.adapter.store_test_failures_tests.basic import (
 )
 from dbt.tests.adapter.store_test_failures_tests.test_store_test_failures import (
     BaseStoreTestFailures,
+    BaseStoreTestFailuresLimit,
 )
 from dbt.tests.adapter.unit_testing.test_case_insensitivity import BaseUnitTestCaseInsensivity
 from dbt.tests.adapter.unit_testing.test_invalid_input import BaseUnitTestInvalidInput
-from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingVarcharFixtureNoTruncation
+from dbt.tests.adapter.unit_testing.test_quoted_reserved_word_column_names import (
+    BaseUnitTestQuotedReservedWordColumnNames,
+)
+from dbt.tests.adapter.unit_testing.test_types import (
+    BaseUnitTestingTypes,
+    BaseUnitTestingVarcharFixtureNoTruncation,
+)
+
+from tests.functional.dbt_suite.translation import Translated
 
 
 class TestMergeExcludeColumns(BaseMergeExcludeColumns):
@@ -67,6 +82,11 @@ class TestPythonIncrementalTests(BasePythonIncrementalTests):
     changed_by_hand = ("m_1",)
 
 
+class TestPySpark(Translated, BasePySparkTests):
+    # Koalas has become a part of Spark
+    translation: ClassVar[Mapping[str, str]] = {"databricks.koalas": "pyspark.pandas"}
+
+
 class TestTestEmptySeed(BaseTestEmptySeed):
     pass
 
@@ -89,6 +109,30 @@ class TestUnitTestCaseInsensivity(BaseUnitTestCaseInsensivity):
 
 class TestUnitTestInvalidInput(BaseUnitTestInvalidInput):
     pass
+
+
+class TestUnitTestQuotedReservedWordColumnNames(
+    Translated, BaseUnitTestQuotedReservedWordColumnNames
+):
+    translation: ClassVar[Mapping[str, str]] = {'"GROUP"': "`GROUP`"}
+
+
+class TestUnitTestingTypes(BaseUnitTestingTypes):
+    @pytest.fixture
+    def data_types(self) -> list[list[str]]:
+        # in SQL, in YAML
+        return [
+            ["1", "1"],
+            ["'1'", "1"],
+            ["true", "true"],
+            ["date '2020-01-02'", "2020-01-02"],
+            ["timestamp '2013-11-03 00:00:00-0'", "2013-11-03 00:00:00-0"],
+            ["timestamp_ntz '2013-11-03 00:00:00'", "2013-11-03 00:00:00"],
+            ["'1'::decimal", "1"],
+            ["2.5", "2.5"],
+            ["array(1, 2)", "'array(1, 2)'"],
+            ["named_struct('bar', 'baz')", """ 'named_struct("bar", "baz")' """],
+        ]
 
 
 class TestUnitTestingVarcharFixtureNoTruncation(BaseUnitTestingVarcharFixtureNoTruncation):
@@ -135,3 +179,17 @@ class TestStoreTestFailuresAsProjectLevelView(StoreTestFailuresAsProjectLevelVie
 
 class TestStoreTestFailures(BaseStoreTestFailures):
     pass
+
+
+class TestStoreTestFailuresLimit(BaseStoreTestFailuresLimit):
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, object]:
+        # after its first test the class drops the schema
+        return {"seeds": {"+mirror": False}}
+
+
+class TestColumnTypes(Translated, BasePostgresColumnTypes):
+    translation: ClassVar[Mapping[str, str]] = {
+        "::double precision": "::double",
+        "::text": "::string",
+    }

@@ -1,10 +1,16 @@
-"""dbt's tests of cross-database macros, as they are."""
+"""dbt's tests of cross-database macros, in Spark's SQL where they are in another."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
+import pytest
 from dbt.tests.adapter.utils.base_utils import BaseUtils
 from dbt.tests.adapter.utils.data_types.test_type_bigint import BaseTypeBigInt
 from dbt.tests.adapter.utils.data_types.test_type_boolean import BaseTypeBoolean
+from dbt.tests.adapter.utils.data_types.test_type_float import BaseTypeFloat
+from dbt.tests.adapter.utils.data_types.test_type_int import BaseTypeInt
 from dbt.tests.adapter.utils.data_types.test_type_numeric import BaseTypeNumeric
 from dbt.tests.adapter.utils.data_types.test_type_string import BaseTypeString
 from dbt.tests.adapter.utils.data_types.test_type_timestamp import BaseTypeTimestamp
@@ -32,11 +38,13 @@ from dbt.tests.adapter.utils.test_escape_single_quotes import (
 )
 from dbt.tests.adapter.utils.test_except import BaseExcept
 from dbt.tests.adapter.utils.test_generate_series import BaseGenerateSeries
+from dbt.tests.adapter.utils.test_get_intervals_between import BaseGetIntervalsBetween
 from dbt.tests.adapter.utils.test_get_powers_of_two import BaseGetPowersOfTwo
 from dbt.tests.adapter.utils.test_hash import BaseHash
 from dbt.tests.adapter.utils.test_intersect import BaseIntersect
 from dbt.tests.adapter.utils.test_last_day import BaseLastDay
 from dbt.tests.adapter.utils.test_length import BaseLength
+from dbt.tests.adapter.utils.test_listagg import BaseListagg
 from dbt.tests.adapter.utils.test_null_compare import BaseMixedNullCompare, BaseNullCompare
 from dbt.tests.adapter.utils.test_position import BasePosition
 from dbt.tests.adapter.utils.test_replace import BaseReplace
@@ -45,7 +53,10 @@ from dbt.tests.adapter.utils.test_safe_cast import BaseSafeCast
 from dbt.tests.adapter.utils.test_source_freshness_custom_info import BaseCalculateFreshnessMethod
 from dbt.tests.adapter.utils.test_split_part import BaseSplitPart
 from dbt.tests.adapter.utils.test_string_literal import BaseStringLiteral
+from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
 from dbt.tests.adapter.utils.test_validate_sql import BaseValidateSqlMethod
+
+from tests.functional.dbt_suite.translation import Translated
 
 
 class TestUtils(BaseUtils):
@@ -58,6 +69,18 @@ class TestTypeBigInt(BaseTypeBigInt):
 
 class TestTypeBoolean(BaseTypeBoolean):
     pass
+
+
+class TestTypeFloat(BaseTypeFloat):
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, object]:
+        return {"seeds": {"+column_types": {"float_col": "float"}}}
+
+
+class TestTypeInt(BaseTypeInt):
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, object]:
+        return {"seeds": {"+column_types": {"int_col": "int"}}}
 
 
 class TestTypeNumeric(BaseTypeNumeric):
@@ -152,6 +175,10 @@ class TestGenerateSeries(BaseGenerateSeries):
     pass
 
 
+class TestGetIntervalsBetween(Translated, BaseGetIntervalsBetween):
+    translation: ClassVar[Mapping[str, str]] = {r"09/(\d\d)/2023": r"2023-09-\1"}
+
+
 class TestGetPowersOfTwo(BaseGetPowersOfTwo):
     pass
 
@@ -169,6 +196,10 @@ class TestLastDay(BaseLastDay):
 
 
 class TestLength(BaseLength):
+    pass
+
+
+class TestListagg(BaseListagg):
     pass
 
 
@@ -206,6 +237,24 @@ class TestSplitPart(BaseSplitPart):
 
 class TestStringLiteral(BaseStringLiteral):
     pass
+
+
+class TestCurrentTimestamps(BaseCurrentTimestamps):
+    @pytest.fixture(scope="class")
+    def expected_schema(self) -> dict[str, str]:
+        return {
+            "current_timestamp": "timestamp",
+            "current_timestamp_in_utc_backcompat": "timestamp",
+            "current_timestamp_backcompat": "timestamp",
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self) -> str:
+        return """
+            select current_timestamp() as current_timestamp,
+                current_timestamp::timestamp as current_timestamp_in_utc_backcompat,
+                current_timestamp::timestamp as current_timestamp_backcompat
+        """
 
 
 class TestValidateSqlMethod(BaseValidateSqlMethod):

@@ -1,0 +1,126 @@
+"""dbt's tests of what a catalog and comments tell, with Spark's names of types."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import pytest
+from dbt.artifacts.schemas.catalog import CatalogArtifact
+from dbt.tests.adapter.basic import expected_catalog
+from dbt.tests.adapter.basic.test_docs_generate import BaseDocsGenerate, BaseDocsGenReferences
+from dbt.tests.adapter.basic.test_get_catalog_for_single_relation import (
+    BaseGetCatalogForSingleRelation,
+)
+from dbt.tests.adapter.catalog import files
+from dbt.tests.adapter.catalog.relation_types import CatalogRelationTypes
+from dbt.tests.adapter.persist_docs.test_persist_docs import (
+    BasePersistDocs,
+    BasePersistDocsColumnMissing,
+    BasePersistDocsCommentOnQuotedColumn,
+)
+from dbt.tests.fixtures.project import TestProjInfo
+from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
+
+
+class TestCatalogRelationTypes(CatalogRelationTypes):
+    @pytest.fixture(scope="class", autouse=True)
+    def models(self) -> dict[str, str]:
+        return {"my_table.sql": files.MY_TABLE, "my_view.sql": files.MY_VIEW}
+
+    @pytest.mark.parametrize(
+        ("node_name", "relation_type"),
+        [
+            ("seed.test.my_seed", "table"),
+            ("model.test.my_table", "table"),
+            ("model.test.my_view", "view"),
+        ],
+    )
+    def test_relation_types_populate_correctly(
+        self, docs: CatalogArtifact, node_name: str, relation_type: str
+    ) -> None:
+        super().test_relation_types_populate_correctly(docs, node_name, relation_type)
+
+
+class TestPersistDocs(BasePersistDocs):
+    pass
+
+
+class TestPersistDocsColumnMissing(BasePersistDocsColumnMissing):
+    pass
+
+
+class TestPersistDocsCommentOnQuotedColumn(BasePersistDocsCommentOnQuotedColumn):
+    pass
+
+
+def mirror_stats() -> dict[str, Any]:
+    """The statistics of a mirrored table; their values are tested elsewhere."""
+    names = ["folder", "keys", "format", "last_file", "published_at", "publication"]
+    names += ["rows_inserted", "rows_updated", "rows_deleted"]
+    has_stats = {**expected_catalog.no_stats()["has_stats"], "value": True}
+    return {"has_stats": has_stats, **{f"mirror_{name}": mock.ANY for name in names}}
+
+
+TYPES = {
+    "id_type": "bigint",
+    "text_type": "string",
+    "time_type": "timestamp",
+    "view_type": "view",
+    "table_type": "table",
+}
+
+
+class TestDocsGenerate(BaseDocsGenerate):
+    @pytest.fixture(scope="class")
+    def expected_catalog(self, project: TestProjInfo, profile_user: None) -> Any:
+        return expected_catalog.base_expected_catalog(
+            project,
+            role=profile_user,
+            model_stats=expected_catalog.no_stats(),
+            seed_stats=mirror_stats(),
+            **TYPES,
+        )
+
+
+class TestDocsGenReferences(BaseDocsGenReferences):
+    @pytest.fixture(scope="class")
+    def expected_catalog(self, project: TestProjInfo, profile_user: None) -> Any:
+        return expected_catalog.expected_references_catalog(
+            project,
+            role=profile_user,
+            bigint_type="bigint",
+            model_stats=mirror_stats(),
+            view_summary_stats=expected_catalog.no_stats(),
+            **TYPES,
+        )
+
+
+class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
+    @pytest.fixture(scope="class")
+    def expected_catalog_my_seed(self, project: TestProjInfo) -> CatalogTable:
+        statistics = {name: mock.ANY for name in mirror_stats() if name != "has_stats"}
+        return self.expected_catalog(project, "my_seed", "table", statistics)
+
+    @pytest.fixture(scope="class")
+    def expected_catalog_my_view_model(self, project: TestProjInfo) -> CatalogTable:
+        return self.expected_catalog(project, "my_view_model", "view", {})
+
+    def expected_catalog(
+        self, project: TestProjInfo, name: str, type_: str, statistics: dict[str, Any]
+    ) -> CatalogTable:
+        types = {
+            "id": "bigint",
+            "first_name": "string",
+            "email": "string",
+            "ip_address": "string",
+            "updated_at": "timestamp",
+        }
+        return CatalogTable(
+            metadata=TableMetadata(type=type_, schema=project.test_schema, name=name),
+            columns={
+                column: ColumnMetadata(type=dtype, index=index, name=column)
+                for index, (column, dtype) in enumerate(types.items(), start=1)
+            },
+            stats=statistics,
+        )
