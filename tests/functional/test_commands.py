@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -130,22 +128,3 @@ def test_tags_select_what_is_published(project: Project) -> None:
     project.run("--select", "tag:daily")
 
     assert published(project) == {".schema/daily"}
-
-
-def test_a_table_can_be_cloned_for_another_target(project: Project, tmp_path: Path) -> None:
-    project.model("select 1 as id", unique_key="id")
-    project.run()
-    state = project.path / "production"
-    shutil.copytree(project.path / "target", state)
-    assert json.loads((state / "manifest.json").read_text())["nodes"]
-    production = project.schema
-    project.target["schema"] = f"{production}_dev"
-    project.write_project()
-
-    project.run("--state", str(state), command="clone")
-
-    assert project.sql(f"select * from {production}_dev.orders")[0]["id"] == 1
-    assert published(project) == {".schema/orders"}
-    project.run()
-    assert published(project) == {".schema/orders", "_dev.schema/orders"}
-    project.sql(f"drop schema {production}_dev cascade")
