@@ -65,3 +65,9 @@
   {%- endif -%}
   {{ return(joined) }}
 {% endmacro %}
+
+
+{#- Without the header of the model, which has been run. -#}
+{% macro openmirroring__get_empty_subquery_sql(select_sql, select_sql_header=none) %}
+  {{ return(default__get_empty_subquery_sql(select_sql)) }}
+{% endmacro %}

@@ -34,7 +34,6 @@
     {{ get_assert_columns_equivalent(sql) }}
     {%- set sql = get_select_subquery(sql) -%}
   {%- endif -%}
-  {{ config.get('sql_header') or '' }}
   create table {{ next }}
   {{ file_format_clause() }}
   {{ options_clause() }}

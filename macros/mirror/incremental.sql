@@ -52,7 +52,6 @@
 {% macro openmirroring__mirror_keep_new_rows(target, sql) %}
   {%- set new_rows = adapter.new_rows(target) -%}
   {%- call statement('mirror_new_rows') -%}
-    {{ config.get('sql_header') or '' }}
     create table {{ new_rows }} using parquet as
     {{ sql }}
   {%- endcall -%}

@@ -7,6 +7,10 @@
   {%- set versions = mirror_history_columns().dbt_scd_id if model.config.materialized == 'snapshot' else none -%}
   {%- set options = adapter.node_config(model.config, versions) -%}
   {%- set incremental = is_incremental() -%}
+  {%- for statement in adapter.statements(config.get('sql_header')) -%}
+    {#- in the node's own session: Spark takes one statement at a time -#}
+    {%- do run_query(statement) -%}
+  {%- endfor -%}
   {%- if not options.mirror -%}
     {%- set response = mirror_skip(target, sql, options, incremental) -%}
   {%- elif invocation_args_dict.get('empty') or invocation_args_dict.get('sample') -%}

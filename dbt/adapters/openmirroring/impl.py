@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import sqlparse
 from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.meta import available
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
@@ -159,6 +160,11 @@ class OpenMirroringAdapter(SparkAdapter):
         if unique_key:
             values["unique_key"] = unique_key
         return NodeConfig.parse(values)
+
+    @available
+    def statements(self, sql: str | None) -> list[str]:
+        """The statements of a `sql_header`."""
+        return [text.rstrip(";") for text in sqlparse.split(sql or "")]
 
     def landing_zone(self) -> Storage:
         return LocalStorage(self._landing_zone_path())
