@@ -2,10 +2,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: help install quickstart test lint types benchmark lock
+.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark
 
 help: ## Show this help
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show what was published
 	$(BIN)/python integration_tests/quickstart.py
@@ -13,6 +13,9 @@ quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show 
 test: $(INSTALLED) ## Set up everything and run all tests, the fast ones first
 	$(BIN)/python -m pytest -m "not slow"
 	$(BIN)/python -m pytest -m slow
+
+test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them with everything mirrored; not part of test
+	$(BIN)/python -m tests.dbt_spark
 
 lint: $(INSTALLED) ## Check style and format
 	$(BIN)/ruff check .

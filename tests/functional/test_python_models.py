@@ -98,3 +98,14 @@ def test_an_error_shows_the_line_of_the_model_and_changes_nothing(project: Proje
     assert "must return a Spark or pandas DataFrame" in project.fail()
     assert project.state() == before
     project.assert_tidy()
+
+
+def test_its_code_is_in_the_log_as_sql_would_be(project: Project) -> None:
+    python_model(project, "return session.range(3)  # three rows")
+
+    project.run()
+
+    log = (project.path / "logs" / "dbt.log").read_text()
+    assert "On model.shop.orders: " in log
+    assert "return session.range(3)  # three rows" in log
+    assert "Execution status: OK in" in log

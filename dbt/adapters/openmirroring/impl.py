@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,11 @@ from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.meta import available
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse
-from dbt.adapters.events.types import ConstraintNotSupported
+from dbt.adapters.events.types import (
+    CodeExecution,
+    CodeExecutionStatus,
+    ConstraintNotSupported,
+)
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.contracts.constraints import ConstraintType
@@ -537,9 +542,13 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: the model fails, or this is not a session
         """
-        python_models.create_view(
-            name, code, self._session("Python models need"), node["unique_id"]
-        )
+        session = self._session("Python models need")
+        connection = self.connections.get_thread_connection().name
+        fire_event(CodeExecution(conn_name=connection, code_content=code))
+        started = time.monotonic()
+        python_models.create_view(name, code, session, node["unique_id"])
+        elapsed = round(time.monotonic() - started, 2)
+        fire_event(CodeExecutionStatus(status="OK", elapsed=elapsed))
 
     @available
     def create_seed_view(self, name: str, agate_table: agate.Table) -> None:

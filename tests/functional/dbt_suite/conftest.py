@@ -68,12 +68,23 @@ def replica(
     spark: SparkSession,
     project: TestProjInfo,  # noqa: F811
 ) -> Iterator[None]:
-    """At the end, all that was published is in the mirror, as Spark has it.
-
-    A class can name tables in `changed_by_hand`: the test has written to them with SQL of its own.
-    """
+    """At the end, all that was published is in the mirror, as Spark has it."""
     yield
-    changed_by_hand = getattr(request.cls, "changed_by_hand", ())
+    assert_replicated(request.cls, spark, project)
+
+
+def assert_replicated(
+    test: Any,
+    spark: SparkSession,
+    project: TestProjInfo,  # noqa: F811
+) -> None:
+    """All that a test has published is in the mirror, as Spark has it.
+
+    Args:
+        test: a class; it can name tables in `changed_by_hand`: those that it has written to with
+            SQL of its own
+    """
+    changed_by_hand = getattr(test, "changed_by_hand", ())
     landing_zone = Path(project.project_root) / LANDING_ZONE
     for journal in landing_zone.glob("*.schema/*/_journal.json"):
         schema, table = journal.parent.parent.stem, journal.parent.name

@@ -1,0 +1,58 @@
+"""dbt-spark's tests with the fixtures of dbt's own: one Spark, everything mirrored, compared."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.tests.fixtures.project import TestProjInfo
+from pyspark.sql import SparkSession
+
+from tests.dbt_spark.changes import CANNOT_PASS, MIXINS
+from tests.functional.dbt_suite.conftest import LANDING_ZONE, assert_replicated
+
+pytest_plugins = ("tests.functional.conftest", "tests.functional.dbt_suite.conftest")
+
+
+@pytest.fixture(autouse=True)
+def mirror(
+    request: pytest.FixtureRequest, spark: SparkSession, project: TestProjInfo
+) -> Iterator[None]:
+    """A test that drops its tables at its end is compared before that, and its mirror goes too."""
+    cleans_up = "clean_up" in request.fixturenames
+    if cleans_up:
+        request.getfixturevalue("clean_up")
+    yield
+    if cleans_up:
+        assert_replicated(request.cls, spark, project)
+        item = (Path(project.project_root) / LANDING_ZONE).parents[1]
+        shutil.rmtree(item, ignore_errors=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "skip_profile(profile): of profiles that are not ours")
+
+
+def pytest_pycollect_makeitem(collector: pytest.Module, name: str, obj: Any) -> None:
+    if name in MIXINS:
+        setattr(collector.obj, name, type(name, (MIXINS[name], obj), {}))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
+    names = {item: {item.cls.__name__, f"{item.cls.__name__}::{item.name}"} for item in items}
+    unknown = (MIXINS.keys() | CANNOT_PASS.keys()).difference(*names.values())
+    if unknown:
+        raise pytest.UsageError(f"dbt-spark has no tests {', '.join(sorted(unknown))}")
+    deselected = [item for item in items if names[item] & CANNOT_PASS.keys()]
+    config.hook.pytest_deselected(items=deselected)
+    items[:] = [item for item in items if item not in deselected]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.section("dbt-spark's tests that cannot pass")
+    for name, reason in CANNOT_PASS.items():
+        terminalreporter.line(f"{name}: {reason}")
