@@ -39,7 +39,6 @@ from dbt.tests.adapter.store_test_failures_tests.basic import (
 )
 from dbt.tests.adapter.store_test_failures_tests.test_store_test_failures import (
     BaseStoreTestFailures,
-    BaseStoreTestFailuresLimit,
 )
 from dbt.tests.adapter.unit_testing.test_case_insensitivity import BaseUnitTestCaseInsensivity
 from dbt.tests.adapter.unit_testing.test_invalid_input import BaseUnitTestInvalidInput
@@ -179,13 +178,6 @@ class TestStoreTestFailuresAsProjectLevelView(StoreTestFailuresAsProjectLevelVie
 
 class TestStoreTestFailures(BaseStoreTestFailures):
     pass
-
-
-class TestStoreTestFailuresLimit(BaseStoreTestFailuresLimit):
-    @pytest.fixture(scope="class")
-    def project_config_update(self) -> dict[str, object]:
-        # after its first test the class drops the schema
-        return {"seeds": {"+mirror": False}}
 
 
 class TestColumnTypes(Translated, BasePostgresColumnTypes):
