@@ -16,7 +16,6 @@ from dbt.adapters.openmirroring.session import SessionHandle
 # class, method, which of its calls, and whether it is carried out before the process dies
 POINTS: dict[str, tuple[type, str, Callable[[str], bool], bool]] = {
     "while building": (SessionHandle, "execute", lambda sql: "create table" in sql, True),
-    "after staging": (LocalStorage, "create", lambda path: "manifest" in path, False),
     "after the manifest": (LocalStorage, "create", lambda path: "manifest" in path, True),
     "after the old folder is dropped": (
         LocalStorage,
@@ -31,8 +30,6 @@ POINTS: dict[str, tuple[type, str, Callable[[str], bool], bool]] = {
         lambda sql: "rename to" in sql,
         False,
     ),
-    "before the journal": (LocalStorage, "write", lambda path: "_journal" in path, False),
-    "after the journal": (LocalStorage, "write", lambda path: "_journal" in path, True),
 }
 
 

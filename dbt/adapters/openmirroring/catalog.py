@@ -36,6 +36,8 @@ def described_columns(relation: Any, described: Iterable[Mapping[str, Any]]) -> 
         len(rows),
     )
     details = {name: value for name, value, _ in rows[end:]}
+    # so a Hive metastore says of a table whose rows nobody has counted
+    statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
     return [
         OpenMirroringColumn(
             table_schema=relation.schema,
@@ -43,7 +45,7 @@ def described_columns(relation: Any, described: Iterable[Mapping[str, Any]]) -> 
             table_type=relation.type,
             table_owner=details.get(KEY_TABLE_OWNER),
             table_comment=details.get("Comment"),
-            table_stats=OpenMirroringColumn.convert_table_stats(details.get(KEY_TABLE_STATISTICS)),
+            table_stats=OpenMirroringColumn.convert_table_stats(statistics),
             column=name,
             column_index=index,
             dtype=data_type,
