@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from dbt.tests.fixtures.project import TestProjInfo
-from pyspark.sql import SparkSession
 
 from tests.dbt_spark.changes import CANNOT_PASS, MIXINS
-from tests.functional.dbt_suite.conftest import LANDING_ZONE, assert_replicated
 
 pytest_plugins = ("tests.functional.conftest", "tests.functional.dbt_suite.conftest")
-
-
-@pytest.fixture(autouse=True)
-def mirror(
-    request: pytest.FixtureRequest, spark: SparkSession, project: TestProjInfo
-) -> Iterator[None]:
-    """A test that drops its tables at its end is compared before that, and its mirror goes too."""
-    cleans_up = "clean_up" in request.fixturenames
-    if cleans_up:
-        request.getfixturevalue("clean_up")
-    yield
-    if cleans_up:
-        assert_replicated(request.cls, spark, project)
-        item = (Path(project.project_root) / LANDING_ZONE).parents[1]
-        shutil.rmtree(item, ignore_errors=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:

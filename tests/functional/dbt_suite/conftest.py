@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,23 @@ def replica(
     """At the end, all that was published is in the mirror, as Spark has it."""
     yield
     assert_replicated(request.cls, spark, project)
+
+
+@pytest.fixture(autouse=True)
+def mirror(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    project: TestProjInfo,  # noqa: F811
+) -> Iterator[None]:
+    """A test that drops its tables at its end is compared before that, and its mirror goes too."""
+    clean_up = {"clean_up", "clear_test_schema"}.intersection(request.fixturenames)
+    for name in clean_up:
+        request.getfixturevalue(name)
+    yield
+    if clean_up:
+        assert_replicated(request.cls, spark, project)
+        item = (Path(project.project_root) / LANDING_ZONE).parents[1]
+        shutil.rmtree(item, ignore_errors=True)
 
 
 def assert_replicated(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,15 +34,6 @@ def test_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tests") / "data"
 
 
-class SchemaIsDropped:
-    """The test drops its schema after each case: what was published from it has to go with it."""
-
-    @pytest.fixture(autouse=True)
-    def published(self, project: TestProjInfo) -> Iterator[None]:
-        yield
-        shutil.rmtree(Path(project.project_root) / "mirror.MirroredDatabase")
-
-
 class TestBasicSeedTests(BaseBasicSeedTests):
     # dropping a table drops no view of it in Spark
     test_simple_seed_full_refresh_flag = None  # type: ignore[assignment]
@@ -70,7 +59,7 @@ class TestSeedWithEmptyDelimiter(BaseSeedWithEmptyDelimiter):
     pass
 
 
-class TestSimpleSeedEnabledViaConfig(SchemaIsDropped, BaseSimpleSeedEnabledViaConfig):
+class TestSimpleSeedEnabledViaConfig(BaseSimpleSeedEnabledViaConfig):
     pass
 
 
@@ -125,5 +114,5 @@ class TestSimpleCopyUppercase(BaseSimpleCopyUppercase):
     dbt_profile_target = None  # type: ignore[assignment]
 
 
-class TestStoreTestFailuresLimit(SchemaIsDropped, BaseStoreTestFailuresLimit):
+class TestStoreTestFailuresLimit(BaseStoreTestFailuresLimit):
     pass
