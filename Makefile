@@ -24,9 +24,10 @@ lint: $(INSTALLED) ## Check style and format
 types: $(INSTALLED) ## Check types
 	$(BIN)/mypy
 
-benchmark: $(INSTALLED) ## Compare with dbt-spark, and the replicator with a plain write, in the same run
-	$(BIN)/python tests/benchmarks/small_tables.py
-	$(BIN)/python tests/benchmarks/replicate_lineitem.py
+benchmark: $(INSTALLED) ## Compare with dbt-spark, with a plain Delta write, and incremental runs with whole ones
+	$(BIN)/python -m tests.benchmarks.small_tables
+	$(BIN)/python -m tests.benchmarks.incremental_lineitem
+	$(BIN)/python -m tests.benchmarks.replicate_lineitem
 
 install: $(INSTALLED) ## Set up .venv from the locked dependencies
 
