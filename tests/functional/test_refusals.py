@@ -71,6 +71,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         {},
         ["boom"],
     ),
+    "a format that Spark does not know": (
+        "select 1 as id, 'x' as name",
+        {"file_format": "parkuet"},
+        ["parkuet"],
+    ),
 }
 
 

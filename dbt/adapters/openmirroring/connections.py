@@ -13,6 +13,7 @@ from dbt.adapters.contracts.connection import AdapterRequiredConfig, Connection,
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.connections import SparkConnectionManager, SparkConnectionMethod
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -88,6 +89,10 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         except PySparkException as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
             raise DbtDatabaseError(_NOISE.sub("", str(error)).strip()) from None
+        except Py4JJavaError as error:  # PySpark has no class for it
+            logger.debug(f"Error while running:\n{sql}\n{error}")
+            message = error.java_exception.getMessage() or error.java_exception.toString()
+            raise DbtDatabaseError(_NOISE.sub("", message).strip()) from None
         except Exception:
             with super().exception_handler(sql):
                 raise
