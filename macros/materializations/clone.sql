@@ -8,7 +8,7 @@
   {%- elif existing and not flags.FULL_REFRESH -%}
     {%- do log('Relation ' ~ existing ~ ' already exists', info=True) -%}
     {{ return({'relations': []}) }}
-  {%- elif this.render() == defer_relation.render() -%}
+  {%- elif existing and this.render() == defer_relation.render() -%}
     {%- do log('Target relation and defer relation are the same, skipping clone for relation: ' ~ this) -%}
     {{ return({'relations': []}) }}
   {%- elif existing and existing.is_table -%}
