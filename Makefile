@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark
+.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark test-faults
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -12,7 +12,10 @@ quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show 
 
 test: $(INSTALLED) ## Set up everything and run all tests, the fast ones first
 	$(BIN)/python -m pytest -m "not slow"
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not exhaustive"
+
+test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run; not part of test
+	$(BIN)/python -m pytest tests/functional/test_faults.py
 
 test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them with everything mirrored; not part of test
 	$(BIN)/python -m tests.dbt_spark
