@@ -12,7 +12,7 @@
   {%- set definition = adapter.table_definition(columns, landed, options) -%}
   {%- set snapshot = load_cached_relation(target) -%}
   {%- set was_view = snapshot is not none and snapshot.is_view -%}
-  {%- set journal = publication.verify(snapshot.batch_id if snapshot else none, should_full_refresh() or was_view) -%}
+  {%- set journal = publication.verify(mirror_batch_id(snapshot), should_full_refresh() or was_view) -%}
 
   {%- if not journal -%}
     {{ return(mirror_plan_load(next, 'initial', '', definition)) }}
@@ -46,6 +46,18 @@
     {{ return(adapter.plan('changes', reasons.changes | join('; '), definition, rows)) }}
   {%- endif -%}
   {{ return(adapter.plan('unchanged', reasons.unchanged | join('; '), definition, rows)) }}
+{% endmacro %}
+
+
+{#- The batch that a snapshot was published with. Where a format keeps the properties of its tables to itself, as Delta
+    does, they are not in the list of the relations that dbt has made. -#}
+{% macro mirror_batch_id(snapshot) %}
+  {%- if not snapshot or snapshot.is_view or snapshot.batch_id -%}
+    {{ return(snapshot.batch_id if snapshot else none) }}
+  {%- endif -%}
+  {%- for row in run_query('show tblproperties ' ~ snapshot).rows if row[0] == adapter.batch_id_property() -%}
+    {{ return(row[1]) }}
+  {%- endfor -%}
 {% endmacro %}
 
 
