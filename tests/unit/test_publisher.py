@@ -120,6 +120,25 @@ def test_a_batch_without_files_keeps_the_number(storage: Storage) -> None:
     assert data_files(storage) == {number(1): b"a", number(2): b"b"}
 
 
+def test_the_rows_of_the_table_are_counted_from_batch_to_batch(storage: Storage) -> None:
+    def rows_after(kind: str, rows: RowCounts) -> int | None:
+        with publication(storage) as opened:
+            plan = Plan(kind, "", DEFINITION, rows)
+            finish(opened, opened.commit(plan, []))
+            journal = opened.journal()
+        assert journal
+        return journal.batch.table_rows
+
+    assert rows_after("initial", RowCounts(10)) == 10
+    assert rows_after("changes", RowCounts(5, 3, 2)) == 13
+    assert rows_after("unchanged", RowCounts()) == 13
+    assert rows_after("rebuild", RowCounts(4)) == 4
+    content = json.loads(storage.read(TABLE.journal) or b"")
+    del content["batch"]["table_rows"]
+    storage.write(TABLE.journal, json.dumps(content).encode())
+    assert rows_after("changes", RowCounts(1)) is None
+
+
 @pytest.mark.parametrize("folder", ["_ProcessedFiles", "_FilesReadyToDelete"])
 def test_files_that_the_service_has_moved_or_deleted_keep_their_numbers(
     storage: Storage, folder: str

@@ -177,6 +177,7 @@ class Publication:
             last_file=last + len(files),
             files_written=len(files),
             bytes_written=sum(file.size for file in files),
+            table_rows=_table_rows(journal, plan),
         )
         previous = journal.batch.id if journal else None
         manifest = Manifest(batch, self.table, previous, tuple(files))
@@ -254,3 +255,11 @@ class Publication:
             f"Another run has published {self.table} while this one was building it. Nothing was "
             "changed by this run; run it again."
         )
+
+
+def _table_rows(journal: Journal | None, plan: Plan) -> int | None:
+    """The rows of the mirrored table after a batch."""
+    if plan.starts_folder:
+        return plan.rows.inserted
+    before = journal.batch.table_rows if journal else None
+    return None if before is None else before + plan.rows.inserted - plan.rows.deleted
