@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,12 @@ from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.project_tables import (
+    Outcome,
+    ProjectTables,
+    ReplicatorReport,
+    replicator_reports,
+)
 from dbt.adapters.openmirroring.relation import (
     BATCH_ID_PROPERTY,
     OpenMirroringColumn,
@@ -487,6 +493,38 @@ class OpenMirroringAdapter(SparkAdapter):
                 except DbtRuntimeError as error:
                     # the next run drops it, and the node's own error matters more
                     logger.debug(f"{relation} could not be dropped: {error}")
+
+    # Operations
+
+    @available
+    def project_tables(self, nodes: Iterable[Mapping[str, Any]]) -> ProjectTables:
+        """The mirrored tables of this dbt project.
+
+        Args:
+            nodes: all of the graph
+        """
+        schema = self.config.credentials.schema
+        return ProjectTables(self.landing_zone(), self.config.project_name, schema, nodes)
+
+    @available
+    def drop_orphans(
+        self, nodes: Iterable[Mapping[str, Any]], dry_run: bool, schema: str | None
+    ) -> Outcome:
+        """Drop the table folders of this dbt project that no mirrored node has any more.
+
+        Args:
+            nodes: all of the graph
+            dry_run: only list them
+            schema: of those to drop; None for all schemas of this target
+        """
+        self._to_replicate = bool(self.config.credentials.replicate) and not dry_run
+        tables: ProjectTables = self.project_tables(nodes)
+        return tables.drop_orphans(dry_run, schema)
+
+    @available
+    def replicator_reports(self) -> dict[str, ReplicatorReport]:
+        """What the replicator has said of each table, by `schema.table`."""
+        return replicator_reports(self._landing_zone_path())
 
     # Replication
 
