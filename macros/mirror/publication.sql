@@ -29,7 +29,10 @@
 
 {% macro openmirroring__mirror_publish(target, sql, options, incremental) %}
   {%- set publication = adapter.open_publication(target, model) -%}
-  {%- do mirror_recover(publication, target) -%}                                           {#- 0 -#}
+  {%- set finished = mirror_recover_table(publication, target) -%}                         {#- 0 -#}
+  {%- if finished -%}
+    {%- do log('Finished batch ' ~ finished.batch.id ~ ' of ' ~ target ~ ', which an earlier run had left', info=true) -%}
+  {%- endif -%}
   {%- set rows = mirror_rows(target, sql, options, incremental) -%}
   {%- set next = mirror_build(target, rows, publication.batch_id) -%}                      {#- 1 -#}
   {%- do mirror_verify_contract(next, options) -%}                                         {#- 3 -#}
@@ -41,47 +44,56 @@
   {%- endif -%}
   {%- do mirror_stage(publication, next, columns, plan, options, rows.rewrite) -%}         {#- 4 -#}
   {%- set manifest = publication.commit(plan, mirror_staged_files(publication, plan)) -%}  {#- 5 -#}
-  {%- do mirror_finish(publication, target, manifest) -%}                                  {#- 6 and 7 -#}
+  {%- do mirror_finish(publication, target, manifest, config.get('partition_by')) -%}      {#- 6 and 7 -#}
   {{ return(adapter.published(manifest)) }}
 {% endmacro %}
 
 
-{#- 0. Bring what an earlier run has committed to its end, and throw away what it has not. -#}
-{% macro mirror_recover(publication, target) %}
-  {{ return(adapter.dispatch('mirror_recover', 'dbt')(publication, target)) }}
+{#- 0. Bring what an earlier run has committed to its end, and throw away what it has not. There may be no node
+    by now, or one with another `partition_by`.
+
+    Returns: the manifest that was brought to its end, or none -#}
+{% macro mirror_recover_table(publication, target) %}
+  {{ return(adapter.dispatch('mirror_recover_table', 'dbt')(publication, target)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_recover(publication, target) %}
+{% macro openmirroring__mirror_recover_table(publication, target) %}
   {%- set manifest = publication.pending() -%}
   {%- if manifest -%}
-    {%- do mirror_finish(publication, target, manifest) -%}
-    {%- do log('Finished batch ' ~ manifest.batch.id ~ ' of ' ~ target ~ ', which an earlier run had left', info=true) -%}
+    {%- set next = adapter.next_snapshot(target, manifest.batch.id) -%}
+    {%- set built = load_cached_relation(next) or load_cached_relation(target) -%}
+    {%- set partitioned = built is not none and adapter.is_partitioned(mirror_description(built)) -%}
+    {%- do mirror_finish(publication, target, manifest, partitioned) -%}
   {%- endif -%}
   {%- for leftover in adapter.leftover_snapshots(target) + adapter.leftover_new_rows(target) -%}
     {%- do adapter.drop_relation(leftover) -%}
   {%- endfor -%}
   {%- do adapter.remove_leftover_folders(target) -%}
+  {{ return(manifest) }}
 {% endmacro %}
 
 
 {#- 6 and 7. Every statement and every file operation in here can be repeated. -#}
-{% macro mirror_finish(publication, target, manifest) %}
-  {{ return(adapter.dispatch('mirror_finish', 'dbt')(publication, target, manifest)) }}
+{% macro mirror_finish(publication, target, manifest, partitioned) %}
+  {{ return(adapter.dispatch('mirror_finish', 'dbt')(publication, target, manifest, partitioned)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_finish(publication, target, manifest) %}
+{% macro openmirroring__mirror_finish(publication, target, manifest, partitioned) %}
   {%- do publication.publish(manifest) -%}
-  {%- do mirror_swap(target, adapter.next_snapshot(target, manifest.batch.id)) -%}
+  {%- do mirror_swap(target, adapter.next_snapshot(target, manifest.batch.id), partitioned) -%}
   {%- do publication.complete(manifest) -%}
 {% endmacro %}
 
 
-{#- The next snapshot becomes the snapshot. If there is none, an earlier run has swapped already. -#}
-{% macro mirror_swap(target, next) %}
-  {{ return(adapter.dispatch('mirror_swap', 'dbt')(target, next)) }}
+{#- The next snapshot becomes the snapshot. If there is none, an earlier run has swapped already.
+
+    Args:
+      partitioned: whether the next snapshot is -#}
+{% macro mirror_swap(target, next, partitioned) %}
+  {{ return(adapter.dispatch('mirror_swap', 'dbt')(target, next, partitioned)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_swap(target, next) %}
+{% macro openmirroring__mirror_swap(target, next, partitioned) %}
   {%- if load_cached_relation(next) -%}
     {%- set snapshot = load_cached_relation(target) -%}
     {%- if snapshot -%}
@@ -89,11 +101,13 @@
     {%- endif -%}
     {%- do adapter.rename_relation(next, target) -%}
   {%- endif -%}
-  {%- if config.get('partition_by') -%}
+  {%- if partitioned -%}
     {#- the catalog of a session without a metastore forgets partitions when a table is renamed -#}
-    {%- do mirror_find_files(target) -%}
+    {%- do mirror_find_files(target, partitioned) -%}
   {%- endif -%}
-  {%- do adapter.refresh_relation(target) -%}
+  {%- if load_cached_relation(target) -%}
+    {%- do adapter.refresh_relation(target) -%}
+  {%- endif -%}
 {% endmacro %}
 
 
@@ -110,12 +124,12 @@
     {%- if load_cached_relation(target) -%}
       {%- do adapter.drop_relation(leftover) -%}
     {%- else -%}
-      {%- do mirror_swap(target, leftover) -%}
+      {%- do mirror_swap(target, leftover, adapter.is_partitioned(mirror_description(leftover))) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- set next = mirror_build(target, mirror_rows(target, sql, options, incremental)) -%}
   {%- do mirror_verify_contract(next, options) -%}
-  {%- do mirror_swap(target, next) -%}
+  {%- do mirror_swap(target, next, config.get('partition_by')) -%}
   {{ return(load_result('main').response) }}
 {% endmacro %}
 
@@ -132,7 +146,7 @@
   {%- if load_cached_relation(target) -%}
     {%- do adapter.drop_relation(next) -%}
   {%- else -%}
-    {%- do mirror_swap(target, next) -%}
+    {%- do mirror_swap(target, next, config.get('partition_by')) -%}
   {%- endif -%}
   {{ return(adapter.checked_only()) }}
 {% endmacro %}

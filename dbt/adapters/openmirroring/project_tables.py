@@ -11,6 +11,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.landing_zone.batch import Manifest
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
     LandedTable,
@@ -208,11 +209,11 @@ class ProjectTables:
             failed.append(f"{orphan.table} was published meanwhile, and was not dropped.")
         return dropped
 
-    def unfinished(self) -> list[TableFolder]:
-        """The tables with a batch that this project has committed, but not completed."""
+    def unfinished(self) -> list[Manifest]:
+        """What this project has committed, but not completed."""
         landed = (landed_table(self._storage, folder) for folder in table_folders(self._storage))
-        pending = [table.folder for table in landed if table.is_pending_of(self._project)]
-        return sorted(pending, key=str)
+        pending = [table.pending for table in landed if table.is_pending_of(self._project)]
+        return sorted(filter(None, pending), key=lambda manifest: str(manifest.table))
 
     def node(self, table: str) -> Node:
         """The mirrored node of a table.

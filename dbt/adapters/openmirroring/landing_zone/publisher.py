@@ -75,6 +75,7 @@ class Publication:
             path = f"{self.table.scratch}/{entry.name}"
             if path not in kept:
                 self._storage.delete(path)
+        self.committed = manifest is not None
         return manifest
 
     def journal(self) -> Journal | None:
