@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     ForeignTableFolderError,
+    LandingZoneUnavailableError,
     MirrorError,
     PathExistsError,
     SnapshotMismatchError,
@@ -270,6 +271,31 @@ def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
             break
         points += 1
     assert points >= 7, "manifest, metadata, three files, journal and clearing were points"
+
+
+@pytest.mark.parametrize("operation", ["create", "read"])
+def test_a_manifest_that_may_be_there_keeps_what_it_needs(
+    storage: Storage, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to its creation is lost, or the journal cannot be read after it."""
+    create, read = storage.create, storage.read
+
+    def lost(path: str, content: bytes) -> None:
+        create(path, content)
+        raise LandingZoneUnavailableError("no answer")
+
+    def refused(path: str) -> bytes | None:
+        if read(TABLE.manifest):
+            raise LandingZoneUnavailableError("not now")
+        return read(path)
+
+    with monkeypatch.context() as patched, publication(storage) as opened:
+        patched.setattr(storage, operation, {"create": lost, "read": refused}[operation])
+        with pytest.raises(LandingZoneUnavailableError):
+            commit(storage, opened, "initial", [b"a"])
+
+    assert recover(storage)
+    assert data_files(storage) == {number(1): b"a"}
 
 
 def test_a_committed_batch_is_published_by_the_next_run(storage: Storage) -> None:

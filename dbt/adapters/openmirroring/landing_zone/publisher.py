@@ -182,15 +182,18 @@ class Publication:
         )
         previous = journal.batch.id if journal else None
         manifest = Manifest(batch, self.table, previous, tuple(files))
+        # if the storage gives no answer, the manifest may be there, and needs what was staged
+        self.committed = True
         try:
             self._storage.create(self.table.manifest, manifest.to_json())
         except PathExistsError:
+            self.committed = False
             raise self._lost_race() from None
         # nobody can commit as long as this manifest is there: what is true now stays true
         if not self._is_current(manifest):
             self._storage.delete(self.table.manifest)
+            self.committed = False
             raise self._lost_race()
-        self.committed = True
         return manifest
 
     def publish(self, manifest: Manifest) -> None:
