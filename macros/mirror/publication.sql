@@ -4,8 +4,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_table(target, sql) %}
-  {%- set versions = mirror_history_columns().dbt_scd_id if model.config.materialized == 'snapshot' else none -%}
-  {%- set options = adapter.node_config(model.config, versions) -%}
+  {%- set options = mirror_options() -%}
   {%- set incremental = is_incremental() -%}
   {%- for statement in adapter.statements(config.get('sql_header')) -%}
     {#- in the node's own session: Spark takes one statement at a time -#}
@@ -23,21 +22,37 @@
 {% endmacro %}
 
 
+{#- The options of the node, checked. -#}
+{% macro mirror_options() %}
+  {%- set versions = mirror_history_columns().dbt_scd_id if model.config.materialized == 'snapshot' else none -%}
+  {{ return(adapter.node_config(model.config, versions)) }}
+{% endmacro %}
+
+
 {% macro mirror_publish(target, sql, options, incremental) %}
   {{ return(adapter.dispatch('mirror_publish', 'dbt')(target, sql, options, incremental)) }}
 {% endmacro %}
 
 {% macro openmirroring__mirror_publish(target, sql, options, incremental) %}
-  {%- set publication = adapter.open_publication(target, model) -%}
-  {%- set finished = mirror_recover_table(publication, target) -%}                         {#- 0 -#}
-  {%- if finished -%}
-    {%- do log('Finished batch ' ~ finished.batch.id ~ ' of ' ~ target ~ ', which an earlier run had left', info=true) -%}
-  {%- endif -%}
+  {%- set publication = mirror_begin(target) -%}                                           {#- 0 -#}
   {%- set rows = mirror_rows(target, sql, options, incremental) -%}
+  {%- set rebuild = '--full-refresh' if should_full_refresh() else none -%}
+  {{ return(mirror_publish_rows(publication, target, rows, options, rebuild)) }}
+{% endmacro %}
+
+
+{#- Args:
+      rows: as `mirror_rows` returns them
+      rebuild: why the mirrored table is to be rebuilt in any case; none if what has changed decides -#}
+{% macro mirror_publish_rows(publication, target, rows, options, rebuild) %}
+  {{ return(adapter.dispatch('mirror_publish_rows', 'dbt')(publication, target, rows, options, rebuild)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_publish_rows(publication, target, rows, options, rebuild) %}
   {%- set next = mirror_build(target, rows, publication.batch_id) -%}                      {#- 1 -#}
   {%- do mirror_verify_contract(next, options) -%}                                         {#- 3 -#}
   {%- set columns = adapter.get_columns_in_relation(next) -%}
-  {%- set plan = mirror_plan(publication, target, next, columns, options, rows.rewrite) -%}   {#- 2 and 3 -#}
+  {%- set plan = mirror_plan(publication, target, next, columns, options, rows.rewrite, rebuild) -%}   {#- 2 and 3 -#}
   {%- if plan.is_void -%}
     {%- do adapter.drop_relation(next) -%}
     {{ return(adapter.unchanged(publication)) }}
@@ -46,6 +61,17 @@
   {%- set manifest = publication.commit(plan, mirror_staged_files(publication, plan)) -%}  {#- 5 -#}
   {%- do mirror_finish(publication, target, manifest, config.get('partition_by')) -%}      {#- 6 and 7 -#}
   {{ return(adapter.published(manifest)) }}
+{% endmacro %}
+
+
+{#- Open a publication, after whatever an earlier run has left. -#}
+{% macro mirror_begin(target) %}
+  {%- set publication = adapter.open_publication(target, model) -%}
+  {%- set finished = mirror_recover_table(publication, target) -%}
+  {%- if finished -%}
+    {%- do log('Finished batch ' ~ finished.batch.id ~ ' of ' ~ target ~ ', which an earlier run had left', info=true) -%}
+  {%- endif -%}
+  {{ return(publication) }}
 {% endmacro %}
 
 

@@ -299,3 +299,70 @@ def test_a_table_that_cannot_be_recovered_is_told_and_the_others_are(
     assert printed.status()["stuck"][0] == "unfinished"
     printed("mirror_recover")
     project.assert_mirrored("stuck")
+
+
+def test_a_table_is_rebuilt_from_what_spark_has(project: Project, printed: Printed) -> None:
+    options = {"materialized": "incremental", "unique_key": "id", "partition_by": "name"}
+    project.model(ORDERS, **options)
+    project.run()
+    project.model("select 3 as id, 'c' as name", **options)
+    project.run()
+    project.model("select not_computed", **options)
+
+    lines = printed("mirror_rebuild", "--args", "{table: orders}")
+
+    assert lines == [f"{project.schema}.orders: rebuild +3 · #1 · mirror_rebuild"]
+    assert len(project.files()) == 1
+    assert len(project.mirror()) == 3
+    project.assert_mirrored()
+    project.model("select 4 as id, 'c' as name", **options)
+    assert project.run()["_message"] == "+1 ~0 -0 · #2"
+    assert project.sql(f"show partitions {project.schema}.orders")
+
+
+def test_the_history_of_a_dbt_snapshot_is_rebuilt(project: Project, printed: Printed) -> None:
+    project.write(
+        "snapshots/history.yml",
+        "snapshots:\n  - name: history\n    relation: ref('source')\n"
+        "    config: {unique_key: id, strategy: check, check_cols: [name], alias: past}\n",
+    )
+    for name in ("a", "b"):
+        project.model(f"select 1 as id, '{name}' as name", "source", materialized="view")
+        project.run(command="build")
+
+    printed("mirror_rebuild", "--args", f"{{table: {project.schema}.past}}")
+
+    assert len(project.files("past")) == 1
+    assert len(project.mirror("past")) == 2
+    project.assert_mirrored("past")
+
+
+def test_a_rebuild_that_was_killed_is_finished(project: Project, printed: Printed) -> None:
+    project.model(ORDERS, materialized="incremental")
+    project.run()
+    with (
+        patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")),
+        patch.object(Publication, "close", lambda self: self._lock.close()),
+    ):
+        printed("mirror_rebuild", "--args", "{table: orders}", succeeds=False)
+
+    assert printed.status()["orders"][-1] == "rebuild +2 · #1 · mirror_rebuild"
+    printed("mirror_recover")
+
+    project.assert_mirrored()
+    assert printed.status()["orders"][:4] == ["published", "#1", "2", "rebuild"]
+
+
+def test_a_table_that_cannot_be_rebuilt_is_told(project: Project, printed: Printed) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.model(ORDERS, "later", unique_key="id")
+    project.run("--select", "orders")
+    before = project.state()
+
+    unknown = printed("mirror_rebuild", "--args", "{table: nothing}", succeeds=False)
+    missing = printed("mirror_rebuild", "--args", "{table: later}", succeeds=False)
+
+    assert f"Its: {project.schema}.later, {project.schema}.orders." in " ".join(unknown)
+    assert "nothing to publish" in " ".join(missing)
+    assert project.state() == before
+    project.assert_tidy()

@@ -575,6 +575,32 @@ class OpenMirroringAdapter(SparkAdapter):
             self._end_node()
 
     @available
+    def rebuild(self, nodes: Iterable[Mapping[str, Any]], table: str) -> str:
+        """Publish a table as it is in Spark as a rebuild, and tell what was published.
+
+        Args:
+            nodes: all of the graph
+            table: `schema.table`, the table alone, or the name or unique id of its node
+
+        Raises:
+            DbtRuntimeError: no such table
+        """
+        # the adapter is loaded before dbt's contexts can be
+        from dbt.context.providers import generate_runtime_model_context
+
+        tables: ProjectTables = self.project_tables(nodes)
+        node = tables.node(table)
+        manifest: Any = self._macro_resolver
+        context = generate_runtime_model_context(
+            manifest.nodes[node.unique_id], self.config, manifest
+        )
+        try:
+            response = self.execute_macro("mirror_rebuild_table", context_override=context)
+        finally:
+            self._end_node()
+        return f"{node.table}: {response}"
+
+    @available
     def replicator_reports(self) -> dict[str, ReplicatorReport]:
         """What the replicator has said of each table, by `schema.table`."""
         return replicator_reports(self._landing_zone_path())
