@@ -14,7 +14,7 @@
   {%- endcall -%}
   {%- if rows.rewrite -%}
     {%- do adapter.keep_files(rows.rewrite, mirror_description(next)) -%}
-    {%- do mirror_find_files(next) -%}
+    {%- do mirror_find_files(next, config.get('partition_by')) -%}
   {%- endif -%}
   {%- do adapter.cache_added(next) -%}
   {{ return(next) }}

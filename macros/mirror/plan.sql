@@ -1,23 +1,26 @@
 {#- 2 and 3. Decide what to publish, after making sure that it can be.
 
     The definition of the table decides first: each kind of change has a macro `openmirroring__mirror_on_<kind>` below
-    that returns `changes`, `rebuild` or `unchanged`. Then the rows decide. -#}
-{% macro mirror_plan(publication, target, next, columns, options, rewrite) %}
-  {{ return(adapter.dispatch('mirror_plan', 'dbt')(publication, target, next, columns, options, rewrite)) }}
+    that returns `changes`, `rebuild` or `unchanged`. Then the rows decide.
+
+    Args:
+      rebuild: why the mirrored table is to be rebuilt in any case; none if what has changed decides -#}
+{% macro mirror_plan(publication, target, next, columns, options, rewrite, rebuild) %}
+  {{ return(adapter.dispatch('mirror_plan', 'dbt')(publication, target, next, columns, options, rewrite, rebuild)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_plan(publication, target, next, columns, options, rewrite) %}
+{% macro openmirroring__mirror_plan(publication, target, next, columns, options, rewrite, rebuild) %}
   {%- set landed = [] -%}
   {%- for column in columns -%}{%- do landed.append(mirror_landing(column).type) -%}{%- endfor -%}
   {%- set definition = adapter.table_definition(columns, landed, options) -%}
   {%- set snapshot = load_cached_relation(target) -%}
   {%- set was_view = snapshot is not none and snapshot.is_view -%}
-  {%- set journal = publication.verify(mirror_batch_id(snapshot), should_full_refresh() or was_view) -%}
+  {%- set journal = publication.verify(mirror_batch_id(snapshot), rebuild is not none or was_view) -%}
 
   {%- if not journal -%}
     {{ return(mirror_plan_load(next, 'initial', '', definition)) }}
-  {%- elif should_full_refresh() -%}
-    {{ return(mirror_plan_load(next, 'rebuild', '--full-refresh', definition)) }}
+  {%- elif rebuild -%}
+    {{ return(mirror_plan_load(next, 'rebuild', rebuild, definition)) }}
   {%- elif was_view -%}
     {{ return(mirror_plan_load(next, 'rebuild', 'was a view meanwhile', definition)) }}
   {%- endif -%}

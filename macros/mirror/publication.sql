@@ -4,8 +4,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_table(target, sql) %}
-  {%- set versions = mirror_history_columns().dbt_scd_id if model.config.materialized == 'snapshot' else none -%}
-  {%- set options = adapter.node_config(model.config, versions) -%}
+  {%- set options = mirror_options() -%}
   {%- set incremental = is_incremental() -%}
   {%- for statement in adapter.statements(config.get('sql_header')) -%}
     {#- in the node's own session: Spark takes one statement at a time -#}
@@ -23,65 +22,104 @@
 {% endmacro %}
 
 
+{#- The options of the node, checked. -#}
+{% macro mirror_options() %}
+  {%- set versions = mirror_history_columns().dbt_scd_id if model.config.materialized == 'snapshot' else none -%}
+  {{ return(adapter.node_config(model.config, versions)) }}
+{% endmacro %}
+
+
 {% macro mirror_publish(target, sql, options, incremental) %}
   {{ return(adapter.dispatch('mirror_publish', 'dbt')(target, sql, options, incremental)) }}
 {% endmacro %}
 
 {% macro openmirroring__mirror_publish(target, sql, options, incremental) %}
-  {%- set publication = adapter.open_publication(target, model) -%}
-  {%- do mirror_recover(publication, target) -%}                                           {#- 0 -#}
+  {%- set publication = mirror_begin(target) -%}                                           {#- 0 -#}
   {%- set rows = mirror_rows(target, sql, options, incremental) -%}
+  {%- set rebuild = '--full-refresh' if should_full_refresh() else none -%}
+  {{ return(mirror_publish_rows(publication, target, rows, options, rebuild)) }}
+{% endmacro %}
+
+
+{#- Args:
+      rows: as `mirror_rows` returns them
+      rebuild: why the mirrored table is to be rebuilt in any case; none if what has changed decides -#}
+{% macro mirror_publish_rows(publication, target, rows, options, rebuild) %}
+  {{ return(adapter.dispatch('mirror_publish_rows', 'dbt')(publication, target, rows, options, rebuild)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_publish_rows(publication, target, rows, options, rebuild) %}
   {%- set next = mirror_build(target, rows, publication.batch_id) -%}                      {#- 1 -#}
   {%- do mirror_verify_contract(next, options) -%}                                         {#- 3 -#}
   {%- set columns = adapter.get_columns_in_relation(next) -%}
-  {%- set plan = mirror_plan(publication, target, next, columns, options, rows.rewrite) -%}   {#- 2 and 3 -#}
+  {%- set plan = mirror_plan(publication, target, next, columns, options, rows.rewrite, rebuild) -%}   {#- 2 and 3 -#}
   {%- if plan.is_void -%}
     {%- do adapter.drop_relation(next) -%}
     {{ return(adapter.unchanged(publication)) }}
   {%- endif -%}
   {%- do mirror_stage(publication, next, columns, plan, options, rows.rewrite) -%}         {#- 4 -#}
   {%- set manifest = publication.commit(plan, mirror_staged_files(publication, plan)) -%}  {#- 5 -#}
-  {%- do mirror_finish(publication, target, manifest) -%}                                  {#- 6 and 7 -#}
+  {%- do mirror_finish(publication, target, manifest, config.get('partition_by')) -%}      {#- 6 and 7 -#}
   {{ return(adapter.published(manifest)) }}
 {% endmacro %}
 
 
-{#- 0. Bring what an earlier run has committed to its end, and throw away what it has not. -#}
-{% macro mirror_recover(publication, target) %}
-  {{ return(adapter.dispatch('mirror_recover', 'dbt')(publication, target)) }}
+{#- Open a publication, after whatever an earlier run has left. -#}
+{% macro mirror_begin(target) %}
+  {%- set publication = adapter.open_publication(target, model) -%}
+  {%- set finished = mirror_recover_table(publication, target) -%}
+  {%- if finished -%}
+    {%- do log('Finished batch ' ~ finished.batch.id ~ ' of ' ~ target ~ ', which an earlier run had left', info=true) -%}
+  {%- endif -%}
+  {{ return(publication) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_recover(publication, target) %}
+
+{#- 0. Bring what an earlier run has committed to its end, and throw away what it has not. There may be no node
+    by now, or one with another `partition_by`.
+
+    Returns: the manifest that was brought to its end, or none -#}
+{% macro mirror_recover_table(publication, target) %}
+  {{ return(adapter.dispatch('mirror_recover_table', 'dbt')(publication, target)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_recover_table(publication, target) %}
   {%- set manifest = publication.pending() -%}
   {%- if manifest -%}
-    {%- do mirror_finish(publication, target, manifest) -%}
-    {%- do log('Finished batch ' ~ manifest.batch.id ~ ' of ' ~ target ~ ', which an earlier run had left', info=true) -%}
+    {%- set next = adapter.next_snapshot(target, manifest.batch.id) -%}
+    {%- set built = load_cached_relation(next) or load_cached_relation(target) -%}
+    {%- set partitioned = built is not none and adapter.is_partitioned(mirror_description(built)) -%}
+    {%- do mirror_finish(publication, target, manifest, partitioned) -%}
   {%- endif -%}
   {%- for leftover in adapter.leftover_snapshots(target) + adapter.leftover_new_rows(target) -%}
     {%- do adapter.drop_relation(leftover) -%}
   {%- endfor -%}
   {%- do adapter.remove_leftover_folders(target) -%}
+  {{ return(manifest) }}
 {% endmacro %}
 
 
 {#- 6 and 7. Every statement and every file operation in here can be repeated. -#}
-{% macro mirror_finish(publication, target, manifest) %}
-  {{ return(adapter.dispatch('mirror_finish', 'dbt')(publication, target, manifest)) }}
+{% macro mirror_finish(publication, target, manifest, partitioned) %}
+  {{ return(adapter.dispatch('mirror_finish', 'dbt')(publication, target, manifest, partitioned)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_finish(publication, target, manifest) %}
+{% macro openmirroring__mirror_finish(publication, target, manifest, partitioned) %}
   {%- do publication.publish(manifest) -%}
-  {%- do mirror_swap(target, adapter.next_snapshot(target, manifest.batch.id)) -%}
+  {%- do mirror_swap(target, adapter.next_snapshot(target, manifest.batch.id), partitioned) -%}
   {%- do publication.complete(manifest) -%}
 {% endmacro %}
 
 
-{#- The next snapshot becomes the snapshot. If there is none, an earlier run has swapped already. -#}
-{% macro mirror_swap(target, next) %}
-  {{ return(adapter.dispatch('mirror_swap', 'dbt')(target, next)) }}
+{#- The next snapshot becomes the snapshot. If there is none, an earlier run has swapped already.
+
+    Args:
+      partitioned: whether the next snapshot is -#}
+{% macro mirror_swap(target, next, partitioned) %}
+  {{ return(adapter.dispatch('mirror_swap', 'dbt')(target, next, partitioned)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_swap(target, next) %}
+{% macro openmirroring__mirror_swap(target, next, partitioned) %}
   {%- if load_cached_relation(next) -%}
     {%- set snapshot = load_cached_relation(target) -%}
     {%- if snapshot -%}
@@ -89,11 +127,13 @@
     {%- endif -%}
     {%- do adapter.rename_relation(next, target) -%}
   {%- endif -%}
-  {%- if config.get('partition_by') -%}
+  {%- if partitioned -%}
     {#- the catalog of a session without a metastore forgets partitions when a table is renamed -#}
-    {%- do mirror_find_files(target) -%}
+    {%- do mirror_find_files(target, partitioned) -%}
   {%- endif -%}
-  {%- do adapter.refresh_relation(target) -%}
+  {%- if load_cached_relation(target) -%}
+    {%- do adapter.refresh_relation(target) -%}
+  {%- endif -%}
 {% endmacro %}
 
 
@@ -110,12 +150,12 @@
     {%- if load_cached_relation(target) -%}
       {%- do adapter.drop_relation(leftover) -%}
     {%- else -%}
-      {%- do mirror_swap(target, leftover) -%}
+      {%- do mirror_swap(target, leftover, adapter.is_partitioned(mirror_description(leftover))) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- set next = mirror_build(target, mirror_rows(target, sql, options, incremental)) -%}
   {%- do mirror_verify_contract(next, options) -%}
-  {%- do mirror_swap(target, next) -%}
+  {%- do mirror_swap(target, next, config.get('partition_by')) -%}
   {{ return(load_result('main').response) }}
 {% endmacro %}
 
@@ -132,7 +172,7 @@
   {%- if load_cached_relation(target) -%}
     {%- do adapter.drop_relation(next) -%}
   {%- else -%}
-    {%- do mirror_swap(target, next) -%}
+    {%- do mirror_swap(target, next, config.get('partition_by')) -%}
   {%- endif -%}
   {{ return(adapter.checked_only()) }}
 {% endmacro %}

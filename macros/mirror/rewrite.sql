@@ -67,8 +67,8 @@
 {% endmacro %}
 
 {#- Let Spark see the files that a table has by now. -#}
-{% macro mirror_find_files(relation) %}
-  {%- if config.get('partition_by') -%}
+{% macro mirror_find_files(relation, partitioned) %}
+  {%- if partitioned -%}
     {%- do run_query('alter table ' ~ relation ~ ' recover partitions') -%}
   {%- else -%}
     {%- do run_query('refresh table ' ~ relation) -%}

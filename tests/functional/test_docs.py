@@ -32,6 +32,7 @@ def test_the_catalog_tells_the_last_publication_of_every_mirrored_table(project:
         "Key columns": "id",
         "Landing format": "parquet",
         "Last file": "00000000000000000002.parquet",
+        "Rows": 2,
         "Kind of publication": "changes",
         "Rows new": 1,
         "Rows updated": 1,

@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     ForeignTableFolderError,
+    LandingZoneUnavailableError,
     MirrorError,
     PathExistsError,
     SnapshotMismatchError,
@@ -118,6 +119,25 @@ def test_a_batch_without_files_keeps_the_number(storage: Storage) -> None:
     publish(storage, "changes", [b"b"])
 
     assert data_files(storage) == {number(1): b"a", number(2): b"b"}
+
+
+def test_the_rows_of_the_table_are_counted_from_batch_to_batch(storage: Storage) -> None:
+    def rows_after(kind: str, rows: RowCounts) -> int | None:
+        with publication(storage) as opened:
+            plan = Plan(kind, "", DEFINITION, rows)
+            finish(opened, opened.commit(plan, []))
+            journal = opened.journal()
+        assert journal
+        return journal.batch.table_rows
+
+    assert rows_after("initial", RowCounts(10)) == 10
+    assert rows_after("changes", RowCounts(5, 3, 2)) == 13
+    assert rows_after("unchanged", RowCounts()) == 13
+    assert rows_after("rebuild", RowCounts(4)) == 4
+    content = json.loads(storage.read(TABLE.journal) or b"")
+    del content["batch"]["table_rows"]
+    storage.write(TABLE.journal, json.dumps(content).encode())
+    assert rows_after("changes", RowCounts(1)) is None
 
 
 @pytest.mark.parametrize("folder", ["_ProcessedFiles", "_FilesReadyToDelete"])
@@ -251,6 +271,31 @@ def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
             break
         points += 1
     assert points >= 7, "manifest, metadata, three files, journal and clearing were points"
+
+
+@pytest.mark.parametrize("operation", ["create", "read"])
+def test_a_manifest_that_may_be_there_keeps_what_it_needs(
+    storage: Storage, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to its creation is lost, or the journal cannot be read after it."""
+    create, read = storage.create, storage.read
+
+    def lost(path: str, content: bytes) -> None:
+        create(path, content)
+        raise LandingZoneUnavailableError("no answer")
+
+    def refused(path: str) -> bytes | None:
+        if read(TABLE.manifest):
+            raise LandingZoneUnavailableError("not now")
+        return read(path)
+
+    with monkeypatch.context() as patched, publication(storage) as opened:
+        patched.setattr(storage, operation, {"create": lost, "read": refused}[operation])
+        with pytest.raises(LandingZoneUnavailableError):
+            commit(storage, opened, "initial", [b"a"])
+
+    assert recover(storage)
+    assert data_files(storage) == {number(1): b"a"}
 
 
 def test_a_committed_batch_is_published_by_the_next_run(storage: Storage) -> None:

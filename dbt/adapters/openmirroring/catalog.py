@@ -99,6 +99,7 @@ def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
         ("keys", "Key columns", keys, "`keyColumns` of the mirrored table"),
         ("format", "Landing format", format_, "of the data files"),
         ("last_file", "Last file", last, "with the highest number that was published"),
+        ("rows", "Rows", batch.table_rows, "in the mirrored table"),
         ("published_at", "Last publication", journal.published_at, "UTC"),
         ("publication", "Kind of publication", batch.publication, batch.reason or "of the last"),
         ("rows_inserted", "Rows new", rows.inserted, "in the last publication"),
@@ -108,5 +109,6 @@ def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
     return {
         f"stats:mirror_{name}:{part}": content
         for name, label, value, description in figures
+        if value is not None
         for part, content in zip(STAT_PARTS, (label, value, description, True), strict=True)
     }

@@ -5,16 +5,17 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sqlparse
 from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.meta import available
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.types import (
     CodeExecution,
     CodeExecutionStatus,
@@ -59,14 +60,26 @@ from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.project_tables import (
+    Outcome,
+    ProjectTables,
+    ReplicatorReport,
+    replicator_reports,
+)
 from dbt.adapters.openmirroring.relation import (
     BATCH_ID_PROPERTY,
     OpenMirroringColumn,
     OpenMirroringRelation,
     quoted,
 )
-from dbt.adapters.openmirroring.response import MirrorResponse
-from dbt.adapters.openmirroring.rewrite import NextRows, Rewrite, local_folder, plan_rewrite
+from dbt.adapters.openmirroring.response import MirrorResponse, message
+from dbt.adapters.openmirroring.rewrite import (
+    NextRows,
+    Rewrite,
+    local_folder,
+    partition_columns,
+    plan_rewrite,
+)
 from dbt.adapters.openmirroring.session import SessionHandle
 
 if TYPE_CHECKING:
@@ -406,6 +419,15 @@ class OpenMirroringAdapter(SparkAdapter):
         return plan_rewrite(description, file_format, options, paths)
 
     @available
+    def is_partitioned(self, description: agate.Table) -> bool:
+        """Whether a table is partitioned.
+
+        Args:
+            description: from `describe table extended`
+        """
+        return bool(partition_columns(description))
+
+    @available
     def keep_files(self, rewrite: Rewrite, description: agate.Table) -> None:
         """Let the next snapshot have the files that were not written again.
 
@@ -471,8 +493,11 @@ class OpenMirroringAdapter(SparkAdapter):
         return AdapterResponse(_message="SQL checked, nothing published")
 
     def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:
-        """Leave nothing half done, whatever ended the node."""
         super().post_model_hook(config, context)
+        self._end_node()
+
+    def _end_node(self) -> None:
+        """Leave nothing half done, whatever ended the node."""
         publication = getattr(self._node, "publication", None)
         unfinished = [getattr(self._node, name, None) for name in ("next_snapshot", "new_rows")]
         self._node.__dict__.clear()
@@ -487,6 +512,98 @@ class OpenMirroringAdapter(SparkAdapter):
                 except DbtRuntimeError as error:
                     # the next run drops it, and the node's own error matters more
                     logger.debug(f"{relation} could not be dropped: {error}")
+
+    # Operations
+
+    @available
+    def project_tables(self, nodes: Iterable[Mapping[str, Any]]) -> ProjectTables:
+        """The mirrored tables of this dbt project.
+
+        Args:
+            nodes: all of the graph
+        """
+        schema = self.config.credentials.schema
+        return ProjectTables(self.landing_zone(), self.config.project_name, schema, nodes)
+
+    @available
+    def drop_orphans(
+        self, nodes: Iterable[Mapping[str, Any]], dry_run: bool, schema: str | None
+    ) -> Outcome:
+        """Drop the table folders of this dbt project that no mirrored node has any more.
+
+        Args:
+            nodes: all of the graph
+            dry_run: only list them
+            schema: of those to drop; None for all schemas of this target
+        """
+        self._to_replicate = bool(self.config.credentials.replicate) and not dry_run
+        tables: ProjectTables = self.project_tables(nodes)
+        return tables.drop_orphans(dry_run, schema)
+
+    @available
+    def recover(self, nodes: Iterable[Mapping[str, Any]]) -> Outcome:
+        """Bring to its end whatever an earlier run of this dbt project has committed.
+
+        Args:
+            nodes: all of the graph
+        """
+        tables: ProjectTables = self.project_tables(nodes)
+        lines, failed = [], []
+        for unfinished in tables.unfinished():
+            try:
+                finished = self._recover_table(unfinished)
+            except DbtRuntimeError as error:
+                failed.append(f"{unfinished.table}: {error.msg}")
+            else:
+                if finished:
+                    lines.append(f"{unfinished.table}: finished {message(finished.batch)}")
+        if not lines and not failed:
+            lines.append("Nothing was unfinished.")
+        return Outcome(tuple(lines), tuple(failed))
+
+    def _recover_table(self, manifest: Manifest) -> Manifest | None:
+        table = manifest.table
+        target = self.Relation.create(
+            schema=table.schema, identifier=table.identifier, type=RelationType.Table
+        )
+        try:
+            publication = self.open_publication(target, {"unique_id": manifest.batch.owner.node})
+            arguments = {"publication": publication, "target": target}
+            finished = self.execute_macro("mirror_recover_table", kwargs=arguments)
+            return cast("Manifest | None", finished)
+        finally:
+            self._end_node()
+
+    @available
+    def rebuild(self, nodes: Iterable[Mapping[str, Any]], table: str) -> str:
+        """Publish a table as it is in Spark as a rebuild, and tell what was published.
+
+        Args:
+            nodes: all of the graph
+            table: `schema.table`, the table alone, or the name or unique id of its node
+
+        Raises:
+            DbtRuntimeError: no such table
+        """
+        # the adapter is loaded before dbt's contexts can be
+        from dbt.context.providers import generate_runtime_model_context
+
+        tables: ProjectTables = self.project_tables(nodes)
+        node = tables.node(table)
+        manifest: Any = self._macro_resolver
+        context = generate_runtime_model_context(
+            manifest.nodes[node.unique_id], self.config, manifest
+        )
+        try:
+            response = self.execute_macro("mirror_rebuild_table", context_override=context)
+        finally:
+            self._end_node()
+        return f"{node.table}: {response}"
+
+    @available
+    def replicator_reports(self) -> dict[str, ReplicatorReport]:
+        """What the replicator has said of each table, by `schema.table`."""
+        return replicator_reports(self._landing_zone_path())
 
     # Replication
 

@@ -37,7 +37,7 @@ class MirrorResponse(AdapterResponse):
         extension = batch.definition.landing_format
         rows = batch.rows
         return cls(
-            _message=_message(batch),
+            _message=message(batch),
             rows_affected=rows.inserted + rows.updated + rows.deleted,
             rows_inserted=rows.inserted,
             rows_updated=rows.updated,
@@ -51,7 +51,8 @@ class MirrorResponse(AdapterResponse):
         )
 
 
-def _message(batch: Batch) -> str:
+def message(batch: Batch) -> str:
+    """A batch in a line: what happens to the mirror, the numbers of the files, and why."""
     rows = batch.rows
     if batch.starts_folder:
         what = f"{batch.publication} +{rows.inserted}"

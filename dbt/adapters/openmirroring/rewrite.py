@@ -100,7 +100,7 @@ def plan_rewrite(
         or provider not in _FILE_FORMATS
         or provider != (file_format or provider).lower()
         or "Num Buckets" in details
-        or [name.casefold() for name in _partition_columns(description)] != partition_by
+        or [name.casefold() for name in partition_columns(description)] != partition_by
     ):
         return None
     replaced = {Path(unquote(path.removeprefix(_SCHEME))) for path in touched}
@@ -126,7 +126,12 @@ def _details(description: agate.Table) -> dict[str, str]:
     return {row[0]: row[1] or "" for row in description.rows}
 
 
-def _partition_columns(description: agate.Table) -> list[str]:
+def partition_columns(description: agate.Table) -> list[str]:
+    """By what a table is partitioned.
+
+    Args:
+        description: what `describe table extended` returned
+    """
     names = [row[0] for row in description.rows]
     if "# Partition Information" not in names:
         return []

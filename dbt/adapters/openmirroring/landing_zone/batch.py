@@ -89,6 +89,7 @@ class Batch:
         reason: why a rebuild, or what else is worth telling
         first_file: the number of the first file, None when the batch has no file
         last_file: the largest number ever given in this table folder
+        table_rows: in the mirrored table after it; None if that is not known
     """
 
     id: str
@@ -101,6 +102,7 @@ class Batch:
     last_file: int
     files_written: int
     bytes_written: int
+    table_rows: int | None = None
 
     @property
     def starts_folder(self) -> bool:

@@ -9,6 +9,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 
 ROW_MARKER = "__rowMarker__"
 SCRATCH_PAD = "_scratchPad"
+SCHEMA_SUFFIX = ".schema"
 
 # The service moves what it has applied to one of these (specification, "Cleanup process").
 PROCESSED_FOLDERS = ("_ProcessedFiles", "_FilesReadyToDelete")
@@ -54,7 +55,7 @@ class TableFolder:
 
     @property
     def path(self) -> str:
-        return f"{self.schema}.schema/{self.identifier}"
+        return f"{self.schema}{SCHEMA_SUFFIX}/{self.identifier}"
 
     @property
     def metadata(self) -> str:

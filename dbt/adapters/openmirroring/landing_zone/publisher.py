@@ -75,6 +75,7 @@ class Publication:
             path = f"{self.table.scratch}/{entry.name}"
             if path not in kept:
                 self._storage.delete(path)
+        self.committed = manifest is not None
         return manifest
 
     def journal(self) -> Journal | None:
@@ -177,18 +178,22 @@ class Publication:
             last_file=last + len(files),
             files_written=len(files),
             bytes_written=sum(file.size for file in files),
+            table_rows=_table_rows(journal, plan),
         )
         previous = journal.batch.id if journal else None
         manifest = Manifest(batch, self.table, previous, tuple(files))
+        # if the storage gives no answer, the manifest may be there, and needs what was staged
+        self.committed = True
         try:
             self._storage.create(self.table.manifest, manifest.to_json())
         except PathExistsError:
+            self.committed = False
             raise self._lost_race() from None
         # nobody can commit as long as this manifest is there: what is true now stays true
         if not self._is_current(manifest):
             self._storage.delete(self.table.manifest)
+            self.committed = False
             raise self._lost_race()
-        self.committed = True
         return manifest
 
     def publish(self, manifest: Manifest) -> None:
@@ -254,3 +259,11 @@ class Publication:
             f"Another run has published {self.table} while this one was building it. Nothing was "
             "changed by this run; run it again."
         )
+
+
+def _table_rows(journal: Journal | None, plan: Plan) -> int | None:
+    """The rows of the mirrored table after a batch."""
+    if plan.starts_folder:
+        return plan.rows.inserted
+    before = journal.batch.table_rows if journal else None
+    return None if before is None else before + plan.rows.inserted - plan.rows.deleted

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbt.adapters.openmirroring.replicator.errors import TableError
+from dbt.adapters.openmirroring.text_table import text_table
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,4 @@ def lines(reports: Iterable[TableReport]) -> Iterator[str]:
                 report.note,
             )
         )
-    widths = [max(len(row[i]) for row in rows) for i in range(5)]
-    for table, status, *figures, note in rows:
-        numbers = (figure.rjust(width) for figure, width in zip(figures, widths[2:], strict=True))
-        yield "  ".join([table.ljust(widths[0]), status.ljust(widths[1]), *numbers, note]).rstrip()
+    return text_table(rows, numbers=(2, 3, 4))

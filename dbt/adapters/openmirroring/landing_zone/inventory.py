@@ -1,0 +1,111 @@
+"""What is in a landing zone, told by its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dbt.adapters.openmirroring.landing_zone.batch import Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.layout import (
+    SCHEMA_SUFFIX,
+    SCRATCH_PAD,
+    TableFolder,
+)
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+
+
+@dataclass(frozen=True)
+class LandedTable:
+    """What a landing zone has of a table.
+
+    Args:
+        exists: there is something in its table folder
+        journal: the last completed batch
+        pending: a batch that is committed, but not completed
+        problem: why a record cannot be read; empty if all can
+    """
+
+    folder: TableFolder
+    exists: bool
+    journal: Journal | None = None
+    pending: Manifest | None = None
+    problem: str = ""
+
+    def is_of(self, project: str) -> bool:
+        """A dbt project has published it."""
+        return self.journal is not None and self.journal.batch.owner.project == project
+
+    def is_pending_of(self, project: str) -> bool:
+        """A dbt project has begun to publish it."""
+        return self.pending is not None and self.pending.batch.owner.project == project
+
+
+def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
+    """What there is of one table, whether it was ever published or not."""
+    journal = storage.read(folder.journal)
+    pending = storage.read(folder.manifest)
+    exists = journal is not None or bool(storage.list(folder.path))
+    try:
+        return LandedTable(
+            folder,
+            exists,
+            Journal.from_json(journal, folder.journal) if journal else None,
+            Manifest.from_json(pending, folder.manifest) if pending else None,
+        )
+    except MirrorError as error:
+        return LandedTable(folder, exists, problem=error.msg)
+
+
+def drop_table(storage: Storage, table: LandedTable) -> bool:
+    """Drop a table folder, with what is pending of it.
+
+    Args:
+        table: as it was found; if it was published since, it stays
+
+    Returns:
+        whether it was dropped
+
+    Raises:
+        ConcurrentPublicationError: a run is publishing it
+    """
+    folder = table.folder
+    with storage.lock(folder.scratch):
+        if table.journal is None or landed_table(storage, folder).journal != table.journal:
+            return False
+        # first, so that nobody brings it to its end in a folder that is gone
+        storage.delete(folder.manifest)
+        for entry in storage.list(folder.scratch):
+            storage.delete(f"{folder.scratch}/{entry.name}")
+        # the journal last: without it nobody would know whose the rest is
+        for entry in storage.list(folder.path):
+            if f"{folder.path}/{entry.name}" != folder.journal:
+                storage.delete(f"{folder.path}/{entry.name}")
+        storage.delete(folder.path)
+    return True
+
+
+def table_folders(storage: Storage) -> set[TableFolder]:
+    """The tables that have a table folder, or a place on the scratch pad."""
+    return set(_published(storage)) | set(_staged(storage))
+
+
+def _published(storage: Storage) -> Iterator[TableFolder]:
+    for schema in storage.list(""):
+        if schema.is_folder and schema.name.endswith(SCHEMA_SUFFIX):
+            for table in storage.list(schema.name):
+                if table.is_folder:
+                    yield from _table_folder(schema.name.removesuffix(SCHEMA_SUFFIX), table.name)
+
+
+def _staged(storage: Storage) -> Iterator[TableFolder]:
+    for entry in storage.list(SCRATCH_PAD):
+        schema, _, table = entry.name.rpartition(".")
+        yield from _table_folder(schema, table)
+
+
+def _table_folder(schema: str, table: str) -> Iterator[TableFolder]:
+    try:
+        yield TableFolder(schema, table)
+    except MirrorError:  # no adapter of ours has given it that name
+        return

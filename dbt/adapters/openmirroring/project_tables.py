@@ -1,0 +1,300 @@
+"""The mirrored tables of a dbt project: what its graph and what the landing zone say of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.openmirroring.landing_zone.batch import Manifest
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.inventory import (
+    LandedTable,
+    drop_table,
+    landed_table,
+    table_folders,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.response import message
+from dbt.adapters.openmirroring.text_table import text_table
+
+# the states of a table
+PUBLISHED = "published"
+NOT_PUBLISHED = "not published"
+UNFINISHED = "unfinished"
+ORPHAN = "orphan"
+BLOCKED = "blocked"
+
+NOTHING = "Nothing was dropped."
+
+_MIRRORED_KINDS = ("table", "incremental", "seed", "snapshot")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node that is mirrored.
+
+    Args:
+        unique_id: in the graph
+        table: `schema.table`
+    """
+
+    unique_id: str
+    name: str
+    schema: str
+    identifier: str
+
+    @property
+    def table(self) -> str:
+        return f"{self.schema}.{self.identifier}"
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """How it is about a table.
+
+    Args:
+        table: `schema.table`
+        landed: what the landing zone has of it; None if it cannot have anything
+        note: what a user should know, in a line; empty if all is well
+    """
+
+    table: str
+    state: str
+    landed: LandedTable | None
+    note: str = ""
+
+    @property
+    def schema(self) -> str:
+        return self.table.rpartition(".")[0]
+
+    def cells(self, replicator: ReplicatorReport) -> tuple[str, ...]:
+        journal = self.landed.journal if self.landed else None
+        pending = self.landed.pending if self.landed else None
+        told: tuple[str, ...] = ("", "", "", "", "")
+        if journal:
+            batch, rows = journal.batch, journal.batch.rows
+            told = (
+                f"#{batch.last_file}",
+                "" if batch.table_rows is None else f"{batch.table_rows:,}",
+                batch.publication,
+                f"{datetime.fromisoformat(journal.published_at):%Y-%m-%d %H:%M:%S}",
+                f"+{rows.inserted} ~{rows.updated} -{rows.deleted}",
+            )
+        return (
+            self.table,
+            self.state,
+            *told,
+            message(pending.batch) if pending else "",
+            replicator.status,
+            "; ".join(filter(None, (self.note, replicator.error))),
+        )
+
+
+@dataclass(frozen=True)
+class ReplicatorReport:
+    """What the replicator has said of a table; empty if it has said nothing."""
+
+    status: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an operation did.
+
+    Args:
+        lines: to print
+        failed: why it could not be done, a text for each table
+    """
+
+    lines: tuple[str, ...]
+    failed: tuple[str, ...] = ()
+
+
+class ProjectTables:
+    """The mirrored tables of a dbt project.
+
+    Args:
+        storage: the landing zone, which several projects may share
+        project: its name
+        schema: of the target
+        nodes: all that are enabled, as in the graph
+    """
+
+    def __init__(
+        self, storage: Storage, project: str, schema: str, nodes: Iterable[Mapping[str, Any]]
+    ) -> None:
+        self._storage = storage
+        self._project = project
+        self._nodes = list(nodes)
+        self._schemas = {schema, *(str(node["schema"]) for node in self._nodes)}
+        self.mirrored = mirrored_nodes(self._nodes)
+
+    def statuses(self) -> list[TableStatus]:
+        """Of all mirrored nodes, and of all tables that this project has published."""
+        found = [self._node_status(node) for node in self.mirrored]
+        landed = [status.landed for status in found if status.landed]
+        others = table_folders(self._storage) - {table.folder for table in landed}
+        # where names are not case sensitive, a table has two folders that are one
+        batches = {table.journal.batch.id for table in landed if table.journal}
+        for folder in others:
+            table = landed_table(self._storage, folder)
+            if table.journal and table.is_of(self._project):
+                if table.journal.batch.id not in batches:
+                    note = self._why_orphan(table.journal.batch.owner.node)
+                    found.append(TableStatus(str(folder), ORPHAN, table, note))
+            elif table.is_pending_of(self._project):
+                found.append(TableStatus(str(folder), UNFINISHED, table))
+        return sorted(found, key=lambda status: status.table)
+
+    def status_lines(self, reports: Mapping[str, ReplicatorReport]) -> list[str]:
+        """The statuses as a table of text.
+
+        Args:
+            reports: what the replicator says, by `schema.table`
+        """
+        headline = (
+            *("mirrored table", "state", "last", "rows", "publication", "published (UTC)"),
+            *("changes", "pending", "replicator", ""),
+        )
+        nothing = ReplicatorReport()
+        rows = [status.cells(reports.get(status.table, nothing)) for status in self.statuses()]
+        return list(text_table([headline, *rows], numbers=(2, 3)))
+
+    def drop_orphans(self, dry_run: bool, schema: str | None) -> Outcome:
+        """Drop the table folders that no mirrored node has any more.
+
+        Args:
+            dry_run: only list them
+            schema: of those to drop; None for all schemas of this target
+        """
+        orphans = [status for status in self.statuses() if status.state == ORPHAN]
+        if not orphans:
+            return Outcome(("There are no orphans.",))
+        # another target of the project may share the landing zone: its tables are no orphans there
+        schemas = {schema} if schema else self._schemas
+        ours = [orphan for orphan in orphans if orphan.schema in schemas]
+        others = sorted({orphan.schema for orphan in orphans} - schemas)
+        lines = list(text_table([("orphan", ""), *((o.table, o.note) for o in orphans)], ()))
+        failed: list[str] = []
+        if dry_run:
+            lines.append(f"Nothing was dropped. {_how_to_drop(schema)}" if ours else NOTHING)
+        else:
+            dropped = [orphan.table for orphan in ours if self._drop(orphan, failed)]
+            lines.append(
+                f"Dropped {', '.join(dropped)}. Relations in Spark stay." if dropped else NOTHING
+            )
+        if others and not schema:
+            lines.append(
+                f"This target has no schema {' or '.join(others)}, but another target may. "
+                f"{_how_to_drop(others[0])}"
+            )
+        return Outcome(tuple(lines), tuple(failed))
+
+    def _drop(self, orphan: TableStatus, failed: list[str]) -> bool:
+        assert orphan.landed, "an orphan is in the landing zone"
+        try:
+            dropped = drop_table(self._storage, orphan.landed)
+        except MirrorError as error:
+            failed.append(f"{orphan.table}: {error.msg}")
+            return False
+        if not dropped:
+            failed.append(f"{orphan.table} was published meanwhile, and was not dropped.")
+        return dropped
+
+    def unfinished(self) -> list[Manifest]:
+        """What this project has committed, but not completed."""
+        landed = (landed_table(self._storage, folder) for folder in table_folders(self._storage))
+        pending = [table.pending for table in landed if table.is_pending_of(self._project)]
+        return sorted(filter(None, pending), key=lambda manifest: str(manifest.table))
+
+    def node(self, table: str) -> Node:
+        """The mirrored node of a table.
+
+        Args:
+            table: `schema.table`, the table alone, or the node's name or unique id
+
+        Raises:
+            DbtRuntimeError: there is none, or more than one
+        """
+        found = [
+            node
+            for node in self.mirrored
+            if table in (node.table, node.identifier, node.name, node.unique_id)
+        ]
+        if len(found) == 1:
+            return found[0]
+        choices = ", ".join(sorted(node.table for node in found or self.mirrored)) or "none"
+        if found:
+            raise DbtRuntimeError(f"{table!r} is more than one mirrored table: {choices}.")
+        raise DbtRuntimeError(f"{table!r} is no mirrored table of this project. Its: {choices}.")
+
+    def _node_status(self, node: Node) -> TableStatus:
+        try:
+            folder = TableFolder(node.schema, node.identifier)
+        except MirrorError as error:
+            return TableStatus(node.table, BLOCKED, None, error.msg)
+        table = landed_table(self._storage, folder)
+        state, note = self._state_of(table)
+        return TableStatus(node.table, state, table, note)
+
+    def _state_of(self, table: LandedTable) -> tuple[str, str]:
+        """The state of a mirrored node, and a note."""
+        if table.problem:
+            return BLOCKED, table.problem
+        for record in (table.journal, table.pending):
+            if record and record.batch.owner.project != self._project:
+                owner = record.batch.owner
+                return BLOCKED, f"belongs to the dbt project {owner.project!r} ({owner.node})"
+        if table.pending:
+            return UNFINISHED, ""
+        if table.journal:
+            return PUBLISHED, ""
+        if table.exists:
+            return BLOCKED, f"{table.folder.path} has no _journal.json: it is somebody else's"
+        return NOT_PUBLISHED, ""
+
+    def _why_orphan(self, unique_id: str) -> str:
+        for node in self.mirrored:
+            if node.unique_id == unique_id:
+                return f"{unique_id} is {node.table} now"
+        if any(node["unique_id"] == unique_id for node in self._nodes):
+            return f"{unique_id} is not mirrored any more"
+        return f"{unique_id} is gone"
+
+
+def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
+    """Those of the graph's nodes that are mirrored."""
+    return [
+        Node(node["unique_id"], node["name"], str(node["schema"]), str(node["alias"]))
+        for node in nodes
+        if node["resource_type"] in ("model", "seed", "snapshot")
+        and node["config"].get("materialized") in _MIRRORED_KINDS
+        and node["config"].get("mirror") is not False
+    ]
+
+
+def replicator_reports(landing_zone: Path) -> dict[str, ReplicatorReport]:
+    """What the replicator has said of each table, by `schema.table`; nothing if there is none."""
+    try:
+        content = json.loads((landing_zone.parent / "Monitoring" / "tables.json").read_text())
+        return {
+            f"{table['sourceSchemaName']}.{table['sourceTableName']}": ReplicatorReport(
+                str(table["status"]), " ".join(str(table.get("errorMessage") or "").split())
+            )
+            for table in content["tables"]
+        }
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def _how_to_drop(schema: str | None) -> str:
+    also = f", schema: {schema}" if schema else ""
+    return f"To drop: dbt run-operation mirror_drop_orphans --args '{{dry_run: false{also}}}'"

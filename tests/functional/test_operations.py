@@ -1,0 +1,368 @@
+"""What `dbt run-operation` tells and does about the mirrored tables of a project."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+from pyspark.sql import SparkSession
+
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.session import SessionHandle
+from tests.functional.project import Project
+
+ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
+DROP = ("mirror_drop_orphans", "--args", "{dry_run: false}")
+
+
+class Printed:
+    """What an operation prints."""
+
+    def __init__(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+        self._project = project
+        self._capsys = capsys
+
+    def __call__(self, *operation: str, succeeds: bool = True) -> list[str]:
+        self._capsys.readouterr()
+        assert self._project.dbt("run-operation", *operation) == succeeds
+        return self._capsys.readouterr().out.splitlines()
+
+    def status(self) -> dict[str, list[str]]:
+        """What `mirror_status` says of each table, without the empty cells and the time."""
+        _, *lines = self("mirror_status")
+        cells = [re.split(r"\s{2,}", line) for line in lines]
+        return {
+            table.removeprefix(f"{self._project.schema}."): [
+                c for c in others if not TIME.match(c)
+            ]
+            for table, *others in cells
+        }
+
+
+@pytest.fixture
+def printed(project: Project, capsys: pytest.CaptureFixture[str]) -> Printed:
+    return Printed(project, capsys)
+
+
+def kill_before(project: Project, step: str) -> None:
+    """Run the project, and have nothing done from a step of the publication on."""
+    with (
+        patch.object(Publication, step, side_effect=DbtRuntimeError("killed")),
+        patch.object(Publication, "close", lambda self: self._lock.close()),
+    ):
+        project.fail()
+
+
+def test_the_status_tells_what_was_published(project: Project, printed: Printed) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.model("select 1 as id", "customers")
+    project.model("select 1 as id", "local", mirror=False)
+    project.model("select 1 as id", "view", materialized="view")
+    project.write("seeds/regions.csv", "id\n1\n")
+    project.run()
+    project.model(f"{ORDERS} where id = 1 union all select 3, 'c'", unique_key="id")
+    project.model("select 1 as id", "later")
+    project.run("--select", "orders")
+
+    lines = printed("mirror_status")
+
+    assert lines[0].split() == [
+        *("mirrored", "table", "state", "last", "rows", "publication", "published", "(UTC)"),
+        *("changes", "pending", "replicator"),
+    ]
+    start = lines[0].index("state")
+    assert all(line[start:].startswith(("published", "not published")) for line in lines[1:])
+    assert printed.status() == {
+        "customers": ["published", "#1", "1", "initial", "+1 ~0 -0"],
+        "later": ["not published"],
+        "orders": ["published", "#2", "2", "changes", "+1 ~0 -1"],
+        "regions": ["not published"],
+    }
+
+
+def test_the_status_asks_no_spark_and_changes_nothing(project: Project, printed: Printed) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    before = project.state()
+
+    with patch.object(SessionHandle, "execute", side_effect=AssertionError):
+        printed("mirror_status")
+
+    assert project.state() == before
+
+
+def test_the_status_tells_what_the_replicator_says(project: Project, printed: Printed) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.model(ORDERS, "customers", unique_key="id")
+    project.run()
+    project.mirror("customers")
+    bad = project.folder() / f"{2:020d}.parquet"
+    bad.write_bytes(b"")
+    printed("mirror_replicate", succeeds=False)
+    bad.unlink()
+
+    status = printed.status()
+
+    assert status["customers"][-1] == "Replicating"
+    assert status["orders"][-2] == "Failed"
+    assert "zero bytes" in status["orders"][-1]
+
+
+def test_the_status_tells_what_the_next_run_cannot_publish(
+    project: Project, printed: Printed
+) -> None:
+    project.model(ORDERS, "foreign")
+    project.model(ORDERS, "lost")
+    project.run()
+    (project.folder("lost") / "_journal.json").unlink()
+    record = json.loads((project.folder("foreign") / "_journal.json").read_text())
+    record["batch"]["owner"]["project"] = "another"
+    (project.folder("foreign") / "_journal.json").write_text(json.dumps(record))
+    shutil.copytree(project.folder("foreign"), project.folder("theirs"))
+    project.model(ORDERS, "dotted", alias="a.b")
+
+    status = printed.status()
+
+    assert {table: cells[0] for table, cells in status.items()} == {
+        "foreign": "blocked",
+        "lost": "blocked",
+        "a.b": "blocked",
+    }
+    assert "'another'" in status["foreign"][-1]
+    assert "_journal.json" in status["lost"][-1]
+    shutil.rmtree(project.landing_zone)
+
+
+def test_orphans_are_listed_and_dropped_when_asked_for(project: Project, printed: Printed) -> None:
+    for name in ("orders", "removed", "renamed", "unmirrored"):
+        project.model(ORDERS, name, unique_key="id")
+    project.run()
+    (project.path / "models/removed.sql").unlink()
+    project.model(ORDERS, "renamed", unique_key="id", alias="new_name")
+    project.model(ORDERS, "unmirrored", mirror=False)
+    before = project.state()
+
+    status = printed.status()
+    listed = printed("mirror_drop_orphans")
+
+    assert status["removed"] == ["orphan", *status["removed"][1:5], "model.shop.removed is gone"]
+    assert status["renamed"][-1] == f"model.shop.renamed is {project.schema}.new_name now"
+    assert status["unmirrored"][-1] == "model.shop.unmirrored is not mirrored any more"
+    assert [line.split()[0].rpartition(".")[2] for line in listed[1:4]] == [
+        *("removed", "renamed", "unmirrored")
+    ]
+    assert "dry_run: false" in listed[4]
+    assert project.state() == before
+
+    dropped = printed(*DROP)
+
+    assert f"{project.schema}.removed, {project.schema}.renamed" in dropped[-1]
+    assert sorted(path.name for path in project.folder().parent.iterdir()) == ["orders"]
+    assert {"removed", "renamed", "unmirrored"} <= set(project.tables())
+    assert printed(*DROP) == ["There are no orphans."]
+    project.assert_tidy()
+
+
+def test_folders_of_others_are_never_dropped(
+    project: Project, printed: Printed, spark: SparkSession, tmp_path: Path
+) -> None:
+    other = Project(tmp_path / "other", spark)
+    other.name = "other"
+    other.landing_zone = project.landing_zone
+    other.target |= {"landing_zone": str(project.landing_zone), "schema": project.schema}
+    other.schema = project.schema
+    other.write_project()
+    other.model(ORDERS, "theirs", unique_key="id")
+    other.run()
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    (project.path / "models/orders.sql").unlink()
+    shutil.copytree(project.folder(), project.folder("nobodys"))
+    (project.folder("nobodys") / "_journal.json").unlink()
+
+    assert list(printed.status()) == ["orders"]
+    printed(*DROP)
+
+    assert sorted(path.name for path in project.folder().parent.iterdir()) == ["nobodys", "theirs"]
+
+
+def test_tables_in_a_schema_that_the_target_does_not_have_are_dropped_only_by_its_name(
+    project: Project, printed: Printed
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    theirs = project.schema
+    project.target["schema"] = f"{theirs}_mine"
+    project.write_project()
+
+    lines = printed(*DROP)
+
+    assert project.folder().exists()
+    assert lines[-1].endswith(f"'{{dry_run: false, schema: {theirs}}}'")
+    printed(*DROP[:2], f"{{dry_run: false, schema: {theirs}}}")
+    assert not project.folder().exists()
+
+
+def test_an_orphan_that_another_run_publishes_is_not_dropped(
+    project: Project, printed: Printed
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    (project.path / "models/orders.sql").unlink()
+    before = project.state()
+
+    with LocalStorage(project.landing_zone).lock(f"_scratchPad/{project.schema}.orders"):
+        printed(*DROP, succeeds=False)
+
+    assert project.state() == before
+
+
+def test_what_is_pending_of_an_orphan_is_withdrawn(project: Project, printed: Printed) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.model(f"{ORDERS} where id = 1", unique_key="id")
+    kill_before(project, "publish")
+    (project.path / "models/orders.sql").unlink()
+
+    assert printed.status()["orders"][-2:] == ["+0 ~0 -1 · #2", "model.shop.orders is gone"]
+    printed(*DROP)
+
+    assert not project.folder().exists()
+    assert not (project.landing_zone / "_scratchPad").exists()
+
+
+@pytest.mark.parametrize("step", ["publish", "complete"])
+def test_what_a_killed_run_has_left_is_brought_to_its_end(
+    project: Project, printed: Printed, step: str
+) -> None:
+    """Killed before the files were published, and after the snapshot was swapped."""
+    keyed = {"unique_key": "id", "partition_by": "name"}
+    project.model("select 1 as id, 'a' as name", **keyed)
+    project.model("select 1 as id, 'a' as name", "gone", **keyed)
+    project.run()
+    for name in ("orders", "gone"):
+        project.model(ORDERS, name, **keyed)
+    kill_before(project, step)
+    (project.path / "models/gone.sql").unlink()
+    project.model("select not_computed", **keyed)
+
+    assert printed.status()["orders"][0] == "unfinished"
+    lines = printed("mirror_recover")
+
+    assert [line.partition(".")[2] for line in lines] == [
+        "gone: finished +1 ~0 -0 · #2",
+        "orders: finished +1 ~0 -0 · #2",
+    ]
+    for table in ("orders", "gone"):
+        project.assert_mirrored(table)
+        assert len(project.relation(table)) == 2
+    assert printed.status()["orders"][:2] == ["published", "#2"]
+    assert printed("mirror_recover") == ["Nothing was unfinished."]
+
+
+def test_recovery_publishes_what_was_committed_also_if_spark_has_lost_it(
+    project: Project, printed: Printed
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    kill_before(project, "publish")
+    for table in project.tables():
+        project.sql(f"drop table {project.schema}.{table}")
+
+    printed("mirror_recover")
+
+    assert len(project.mirror()) == 2
+    assert "--full-refresh" in project.fail()
+    project.run("--full-refresh")
+    project.assert_mirrored()
+
+
+def test_a_table_that_cannot_be_recovered_is_told_and_the_others_are(
+    project: Project, printed: Printed
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.model(ORDERS, "stuck", unique_key="id")
+    kill_before(project, "publish")
+
+    with LocalStorage(project.landing_zone).lock(f"_scratchPad/{project.schema}.stuck"):
+        lines = printed("mirror_recover", succeeds=False)
+
+    assert [line.partition(".")[2] for line in lines if "finished" in line] == [
+        "orders: finished initial +2 · #1"
+    ]
+    assert printed.status()["stuck"][0] == "unfinished"
+    printed("mirror_recover")
+    project.assert_mirrored("stuck")
+
+
+def test_a_table_is_rebuilt_from_what_spark_has(project: Project, printed: Printed) -> None:
+    options = {"materialized": "incremental", "unique_key": "id", "partition_by": "name"}
+    project.model(ORDERS, **options)
+    project.run()
+    project.model("select 3 as id, 'c' as name", **options)
+    project.run()
+    project.model("select not_computed", **options)
+
+    lines = printed("mirror_rebuild", "--args", "{table: orders}")
+
+    assert lines == [f"{project.schema}.orders: rebuild +3 · #1 · mirror_rebuild"]
+    assert len(project.files()) == 1
+    assert len(project.mirror()) == 3
+    project.assert_mirrored()
+    project.model("select 4 as id, 'c' as name", **options)
+    assert project.run()["_message"] == "+1 ~0 -0 · #2"
+    assert project.sql(f"show partitions {project.schema}.orders")
+
+
+def test_the_history_of_a_dbt_snapshot_is_rebuilt(project: Project, printed: Printed) -> None:
+    project.write(
+        "snapshots/history.yml",
+        "snapshots:\n  - name: history\n    relation: ref('source')\n"
+        "    config: {unique_key: id, strategy: check, check_cols: [name], alias: past}\n",
+    )
+    for name in ("a", "b"):
+        project.model(f"select 1 as id, '{name}' as name", "source", materialized="view")
+        project.run(command="build")
+
+    printed("mirror_rebuild", "--args", f"{{table: {project.schema}.past}}")
+
+    assert len(project.files("past")) == 1
+    assert len(project.mirror("past")) == 2
+    project.assert_mirrored("past")
+
+
+def test_a_rebuild_that_was_killed_is_finished(project: Project, printed: Printed) -> None:
+    project.model(ORDERS, materialized="incremental")
+    project.run()
+    with (
+        patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")),
+        patch.object(Publication, "close", lambda self: self._lock.close()),
+    ):
+        printed("mirror_rebuild", "--args", "{table: orders}", succeeds=False)
+
+    assert printed.status()["orders"][-1] == "rebuild +2 · #1 · mirror_rebuild"
+    printed("mirror_recover")
+
+    project.assert_mirrored()
+    assert printed.status()["orders"][:4] == ["published", "#1", "2", "rebuild"]
+
+
+def test_a_table_that_cannot_be_rebuilt_is_told(project: Project, printed: Printed) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.model(ORDERS, "later", unique_key="id")
+    project.run("--select", "orders")
+    before = project.state()
+
+    unknown = printed("mirror_rebuild", "--args", "{table: nothing}", succeeds=False)
+    missing = printed("mirror_rebuild", "--args", "{table: later}", succeeds=False)
+
+    assert f"Its: {project.schema}.later, {project.schema}.orders." in " ".join(unknown)
+    assert "nothing to publish" in " ".join(missing)
+    assert project.state() == before
+    project.assert_tidy()
