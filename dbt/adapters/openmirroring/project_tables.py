@@ -42,7 +42,7 @@ class Node:
 
     Args:
         unique_id: in the graph
-        table: `schema.table`
+        schema, identifier: of its table
     """
 
     unique_id: str
