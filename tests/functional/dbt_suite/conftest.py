@@ -75,20 +75,36 @@ def replica(
 
 
 @pytest.fixture(autouse=True)
-def mirror(
-    request: pytest.FixtureRequest,
+def mirror_of_what_is_there(
     spark: SparkSession,
     project: TestProjInfo,  # noqa: F811
 ) -> Iterator[None]:
-    """A test that drops its tables at its end is compared before that, and its mirror goes too."""
+    """The mirror of a schema that a test drops at its end goes too.
+
+    This is set up before a fixture of the test's class, so it is torn down after it.
+    """
+    yield
+    landing_zone = Path(project.project_root) / LANDING_ZONE
+    for folder in landing_zone.glob("*.schema"):
+        if not spark.catalog.databaseExists(f"`{folder.stem}`"):
+            shutil.rmtree(folder)
+            shutil.rmtree(landing_zone.parents[1] / "Tables" / folder.stem, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def replica_before_clean_up(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    project: TestProjInfo,  # noqa: F811
+    mirror_of_what_is_there: None,
+) -> Iterator[None]:
+    """A test that drops its schema at its end is compared before that."""
     clean_up = {"clean_up", "clear_test_schema"}.intersection(request.fixturenames)
     for name in clean_up:
         request.getfixturevalue(name)
     yield
     if clean_up:
         assert_replicated(request.cls, spark, project)
-        item = (Path(project.project_root) / LANDING_ZONE).parents[1]
-        shutil.rmtree(item, ignore_errors=True)
 
 
 def assert_replicated(

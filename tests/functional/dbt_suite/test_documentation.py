@@ -57,7 +57,7 @@ class TestPersistDocsCommentOnQuotedColumn(BasePersistDocsCommentOnQuotedColumn)
 def mirror_stats() -> dict[str, Any]:
     """The statistics of a mirrored table; their values are tested elsewhere."""
     names = ["folder", "keys", "format", "last_file", "published_at", "publication"]
-    names += ["rows_inserted", "rows_updated", "rows_deleted"]
+    names += ["rows", "rows_inserted", "rows_updated", "rows_deleted"]
     has_stats = {**expected_catalog.no_stats()["has_stats"], "value": True}
     return {"has_stats": has_stats, **{f"mirror_{name}": mock.ANY for name in names}}
 
