@@ -25,8 +25,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.shuffle.partitions": "2",
-        # the JVM would spend more on compiling well than tests take
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
     session = embedded_spark.start(tmp_path_factory.mktemp("spark"), settings)
     yield session
