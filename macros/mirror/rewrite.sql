@@ -19,8 +19,12 @@
   {%- if columns | length != adapter.get_columns_in_relation(target) | length -%}
     {{ return(none) }}
   {%- endif -%}
+  {%- set folder = adapter.rewritable_folder(mirror_description(target), config.get('file_format'), options) -%}
+  {%- if not folder -%}
+    {{ return(none) }}
+  {%- endif -%}
   {%- set touched = run_query(mirror_touched_files(target, new_rows, touched_by)) if touched_by else none -%}
-  {{ return(adapter.plan_rewrite(mirror_description(target), config.get('file_format'), options, touched)) }}
+  {{ return(adapter.plan_rewrite(folder, touched)) }}
 {% endmacro %}
 
 {% macro mirror_touched_files(target, new_rows, touched_by) %}

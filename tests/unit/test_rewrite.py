@@ -9,7 +9,7 @@ import agate
 import pytest
 
 from dbt.adapters.openmirroring.config import NodeConfig
-from dbt.adapters.openmirroring.rewrite import Rewrite, plan_rewrite
+from dbt.adapters.openmirroring.rewrite import Rewrite, plan_rewrite, rewritable_folder
 
 TEXT = agate.Text(null_values=[])
 
@@ -44,7 +44,8 @@ def plan(
     table: agate.Table, *touched: Path, file_format: str | None = None, **options: Any
 ) -> Rewrite | None:
     paths = [f"file:{str(path).replace(' ', '%20')}" for path in touched]
-    return plan_rewrite(table, file_format, NodeConfig(**options), paths)
+    folder = rewritable_folder(table, file_format, NodeConfig(**options))
+    return plan_rewrite(folder, paths) if folder else None
 
 
 def test_files_that_no_new_row_touches_are_kept(folder: Path) -> None:

@@ -79,6 +79,7 @@ from dbt.adapters.openmirroring.rewrite import (
     local_folder,
     partition_columns,
     plan_rewrite,
+    rewritable_folder,
 )
 from dbt.adapters.openmirroring.session import SessionHandle
 
@@ -399,24 +400,28 @@ class OpenMirroringAdapter(SparkAdapter):
         return NextRows(query, rewrite)
 
     @available
-    def plan_rewrite(
-        self,
-        description: agate.Table,
-        file_format: str | None,
-        options: NodeConfig,
-        touched: agate.Table | None,
-    ) -> Rewrite | None:
-        """What an incremental run keeps of the snapshot's files; None if it writes all again.
+    def rewritable_folder(
+        self, description: agate.Table, file_format: str | None, options: NodeConfig
+    ) -> Path | None:
+        """The folder of a snapshot whose files the next one can have; None if it cannot.
 
         Args:
             description: of the snapshot, from `describe table extended`
             file_format: of the next snapshot; None if it is Spark's default
-            touched: the files with rows that may change; None if there are none
         """
         if not isinstance(self.connections.get_thread_connection().handle, SessionHandle):
             return None
-        paths = [str(row[0]) for row in touched.rows] if touched else []
-        return plan_rewrite(description, file_format, options, paths)
+        return rewritable_folder(description, file_format, options)
+
+    @available
+    def plan_rewrite(self, folder: Path, touched: agate.Table | None) -> Rewrite | None:
+        """What an incremental run keeps of the snapshot's files; None if it writes all again.
+
+        Args:
+            folder: of the snapshot
+            touched: its files with rows that may change; None if there are none
+        """
+        return plan_rewrite(folder, [str(row[0]) for row in touched.rows] if touched else [])
 
     @available
     def is_partitioned(self, description: agate.Table) -> bool:

@@ -81,15 +81,14 @@ def local_folder(description: agate.Table) -> Path | None:
     return folder if location.startswith(_SCHEME) and folder.is_dir() else None
 
 
-def plan_rewrite(
-    description: agate.Table, file_format: str | None, options: NodeConfig, touched: Sequence[str]
-) -> Rewrite | None:
-    """What to keep of a snapshot; None if nothing can be.
+def rewritable_folder(
+    description: agate.Table, file_format: str | None, options: NodeConfig
+) -> Path | None:
+    """The folder of a snapshot whose files the next one can have; None if it cannot.
 
     Args:
         description: what `describe table extended` returned
         file_format: of the next snapshot; None if it is Spark's default
-        touched: the files with rows that may change, as Spark has them in `_metadata.file_path`
     """
     details = _details(description)
     folder = local_folder(description)
@@ -103,6 +102,16 @@ def plan_rewrite(
         or [name.casefold() for name in partition_columns(description)] != partition_by
     ):
         return None
+    return folder
+
+
+def plan_rewrite(folder: Path, touched: Sequence[str]) -> Rewrite | None:
+    """What to keep of a snapshot; None if nothing is worth it.
+
+    Args:
+        folder: with its data files
+        touched: those with rows that may change, as Spark has them in `_metadata.file_path`
+    """
     replaced = {Path(unquote(path.removeprefix(_SCHEME))) for path in touched}
     kept = [path for path in _data_files(folder) if path not in replaced]
     small = Counter(path.parent for path in kept if path.stat().st_size < _SMALL_FILE)
