@@ -31,6 +31,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell what the tests have counted."""
+    counted = [
+        f"{what}: {count}"
+        for report in terminalreporter.getreports("passed")
+        for what, count in report.user_properties
+    ]
+    if counted:
+        terminalreporter.section("counted")
+        terminalreporter.write_line("\n".join(counted))
+
+
 @pytest.fixture
 def project(spark: SparkSession, tmp_path: Path) -> Iterator[Project]:
     created = Project(tmp_path, spark)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
@@ -16,7 +18,8 @@ from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.rewrite import Rewrite
 from dbt.adapters.openmirroring.session import SessionHandle
 
-KINDS = ("dies", "fails", "answer is lost")
+KILLED = "killed"
+KINDS = (KILLED, "fails", "answer is lost")
 
 _OPERATIONS: tuple[tuple[type, str, type[DbtRuntimeError]], ...] = (
     *(
@@ -34,46 +37,58 @@ class Fault:
 
     Args:
         point: the operation, counted from 1
-        kind: `dies`: the process is gone after it; `fails`: it is refused; `answer is lost`: it is
-            carried out, but nobody knows
-        operation: that it was, or None if the run has fewer points
+        kind: `killed`: SIGKILL after it; `fails`: it is refused; `answer is lost`: it is carried
+            out, but nobody knows
+        happened: the run had that many points
     """
 
     point: int
     kind: str
-    operation: str | None = None
+    happened: bool = False
     _count: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def during(self, run: Callable[[], bool]) -> bool:
+        """Run, with the fault; True if it succeeded."""
+        with ExitStack() as patches:
+            for owner, name, error in _OPERATIONS:
+                operation = _faulty(self, owner, name, error)
+                patches.enter_context(patch.object(owner, name, operation))
+            return self._in_a_child(run) if self.kind == KILLED else run()
 
     def around(self, carry_out: Callable[[], Any], what: str, error: type[DbtRuntimeError]) -> Any:
         with self._lock:
             self._count += 1
             happens = self._count == self.point
-        if self._count > self.point and self.kind == "dies":
-            raise DbtRuntimeError("a dead process does nothing more")
         if not happens:
             return carry_out()
-        self.operation = what
+        self.happened = True
         if self.kind != "fails":
             carry_out()
+        if self.kind == KILLED:
+            os.kill(os.getpid(), signal.SIGKILL)
         raise error(f"{self.kind}: {what}")
 
+    def _in_a_child(self, run: Callable[[], bool]) -> bool:
+        """Run in a process that can be killed; Spark's is another, and outlives it."""
+        child = os.fork()
+        if child == 0:
+            # a thread of its own has a connection of its own to Spark
+            thread = threading.Thread(target=lambda: os._exit(0 if run() else 1))
+            thread.start()
+            thread.join()
+            os._exit(2)
+        _, status = os.waitpid(child, 0)
+        self.happened = os.WIFSIGNALED(status)
+        assert self.happened or os.WEXITSTATUS(status) == 0, status
+        return not self.happened
 
-@contextmanager
-def fault(point: int, kind: str) -> Iterator[Fault]:
-    """Let something go wrong in all that is run in here."""
-    injected = Fault(point, kind)
-    with ExitStack() as patches:
-        for owner, name, error in _OPERATIONS:
-            patches.enter_context(patch.object(owner, name, _faulty(injected, owner, name, error)))
-        yield injected
 
-
-def _faulty(injected: Fault, owner: type, name: str, error: type[DbtRuntimeError]) -> Any:
+def _faulty(fault: Fault, owner: type, name: str, error: type[DbtRuntimeError]) -> Any:
     method = getattr(owner, name)
 
     def operation(self: Any, *args: Any) -> Any:
         what = f"{owner.__name__}.{name}{tuple(str(arg)[:300] for arg in args)}"
-        return injected.around(lambda: method(self, *args), what, error)
+        return fault.around(lambda: method(self, *args), what, error)
 
     return operation
