@@ -1,8 +1,12 @@
 """What every storage promises (`Storage`)."""
 
 import errno
+import os
+import shutil
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -113,6 +117,112 @@ def test_a_folder_is_deleted_with_all_that_is_in_it(storage: Storage) -> None:
     storage.delete("was never there")
 
     assert storage.list("") == []
+
+
+def test_a_folder_is_deleted_while_somebody_else_deletes_and_writes_in_it(
+    storage: Storage,
+) -> None:
+    for i in range(200):
+        storage.write(f"a/{i}", b"")
+    start = threading.Barrier(3)
+
+    def clean() -> None:
+        start.wait()
+        for i in range(200):
+            storage.delete(f"a/{i}")
+
+    def publish() -> None:
+        start.wait()
+        for i in range(50):
+            storage.write(f"a/new/{i}", b"")
+
+    def drop() -> None:
+        start.wait()
+        storage.delete("a")
+
+    run_together([clean, publish, drop])
+    storage.delete("a")
+
+    assert storage.list("a") == []
+
+
+def test_a_folder_that_is_in_use_is_deleted_when_it_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(tmp_path)
+    storage.write("a/b", b"")
+    monkeypatch.setattr("time.sleep", lambda seconds: waited.append(seconds))
+    waited: list[float] = []
+
+    with busy(monkeypatch, lambda: len(waited) < 3):
+        storage.delete("a")
+
+    assert storage.list("") == []
+    assert waited == sorted(waited)
+
+
+def test_a_folder_that_stays_in_use_is_an_error_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(tmp_path)
+    storage.write("a/b", b"")
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+    with busy(monkeypatch, lambda: True), pytest.raises(LandingZoneUnavailableError, match="busy"):
+        storage.delete("a")
+
+    assert names(storage, "a") == ["b"]
+
+
+@contextmanager
+def busy(monkeypatch: pytest.MonkeyPatch, is_busy: Callable[[], bool]) -> Iterator[None]:
+    """A folder that cannot be removed, as one that something is mounted in."""
+    rmtree = shutil.rmtree
+
+    def remove(path: Path) -> None:
+        if is_busy():
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        rmtree(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", remove)
+        yield
+
+
+def test_what_permissions_forbid_is_said_and_nothing_is_changed() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        storage = LocalStorage(Path(folder))
+        storage.write("a/b", b"1")
+        (Path(folder) / "a").chmod(0o555)
+        attempts: list[Callable[[], None]] = [
+            lambda: storage.write("a/b", b"2"),
+            lambda: storage.create("a/c", b""),
+            lambda: storage.rename("a/b", "a/c"),
+            lambda: storage.delete("a"),
+            lambda: storage.lock("a/d").__enter__(),
+        ]
+
+        with unprivileged():
+            for attempt in attempts:
+                with pytest.raises(LandingZoneUnavailableError, match=r"Permission denied.*may"):
+                    attempt()
+
+        assert storage.read("a/b") == b"1"
+        assert names(storage, "a") == ["b"]
+        (Path(folder) / "a").chmod(0o755)
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """What file permissions forbid is forbidden: root may do it all."""
+    me = os.geteuid()
+    if me == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(me)
 
 
 def test_a_folder_is_held_by_one_and_free_again_afterwards(storage: Storage) -> None:

@@ -7,6 +7,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,13 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     PathExistsError,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
+
+
+# somebody else writes, moves or mounts something in a folder that is to go
+_IN_USE = (errno.EBUSY, errno.ENOTEMPTY, errno.ENOENT)
+
+# seconds between the attempts to delete it
+_PATIENCE = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 
 class LocalStorage:
@@ -68,13 +76,19 @@ class LocalStorage:
     def delete(self, path: str) -> None:
         with self._explained("delete", path):
             doomed = self._root / path
-            try:
-                if doomed.is_dir():
-                    shutil.rmtree(doomed)
-                else:
-                    doomed.unlink()
-            except FileNotFoundError:
-                return
+            for seconds in (*_PATIENCE, None):
+                try:
+                    if doomed.is_dir() and not doomed.is_symlink():
+                        shutil.rmtree(doomed)
+                    else:
+                        doomed.unlink(missing_ok=True)
+                    return
+                except OSError as error:
+                    if not os.path.lexists(doomed):
+                        return
+                    if seconds is None or error.errno not in _IN_USE:
+                        raise
+                    time.sleep(seconds)
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
