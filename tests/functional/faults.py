@@ -48,13 +48,26 @@ class Fault:
     _count: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def during(self, run: Callable[[], bool]) -> bool:
-        """Run, with the fault; True if it succeeded."""
+    def during(self, run: Callable[[], bool], meanwhile: Callable[[], object] = int) -> bool:
+        """Run, with the fault; True if it succeeded.
+
+        Args:
+            meanwhile: done at the same time, beside a run that is killed
+        """
+        if self.kind == KILLED:
+            child = _child(lambda: self._run(run))
+            meanwhile()
+            _, status = os.waitpid(child, 0)
+            self.happened = os.WIFSIGNALED(status)
+            return status == 0
+        return self._run(run)
+
+    def _run(self, run: Callable[[], bool]) -> bool:
         with ExitStack() as patches:
             for owner, name, error in _OPERATIONS:
                 operation = _faulty(self, owner, name, error)
                 patches.enter_context(patch.object(owner, name, operation))
-            return self._in_a_child(run) if self.kind == KILLED else run()
+            return run()
 
     def around(self, carry_out: Callable[[], Any], what: str, error: type[DbtRuntimeError]) -> Any:
         with self._lock:
@@ -69,19 +82,17 @@ class Fault:
             os.kill(os.getpid(), signal.SIGKILL)
         raise error(f"{self.kind}: {what}")
 
-    def _in_a_child(self, run: Callable[[], bool]) -> bool:
-        """Run in a process that can be killed; Spark's is another, and outlives it."""
-        child = os.fork()
-        if child == 0:
-            # a thread of its own has a connection of its own to Spark
-            thread = threading.Thread(target=lambda: os._exit(0 if run() else 1))
-            thread.start()
-            thread.join()
-            os._exit(2)
-        _, status = os.waitpid(child, 0)
-        self.happened = os.WIFSIGNALED(status)
-        assert self.happened or os.WEXITSTATUS(status) == 0, status
-        return not self.happened
+
+def _child(run: Callable[[], bool]) -> int:
+    """Run in a process that can be killed; Spark's is another, and outlives it."""
+    child = os.fork()
+    if child == 0:
+        # a thread of its own has a connection of its own to Spark
+        thread = threading.Thread(target=lambda: os._exit(0 if run() else 1))
+        thread.start()
+        thread.join()
+        os._exit(2)
+    return child
 
 
 def _faulty(fault: Fault, owner: type, name: str, error: type[DbtRuntimeError]) -> Any:

@@ -91,11 +91,19 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             raise DbtDatabaseError(_NOISE.sub("", str(error)).strip()) from None
         except Py4JJavaError as error:  # PySpark has no class for it
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            message = error.java_exception.getMessage() or error.java_exception.toString()
-            raise DbtDatabaseError(_NOISE.sub("", message).strip()) from None
+            raise DbtDatabaseError(_NOISE.sub("", _explained(error)).strip()) from None
         except Exception:
             with super().exception_handler(sql):
                 raise
+
+
+def _explained(error: Py4JJavaError) -> str:
+    """What the JVM says, and what it says of the cause: a task that failed does not tell why."""
+    cause = outermost = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    texts = (str(found.getMessage() or found.toString()) for found in (outermost, cause))
+    return "\n".join(dict.fromkeys(texts))
 
 
 def project_folder(profile: AdapterRequiredConfig) -> Path:

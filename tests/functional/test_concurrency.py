@@ -1,0 +1,117 @@
+"""Several at once: threads, runs, runs that are killed, and the service."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dbt.adapters.openmirroring.replicator import Replicator
+from tests.functional.faults import KILLED, Fault
+from tests.functional.project import Project
+
+KEYED: dict[str, Any] = {"unique_key": "id", "target_file_size": "4kb"}
+ROWS = "select id, sha2(concat(id, '{salt}'), 512) as name from range({first}, {end})"
+
+
+def test_a_table_is_published_while_the_service_reads_and_cleans(project: Project) -> None:
+    service = Service(project)
+    with service:
+        for n in range(9):
+            dropped = f", {n} as c{n}" if n % 3 == 2 else ""
+            rows = ROWS.format(salt=n, first=n, end=60 + n)
+            project.model(f"select *{dropped} from ({rows})", **KEYED)
+            project.run()
+
+    project.assert_mirrored()
+    assert service.applied, "it has read something meanwhile"
+    assert not service.errors
+
+
+class Service:
+    """Applies files, and deletes at once what it has applied."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self.applied = 0
+        self.errors: list[str] = []
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *exception: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while not self._ended.wait(0.05):
+            report = Replicator(self._project.landing_zone).replicate(
+                self._project.schema, "orders"
+            )
+            shutil.rmtree(self._project.folder() / "_ProcessedFiles", ignore_errors=True)
+            if report:
+                self.applied += report.files
+                self.errors += [str(report.error)] if report.error else []
+
+
+@pytest.mark.slow
+def test_a_hundred_tables_are_published_by_eight_threads(
+    project: Project, record_property: Callable[[str, object], None]
+) -> None:
+    project.target["threads"] = 8
+    project.write_project()
+    tables = [f"t{i}" for i in range(100)]
+    for salt in ("a", "b"):
+        for i, table in enumerate(tables):
+            project.model(ROWS.format(salt=salt, first=i, end=100 + i), table, unique_key="id")
+        project.run()
+
+    for table in tables:
+        project.assert_mirrored(table)
+        assert len(project.files(table)) == 2
+    record_property("tables published twice by 8 threads", len(tables))
+
+
+@pytest.mark.slow
+def test_a_run_beside_one_that_is_killed_wins_or_stops_and_the_next_one_brings_all_together(
+    project: Project,
+    spark: SparkSession,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """Two processes with one catalog and one landing zone; neither knows of the other."""
+    twin = Project(tmp_path / "twin", spark)
+    twin.schema = twin.target["schema"] = project.schema
+    twin.target["landing_zone"] = str(project.landing_zone)
+    twin.write_project()
+    outcomes = []
+    for n in count(1):
+        for salt, one in enumerate((project, twin)):
+            one.model(ROWS.format(salt=salt, first=n, end=60 + n), **KEYED)
+
+        fault = Fault(3 * n, KILLED)
+        succeeded = fault.during(
+            lambda: project.dbt("run"), meanwhile=lambda: outcomes.append(twin.dbt("run"))
+        )
+        if not outcomes[-1]:
+            message = str(twin.results()["orders"]["message"])
+            assert "Another run" in message or "omebody else has published" in message, message
+        elif not fault.happened and not succeeded:
+            assert "nother run" in str(project.results()["orders"]["message"])
+
+        last = twin if n % 2 else project
+        last.run()
+        last.landing_zone = project.landing_zone
+        last.assert_mirrored()
+        if not fault.happened and succeeded:
+            break
+    assert n > 8
+    record_property("runs beside one that was killed", len(outcomes))
