@@ -21,6 +21,17 @@
 {% endmacro %}
 
 
+{#- A mirrored table has its files compressed as they land, so that they can be published as they are. -#}
+{% macro openmirroring__options_clause() %}
+  {%- set options = mirror_options() -%}
+  {%- if options.mirror and not config.get('options') and config.get('file_format') in (none, 'parquet') -%}
+    options (compression '{{ options.compression }}')
+  {%- else -%}
+    {{ return(spark__options_clause()) }}
+  {%- endif -%}
+{% endmacro %}
+
+
 {% macro mirror_create_snapshot(next, sql, batch_id) %}
   {{ return(adapter.dispatch('mirror_create_snapshot', 'dbt')(next, sql, batch_id)) }}
 {% endmacro %}

@@ -51,14 +51,16 @@
 {% macro openmirroring__mirror_publish_rows(publication, target, rows, options, rebuild) %}
   {%- set next = mirror_build(target, rows, publication.batch_id) -%}                      {#- 1 -#}
   {%- do mirror_verify_contract(next, options) -%}                                         {#- 3 -#}
-  {%- set columns = adapter.get_columns_in_relation(next) -%}
+  {%- set description = mirror_description(next) -%}
+  {%- set columns = adapter.described_columns(next, description) -%}
   {%- set plan = mirror_plan(publication, target, next, columns, options, rows.rewrite, rebuild) -%}   {#- 2 and 3 -#}
   {%- if plan.is_void -%}
     {%- do adapter.drop_relation(next) -%}
     {{ return(adapter.unchanged(publication)) }}
   {%- endif -%}
-  {%- do mirror_stage(publication, next, columns, plan, options, rows.rewrite) -%}         {#- 4 -#}
-  {%- set manifest = publication.commit(plan, mirror_staged_files(publication, plan)) -%}  {#- 5 -#}
+  {%- set files = adapter.link_ready_files(publication, description, plan, options)
+      or mirror_stage(publication, next, columns, plan, options, rows.rewrite) -%}         {#- 4 -#}
+  {%- set manifest = publication.commit(plan, files) -%}                                   {#- 5 -#}
   {%- do mirror_finish(publication, target, manifest, config.get('partition_by')) -%}      {#- 6 and 7 -#}
   {{ return(adapter.published(manifest)) }}
 {% endmacro %}

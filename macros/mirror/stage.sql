@@ -1,11 +1,13 @@
-{#- 4. Write the files to publish to the scratch pad: a full load, or the change set. -#}
+{#- 4. Write the files to publish to the scratch pad: a full load, or the change set.
+
+    Returns: these files -#}
 {% macro mirror_stage(publication, next, columns, plan, options, rewrite) %}
   {{ return(adapter.dispatch('mirror_stage', 'dbt')(publication, next, columns, plan, options, rewrite)) }}
 {% endmacro %}
 
 {% macro openmirroring__mirror_stage(publication, next, columns, plan, options, rewrite) %}
   {%- if plan.publication == 'unchanged' -%}
-    {{ return('') }}
+    {{ return([]) }}
   {%- endif -%}
   {%- set bytes = mirror_size_in_bytes(next, columns) -%}
   {%- if plan.starts_folder or bytes <= options.target_file_size -%}
@@ -25,6 +27,7 @@
   {{ mirror_changes_keyless(publication.staging_url('keys'), mirror_written(next, rewrite), columns, plan, files.count) }}
   {%- endif -%}
   {%- endcall -%}
+  {{ return(mirror_staged_files(publication, plan)) }}
 {% endmacro %}
 
 

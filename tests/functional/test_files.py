@@ -173,3 +173,35 @@ def test_wide_rows_that_did_not_change_are_not_shuffled(
     exchanges = [line for line in below if "Exchange" in line]
     assert len(exchanges) == 1
     assert "BroadcastExchange" in exchanges[0], "the changed keys come to the rows"
+
+
+def test_a_load_publishes_the_files_of_the_snapshot_without_writing_them_again(
+    project: Project,
+) -> None:
+    rows = "select nullif(id, -1) as id, cast(nullif(id, 1) as string) as name from range(0, {}, 1, 1)"
+    project.model(rows.format(5), unique_key="id")
+    project.run()
+    (load,) = project.files()
+
+    assert load.stat().st_nlink == 2, "one file, in the snapshot and in the table folder"
+    project.assert_mirrored()
+
+    project.model(rows.format(6), unique_key="id")
+    project.run()
+
+    assert load.stat().st_nlink == 1, "the snapshot has other files now"
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("column", ["'x'", "array(id)"])
+def test_a_load_is_written_anew_where_a_file_of_the_snapshot_would_not_do(
+    project: Project, column: str
+) -> None:
+    """A column that is never NULL is REQUIRED in the snapshot's file; an array lands as JSON."""
+    project.model(f"select nullif(id, -1) as id, {column} as name from range(5)", unique_key="id")
+    project.run()
+    (load,) = project.files()
+
+    assert load.stat().st_nlink == 1
+    assert pq.ParquetFile(load).schema.column(1).max_definition_level == 1
+    project.assert_mirrored()

@@ -58,7 +58,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER, SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.publisher import ROWS, Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.project_tables import (
     Outcome,
@@ -66,6 +66,7 @@ from dbt.adapters.openmirroring.project_tables import (
     ReplicatorReport,
     replicator_reports,
 )
+from dbt.adapters.openmirroring.ready_files import ready_files
 from dbt.adapters.openmirroring.relation import (
     BATCH_ID_PROPERTY,
     OpenMirroringColumn,
@@ -77,6 +78,7 @@ from dbt.adapters.openmirroring.rewrite import (
     NextRows,
     Rewrite,
     local_folder,
+    local_path,
     partition_columns,
     plan_rewrite,
     rewritable_folder,
@@ -409,7 +411,7 @@ class OpenMirroringAdapter(SparkAdapter):
             description: of the snapshot, from `describe table extended`
             file_format: of the next snapshot; None if it is Spark's default
         """
-        if not isinstance(self.connections.get_thread_connection().handle, SessionHandle):
+        if not self._is_session():
             return None
         return rewritable_folder(description, file_format, options)
 
@@ -463,6 +465,33 @@ class OpenMirroringAdapter(SparkAdapter):
         ]
         updated = {"merge_update_columns": [valid_to]}
         return incremental_columns(snapshot, own, "append_new_columns", updated)
+
+    @available
+    def described_columns(
+        self, relation: OpenMirroringRelation, description: agate.Table
+    ) -> list[SparkColumn]:
+        """The columns of a relation.
+
+        Args:
+            description: from `describe table extended`
+        """
+        return catalog.described_columns(relation, description.rows)
+
+    @available
+    def link_ready_files(
+        self, publication: Publication, description: agate.Table, plan: Plan, options: NodeConfig
+    ) -> list[StagedFile]:
+        """Stage a load by links to the files of the next snapshot; nothing where that cannot be.
+
+        Args:
+            description: of the next snapshot, from `describe table extended`
+        """
+        staging = local_path(publication.staging_url(ROWS))
+        folder = local_folder(description)
+        if not (plan.starts_folder and staging and folder and self._is_session()):
+            return []
+        ready = ready_files(folder, plan.definition, options.compression, options.target_file_size)
+        return ready.link(staging) if ready else []
 
     @available
     def files_with_rows(self, files: list[StagedFile], names: agate.Table) -> list[StagedFile]:
@@ -687,6 +716,9 @@ class OpenMirroringAdapter(SparkAdapter):
         rows = [tuple(None if v is None else _text(v) for v in row) for row in agate_table.rows]
         schema = ", ".join(f"{quoted(column)} string" for column in agate_table.column_names)
         session.createDataFrame(rows, schema).createOrReplaceTempView(quoted(name))
+
+    def _is_session(self) -> bool:
+        return isinstance(self.connections.get_thread_connection().handle, SessionHandle)
 
     def _session(self, who_needs: str) -> SparkSession:
         handle = self.connections.get_thread_connection().handle

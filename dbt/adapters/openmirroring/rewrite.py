@@ -7,6 +7,7 @@ linked into the next snapshot: a file with two names, so that either table can b
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -76,9 +77,15 @@ def local_folder(description: agate.Table) -> Path | None:
     Args:
         description: what `describe table extended` returned
     """
-    location = _details(description).get("Location", "")
-    folder = Path(location.removeprefix(_SCHEME))
-    return folder if location.startswith(_SCHEME) and folder.is_dir() else None
+    folder = local_path(_details(description).get("Location", ""))
+    return folder if folder and folder.is_dir() else None
+
+
+def local_path(url: str) -> Path | None:
+    """The path of a file or folder that a url says is on this machine."""
+    # Spark writes one slash or three
+    path = re.sub("^//(?=/)", "", url.removeprefix(_SCHEME))
+    return Path(path) if url.startswith(_SCHEME) else None
 
 
 def rewritable_folder(

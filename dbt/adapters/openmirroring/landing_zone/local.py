@@ -19,7 +19,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
 
-
 # somebody else writes, moves or mounts something in a folder that is to go
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY, errno.ENOENT)
 
