@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from dbt.adapters.spark.connections import SparkConnectionMethod, SparkCredentia
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring import replica
+from dbt.adapters.openmirroring.authentication import check_authentication
 
 
 @dataclass
@@ -20,14 +21,29 @@ class OpenMirroringCredentials(SparkCredentials):
         landing_zone: a local folder; a relative path starts at the dbt project
         replicate: apply what was published to mirrored tables beside the landing zone, at the end
             of each run, as the service would
+        authentication: how to get tokens for Fabric: `default` (whatever of the others is there),
+            `cli`, `environment`, `managed_identity`, `service_principal` or `token`
+        tenant_id: of the service principal, or of the account of the Azure CLI
+        client_id: of the service principal, or of a user-assigned managed identity
+        client_secret: of the service principal
+        client_certificate_path: of the service principal, in place of a secret; PEM or PKCS12
+        token: for OneLake, got elsewhere
 
     Raises:
         DbtConfigError: no landing zone, one of a kind that is not supported, or one that cannot be
-            replicated
+            replicated; settings of the authentication that do not go together
     """
 
     landing_zone: str | None = None
     replicate: bool = False
+    authentication: str = "default"
+    tenant_id: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    client_certificate_path: str | None = None
+    # dbt-spark's, which it would show
+    token: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.landing_zone:
@@ -43,6 +59,7 @@ class OpenMirroringCredentials(SparkCredentials):
         if self.replicate:
             self._check_replicator()
         self.method = self.method or SparkConnectionMethod.SESSION
+        check_authentication(self)
         # required by dbt-spark, though a session has none
         self.host = self.host or "localhost"
         ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
@@ -81,7 +98,7 @@ class OpenMirroringCredentials(SparkCredentials):
             )
 
     def _connection_keys(self) -> tuple[str, ...]:
-        keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate")
+        keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate", "authentication")
         if self.method != SparkConnectionMethod.SESSION:
             keys += ("host", "port", "cluster", "endpoint", "organization")
         return keys
