@@ -11,6 +11,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring import replica
 from dbt.adapters.openmirroring.authentication import check_authentication
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 
 
 @dataclass
@@ -18,7 +19,11 @@ class OpenMirroringCredentials(SparkCredentials):
     """What dbt-spark's profile has, and the landing zone.
 
     Args:
-        landing_zone: a local folder; a relative path starts at the dbt project
+        landing_zone: a local folder, or a URL in OneLake; a relative path starts at the dbt
+            project
+        staging_location: a folder of this machine where Spark writes files for OneLake, to be
+            uploaded from there; a relative path starts at the dbt project. Without it Spark writes
+            to OneLake itself, except the embedded one, which cannot
         replicate: apply what was published to mirrored tables beside the landing zone, at the end
             of each run, as the service would
         authentication: how to get tokens for Fabric: `default` (whatever of the others is there),
@@ -35,6 +40,7 @@ class OpenMirroringCredentials(SparkCredentials):
     """
 
     landing_zone: str | None = None
+    staging_location: str | None = None
     replicate: bool = False
     authentication: str = "default"
     tenant_id: str | None = None
@@ -51,11 +57,9 @@ class OpenMirroringCredentials(SparkCredentials):
                 "Must specify `landing_zone` in profile: the folder that the mirrored database "
                 "watches, e.g. mirror.MirroredDatabase/Files/LandingZone for a local one"
             )
-        if "://" in self.landing_zone:
-            raise DbtConfigError(
-                f"`landing_zone` {self.landing_zone!r} is not a local folder: this version "
-                "publishes to local folders only"
-            )
+        onelake = self.onelake
+        if self.staging_location and not onelake:
+            raise DbtConfigError("`staging_location` is for a landing zone in OneLake only")
         if self.replicate:
             self._check_replicator()
         self.method = self.method or SparkConnectionMethod.SESSION
@@ -77,15 +81,34 @@ class OpenMirroringCredentials(SparkCredentials):
     def unique_field(self) -> str:
         return str(self.landing_zone)
 
+    @property
+    def onelake(self) -> OneLakeUrl | None:
+        """The landing zone, if it is in OneLake."""
+        url = str(self.landing_zone)
+        return OneLakeUrl.parse(url) if "://" in url else None
+
     def landing_zone_path(self, project: Path) -> Path:
         """The landing zone as an absolute path.
 
         Args:
             project: the dbt project's folder, where relative paths start
+
+        Raises:
+            DbtConfigError: it is in OneLake
         """
+        if self.onelake:
+            raise DbtConfigError(
+                "The replicator applies landing zones on this machine; what is in OneLake, Fabric "
+                "applies."
+            )
         return (project / Path(str(self.landing_zone)).expanduser()).resolve()
 
     def _check_replicator(self) -> None:
+        if self.onelake:
+            raise DbtConfigError(
+                "`replicate` is for a landing zone on this machine: what is in OneLake, Fabric "
+                "applies"
+            )
         if Path(str(self.landing_zone)).parts[-2:] != ("Files", "LandingZone"):
             raise DbtConfigError(
                 f"`replicate` needs a landing zone whose path ends in Files/LandingZone, not "
@@ -98,7 +121,9 @@ class OpenMirroringCredentials(SparkCredentials):
             )
 
     def _connection_keys(self) -> tuple[str, ...]:
-        keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate", "authentication")
+        keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate")
+        if self.onelake:
+            keys += ("authentication", "tenant_id", "client_id", "staging_location")
         if self.method != SparkConnectionMethod.SESSION:
             keys += ("host", "port", "cluster", "endpoint", "organization")
         return keys
