@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -28,6 +29,8 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.service import Service, ServiceError, ServiceReport, TableReport
+from tests.fabric_server import Clock
 
 TABLE = TableFolder("sales", "orders")
 OWNER = Owner("shop", "model.shop.orders")
@@ -35,8 +38,10 @@ DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "pa
 
 
 @contextmanager
-def publication(storage: Storage, owner: Owner = OWNER) -> Iterator[Publication]:
-    opened = Publication(storage, TABLE, owner)
+def publication(
+    storage: Storage, owner: Owner = OWNER, service: Service | None = None
+) -> Iterator[Publication]:
+    opened = Publication(storage, TABLE, owner, service)
     try:
         yield opened
     finally:
@@ -437,3 +442,98 @@ def test_a_record_of_a_later_version_is_an_error(storage: Storage) -> None:
     storage.write(TABLE.journal, b'{"version": 99}')
     with publication(storage) as opened, pytest.raises(MirrorError, match="version 99"):
         opened.verify(None, full_refresh=False)
+
+
+class LateService:
+    """A service that knows of the table folder what was in it some questions ago.
+
+    Args:
+        late: so many questions
+    """
+
+    def __init__(self, storage: Storage, late: int) -> None:
+        self.found: list[list[str]] = []
+        self._storage = storage
+        self._late = late
+        self.service = Service(self._report, Clock())
+
+    def _report(self) -> ServiceReport:
+        self.found.append(sorted(data_files(self._storage)))
+        known = self.found[max(0, len(self.found) - 1 - self._late)]
+        return ServiceReport("Running", "", {str(TABLE): TableReport()} if known else {})
+
+
+def test_a_rebuild_waits_until_the_table_is_gone_and_until_it_is_back(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    late = LateService(storage, 2)
+    late.service.report()
+
+    with publication(storage, service=late.service) as opened:
+        manifest = commit(storage, opened, "rebuild", [b"b", b"c"])
+        opened.publish(manifest)
+        assert storage.read(TABLE.manifest), "nobody else publishes to the table until it is back"
+        opened.complete(manifest)
+
+    gone: list[str] = []
+    old, back = [number(1)], [number(1), number(2)]
+    assert late.found == [old, gone, gone, gone, back, back, back]
+    assert data_files(storage) == {number(1): b"b", number(2): b"c"}
+
+
+@pytest.mark.parametrize("kind", ["initial", "changes"])
+def test_what_is_no_rebuild_waits_for_nothing(storage: Storage, kind: str) -> None:
+    if kind == "changes":
+        publish(storage, "initial", [b"a"])
+    late = LateService(storage, 2)
+
+    with publication(storage, service=late.service) as opened:
+        finish(opened, commit(storage, opened, kind, [b"b"]))
+
+    assert late.found == []
+
+
+@pytest.mark.parametrize("stuck", ["Paused", "gone", "back"])
+def test_a_rebuild_that_has_waited_in_vain_is_brought_to_its_end_later(
+    storage: Storage, stuck: str
+) -> None:
+    publish(storage, "initial", [b"a"])
+    tables = {str(TABLE): TableReport()}
+    stuck_with = {
+        "Paused": ServiceReport("Paused", "", tables),
+        "gone": ServiceReport("Running", "", tables),
+        "back": ServiceReport("Running"),
+    }[stuck]
+
+    with publication(storage, service=Service(lambda: stuck_with, Clock())) as opened:
+        manifest = commit(storage, opened, "rebuild", [b"b", b"c"])
+        with pytest.raises(ServiceError):
+            opened.publish(manifest)
+
+    assert recover(storage)
+    assert data_files(storage) == {number(1): b"b", number(2): b"c"}
+    assert [entry.name for entry in storage.list("")] == ["sales.schema"]
+
+
+def test_a_publication_tells_when_its_files_appeared(storage: Storage) -> None:
+    before = datetime.now(timezone.utc)
+    with publication(storage) as opened:
+        manifest = commit(storage, opened, "initial", [b"a"])
+        opened.publish(manifest)
+        assert opened.published_at is None
+        after = datetime.now(timezone.utc)
+        opened.complete(manifest)
+
+        assert opened.published_at
+        assert before <= opened.published_at <= after
+        journal = opened.journal()
+        assert journal
+        told = datetime.fromisoformat(journal.published_at)
+        assert timedelta() <= opened.published_at - told < timedelta(milliseconds=1)
+
+
+def test_a_publication_without_files_has_no_time(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        finish(opened, commit(storage, opened, "unchanged", []))
+
+        assert opened.published_at is None

@@ -26,6 +26,8 @@ class OpenMirroringCredentials(SparkCredentials):
             to OneLake itself, except the embedded one, which cannot
         replicate: apply what was published to mirrored tables beside the landing zone, at the end
             of each run, as the service would
+        wait_for_mirror: seconds that a command may wait at its end until the service has applied
+            what it published; 0 does not wait
         authentication: how to get tokens for Fabric: `default` (whatever of the others is there),
             `cli`, `environment`, `managed_identity`, `service_principal` or `token`
         tenant_id: of the service principal, or of the account of the Azure CLI
@@ -42,6 +44,7 @@ class OpenMirroringCredentials(SparkCredentials):
     landing_zone: str | None = None
     staging_location: str | None = None
     replicate: bool = False
+    wait_for_mirror: float = 0
     authentication: str = "default"
     tenant_id: str | None = None
     client_id: str | None = None
@@ -62,6 +65,8 @@ class OpenMirroringCredentials(SparkCredentials):
             raise DbtConfigError("`staging_location` is for a landing zone in OneLake only")
         if self.replicate:
             self._check_replicator()
+        if self.wait_for_mirror < 0:
+            raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
         self.method = self.method or SparkConnectionMethod.SESSION
         check_authentication(self)
         # required by dbt-spark, though a session has none

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, cast
@@ -34,6 +33,7 @@ from azure.core.polling.base_polling import (
 from azure.core.rest import HttpRequest, HttpResponse
 
 from dbt.adapters.openmirroring.__version__ import version
+from dbt.adapters.openmirroring.landing_zone.onelake_url import is_guid
 from dbt.adapters.openmirroring.service import (
     NOT_STARTED,
     PAUSE,
@@ -128,7 +128,7 @@ class MirroredDatabase:
         Returns:
             False if it is there already; then nothing was changed
         """
-        if _is_guid(self._item):
+        if is_guid(self._item):
             raise FabricError(
                 f"The landing zone names the mirrored database by its id, {self._item}, and only "
                 "Fabric gives ids. To create one, write the names of workspace and item into "
@@ -211,7 +211,7 @@ class MirroredDatabase:
 
     @cached_property
     def _workspace_id(self) -> str:
-        if _is_guid(self._workspace):
+        if is_guid(self._workspace):
             return self._workspace
         doing = f"The workspace {self._workspace!r} cannot be looked up"
         found = {
@@ -239,7 +239,7 @@ class MirroredDatabase:
         return f"workspaces/{self._workspace_id}/mirroredDatabases/{id_}"
 
     def _find(self) -> str | None:
-        if _is_guid(self._item):
+        if is_guid(self._item):
             return self._item
         databases = self._pages(
             "GET",
@@ -350,13 +350,6 @@ class _Operation(OperationResourcePolling[Any, Any]):
 
     def get_polling_url(self) -> str:
         return f"{API}/operations/{super().get_polling_url()}"
-
-
-def _is_guid(text: str) -> bool:
-    try:
-        return str(uuid.UUID(text)) == text.lower()
-    except ValueError:
-        return False
 
 
 def _json(response: HttpResponse) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,7 +31,13 @@ from dbt_common.events.functions import fire_event, warn_or_error
 from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring import catalog, python_models, refusals, replica
+from dbt.adapters.openmirroring import (
+    catalog,
+    mirrored_database,
+    python_models,
+    refusals,
+    replica,
+)
 from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
@@ -60,12 +68,7 @@ from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.project_tables import (
-    Outcome,
-    ProjectTables,
-    ReplicatorReport,
-    replicator_reports,
-)
+from dbt.adapters.openmirroring.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.relation import (
     BATCH_ID_PROPERTY,
     OpenMirroringColumn,
@@ -81,11 +84,14 @@ from dbt.adapters.openmirroring.rewrite import (
     plan_rewrite,
     rewritable_folder,
 )
+from dbt.adapters.openmirroring.service import Service, ServiceError, ServiceReport
 from dbt.adapters.openmirroring.session import SessionHandle
 
 if TYPE_CHECKING:
     import agate
     from pyspark.sql import SparkSession
+
+    from dbt.adapters.openmirroring.fabric import MirroredDatabase
 
 # a snapshot in the making: <identifier>__next_<batch id>
 NEXT_SUFFIX = "__next_"
@@ -117,6 +123,8 @@ class OpenMirroringAdapter(SparkAdapter):
         super().__init__(config, mp_context)
         self._node = threading.local()
         self._to_replicate = False
+        self._service = Service(self._ask_service)
+        self._published: dict[str, datetime] = {}
 
     @classmethod
     def quote(cls, identifier: str) -> str:
@@ -192,9 +200,25 @@ class OpenMirroringAdapter(SparkAdapter):
         path: Path = self.config.credentials.landing_zone_path(project_folder(self.config))
         return path
 
+    @cached_property
+    def _database(self) -> MirroredDatabase:
+        return mirrored_database.mirrored_database(self.config.credentials)
+
+    def _ask_service(self) -> ServiceReport | None:
+        if self.config.credentials.onelake:
+            return mirrored_database.what_fabric_says(self._database, self._monitoring)
+        return mirrored_database.what_the_replicator_says(self._landing_zone_path())
+
+    def _monitoring(self, _name: str) -> bytes | None:
+        return None
+
     def debug_query(self) -> None:
-        """`dbt debug`: Java and Spark start with the first statement, then the landing zone."""
+        """`dbt debug`: Java and Spark start with the first statement, then Fabric is asked, and
+        the landing zone tried.
+        """
         super().debug_query()
+        if self.config.credentials.onelake:
+            self._service.check_all()
         storage = self.landing_zone()
         folder = f"{SCRATCH_PAD}/debug"
         with storage.lock(folder):
@@ -213,14 +237,31 @@ class OpenMirroringAdapter(SparkAdapter):
         Args:
             node: as in the graph
         """
+        service = self._service if self.config.credentials.onelake else None
+        if service:
+            service.check()
         publication = Publication(
             self.landing_zone(),
             TableFolder(str(relation.schema), str(relation.identifier)),
             Owner(project=self.config.project_name, node=node["unique_id"]),
+            service,
         )
         self._node.publication = publication
         self._to_replicate = bool(self.config.credentials.replicate)
         return publication
+
+    @available
+    def check_table(self, publication: Publication, rebuilds: bool) -> None:
+        """Make sure that Fabric will apply what is published to a table.
+
+        Args:
+            rebuilds: the table is to be rebuilt
+
+        Raises:
+            ServiceError: it will not
+        """
+        if self.config.credentials.onelake:
+            self._service.check_table(str(publication.table), rebuilds)
 
     @available
     def next_snapshot(
@@ -509,6 +550,8 @@ class OpenMirroringAdapter(SparkAdapter):
         if publication:
             if publication.committed:
                 unfinished[0] = None
+            if publication.published_at:
+                self._published[str(publication.table)] = publication.published_at
             publication.close()
         for relation in unfinished:
             if relation and self.get_relation("", relation.schema, relation.identifier):
@@ -606,9 +649,40 @@ class OpenMirroringAdapter(SparkAdapter):
         return f"{node.table}: {response}"
 
     @available
-    def replicator_reports(self) -> dict[str, ReplicatorReport]:
-        """What the replicator has said of each table, by `schema.table`."""
-        return replicator_reports(self._landing_zone_path())
+    def status_lines(self, nodes: Iterable[Mapping[str, Any]]) -> list[str]:
+        """How it is about each mirrored table, and about the mirrored database in Fabric.
+
+        Args:
+            nodes: all of the graph
+        """
+        lines = []
+        try:
+            report = self._service.report() or ServiceReport()
+            if self.config.credentials.onelake and report.status:
+                lines = [f"The mirrored database is {report.description}.", ""]
+        except ServiceError as error:
+            report, lines = ServiceReport(), [error.msg, ""]
+        tables: ProjectTables = self.project_tables(nodes)
+        return [*lines, *tables.status_lines(report)]
+
+    @available
+    def create_database(self, default_schema: str, retention_days: int | None) -> Iterator[str]:
+        """Create the mirrored database of the landing zone, and tell what was done."""
+        return mirrored_database.create(self._database, default_schema, retention_days)
+
+    @available
+    def start_database(self) -> Iterator[str]:
+        """Start the mirrored database, and tell what was done."""
+        return mirrored_database.start(self._database)
+
+    @available
+    def stop_database(self, confirm: str | None) -> Iterator[str]:
+        """Stop the mirrored database, and tell what was done.
+
+        Args:
+            confirm: its name
+        """
+        return mirrored_database.stop(self._database, confirm)
 
     # Replication
 
@@ -649,6 +723,22 @@ class OpenMirroringAdapter(SparkAdapter):
                 fire_event(Note(msg=line))
             if replication.failed:
                 logger.warning(f"Not replicated: {', '.join(replication.failed)}")
+        published, self._published = self._published, {}
+        seconds = self.config.credentials.wait_for_mirror
+        if published and seconds:
+            self._wait_for_mirror(published, seconds)
+
+    def _wait_for_mirror(self, published: Mapping[str, datetime], seconds: float) -> None:
+        fire_event(Note(msg=f"Waiting up to {seconds:g} seconds until all is applied"))
+        try:
+            behind = self._service.not_applied(published, seconds)
+        except ServiceError as error:
+            logger.warning(error.msg)
+            return
+        if behind:
+            logger.warning(f"Published, but not applied: {'; '.join(behind)}")
+        else:
+            fire_event(Note(msg=f"Applied to {len(published)} mirrored tables"))
 
     # Rows that do not come from SQL
 

@@ -163,6 +163,22 @@ class Service:
         if found and found.error:
             self._warn(f"The service says of {table}: {found.error}")
 
+    def check_all(self) -> None:
+        """For `dbt debug`: as before a publication, and warn of the tables that have failed.
+
+        Raises:
+            ServiceError: nothing would be applied
+        """
+        self.check()
+        report = self.report(CHECK_AGE) or ServiceReport()
+        failed = [
+            f"{name} ({table.error})"
+            for name, table in report.tables.items()
+            if table.status == FAILED
+        ]
+        if failed:
+            self._warn(f"The service has stopped applying {'; '.join(failed)}")
+
     def wait_until_gone(self, table: str) -> None:
         """Wait until a table whose folder was dropped has disappeared (best practices).
 

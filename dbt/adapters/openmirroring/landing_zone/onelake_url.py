@@ -104,14 +104,15 @@ def _problem(parts: SplitResult, names: list[str]) -> str:
     workspace, item = names[:2]
     if any(re.search(r"[\x00-\x1f/\\]", name) or name in (".", "..") for name in names):
         return "it has a name that cannot be one."
-    if _is_guid(workspace) != _is_guid(item):
+    if is_guid(workspace) != is_guid(item):
         return "OneLake takes either names or GUIDs, of both workspace and item."
-    if not _is_guid(item) and "." not in item:
+    if not is_guid(item) and "." not in item:
         return f"the item needs its type: {item}.MirroredDatabase."
     return ""
 
 
-def _is_guid(name: str) -> bool:
+def is_guid(name: str) -> bool:
+    """Whether a name of a workspace or item is its id."""
     try:
         return str(uuid.UUID(name)) == name.lower()
     except ValueError:

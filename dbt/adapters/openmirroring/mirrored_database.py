@@ -1,0 +1,128 @@
+"""The mirrored database of a profile, as dbt's commands use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.authentication import token_credential
+from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.service import (
+    ServiceError,
+    ServiceReport,
+    logger,
+    monitoring_report,
+)
+
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.fabric import MirroredDatabase
+
+# Of HTTP: this identity may not ask. A token that somebody has got for OneLake is none for Fabric.
+_NOT_ALLOWED = (401, 403)
+
+
+def mirrored_database(credentials: OpenMirroringCredentials) -> MirroredDatabase:
+    """The mirrored database that the landing zone belongs to.
+
+    Raises:
+        ServiceError: the landing zone is not in OneLake
+    """
+    # takes a moment, and a local landing zone needs none of it
+    from dbt.adapters.openmirroring.fabric import MirroredDatabase
+
+    place = credentials.onelake
+    if not place:
+        raise ServiceError(
+            f"The landing zone {credentials.landing_zone!r} is a folder of this machine, so it "
+            "belongs to no mirrored database in Fabric. `dbt run-operation mirror_replicate` "
+            "applies it."
+        )
+    return MirroredDatabase(place.workspace, place.item, token_credential(credentials))
+
+
+def what_fabric_says(
+    database: MirroredDatabase, monitoring: Callable[[str], bytes | None]
+) -> ServiceReport | None:
+    """What Fabric's REST API says, or `Files/Monitoring` if this identity may not ask it.
+
+    Args:
+        monitoring: reads a file there
+    """
+    from dbt.adapters.openmirroring.fabric import FabricError
+
+    try:
+        return database.report()
+    except FabricError as error:
+        if error.status not in _NOT_ALLOWED:
+            raise
+        logger.debug(error.msg)
+    return monitoring_report(monitoring)
+
+
+def what_the_replicator_says(landing_zone: Path) -> ServiceReport | None:
+    """What is in `Files/Monitoring` beside a landing zone on this machine."""
+
+    def read(name: str) -> bytes | None:
+        try:
+            return (landing_zone.parent / "Monitoring" / name).read_bytes()
+        except OSError:
+            return None
+
+    return monitoring_report(read)
+
+
+def create(
+    database: MirroredDatabase, default_schema: str, retention_days: int | None
+) -> Iterator[str]:
+    """Create the mirrored database, and tell what was done.
+
+    Args:
+        default_schema: of tables without a schema; with it every table gets that of its folder
+        retention_days: how long Fabric keeps deleted files; None for its default
+
+    Raises:
+        CompilationError: an argument that cannot be
+    """
+    is_days = isinstance(retention_days, int) and 1 <= retention_days <= 30
+    if retention_days is not None and not is_days:
+        raise CompilationError(f"`retention_days` is {retention_days!r}. Allowed: 1 to 30.")
+    if not default_schema:
+        raise CompilationError("`default_schema` must be the name of a schema, e.g. dbo.")
+    if not database.create(default_schema, retention_days):
+        yield f"The mirrored database {database.name!r} is there already. Nothing was changed."
+        return
+    yield f"Created the mirrored database {database.name!r}."
+    yield "Publish the first files, then start it: dbt run-operation mirror_start"
+
+
+def start(database: MirroredDatabase) -> Iterator[str]:
+    """Start the mirrored database, and tell what was done."""
+    begun = database.start()
+    yield f"The mirrored database {database.name!r} {'is started' if begun else 'runs already'}."
+
+
+def stop(database: MirroredDatabase, confirm: str | None) -> Iterator[str]:
+    """Stop the mirrored database, and tell what was done.
+
+    Args:
+        confirm: its name
+
+    Raises:
+        CompilationError: the user has not confirmed it
+    """
+    if confirm != database.name:
+        raise CompilationError(
+            f"Stopping {database.name!r} stops every table in it. When it is started again, it "
+            "begins anew with those files that are still in the landing zone: what was applied "
+            "before is lost until every table is published anew. No single table needs that: "
+            "`dbt run-operation mirror_rebuild` repairs one. Nothing was changed. If you mean "
+            f"it: --args '{{confirm: {database.name}}}'"
+        )
+    if not database.stop():
+        yield f"The mirrored database {database.name!r} does not run. Nothing was changed."
+        return
+    yield f"Stopped the mirrored database {database.name!r}."
+    yield "After mirror_start, publish every table anew: dbt run --full-refresh"
