@@ -306,20 +306,16 @@ def test_a_database_is_started_as_soon_as_it_can_be(
     database = Database("shop", statuses)
     server.workspace("Sales", database)
 
-    assert mirrored_database(server).start()
+    assert mirrored_database(server).start() in ("Initialized", "Stopped")
     assert database.status == "Running"
     assert server.paths().count("startMirroring") == 1
 
 
-@pytest.mark.parametrize(
-    ("statuses", "waits"), [(["Running"], False), (["Starting", "Running"], True)]
-)
-def test_a_database_that_runs_is_not_started_again(
-    server: FabricServer, statuses: list[str], waits: bool
-) -> None:
-    server.workspace("Sales", Database("shop", statuses))
+@pytest.mark.parametrize("status", ["Running", "Starting"])
+def test_a_database_that_runs_is_not_started_again(server: FabricServer, status: str) -> None:
+    server.workspace("Sales", Database("shop", [status, "Running"]))
 
-    assert mirrored_database(server).start() == waits
+    assert mirrored_database(server).start() == status
     assert "startMirroring" not in server.paths()
 
 

@@ -326,10 +326,22 @@ def test_stopping_needs_the_name_of_the_mirrored_database(
     assert "Nothing was changed" in next(mirrored_database.stop(database, "shop"))
 
 
-def test_starting_tells_what_was_done(database: MirroredDatabase) -> None:
-    assert list(mirrored_database.start(database)) == [
-        "The mirrored database 'shop' runs already."
-    ]
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("Running", ["runs already"]),
+        ("Initialized", ["Started"]),
+        ("Stopped", ["Started", "--full-refresh"]),
+    ],
+)
+def test_starting_tells_what_was_done(
+    server: FabricServer, database: MirroredDatabase, status: str, told: list[str]
+) -> None:
+    server.workspaces[0].databases[0].statuses = [status]
+
+    lines = list(mirrored_database.start(database))
+
+    assert [part in line for line, part in zip(lines, told, strict=True)] == [True] * len(told)
 
 
 @pytest.mark.parametrize("days", [0, 31, "7", 1.5])

@@ -158,15 +158,15 @@ class MirroredDatabase:
         self._wait(lambda status: status != "Initializing", "created")
         return True
 
-    def start(self) -> bool:
+    def start(self) -> str:
         """Start it, and wait until it runs.
 
         Returns:
-            False if it runs already
+            the status that it had; nothing was changed if that is `Running`
         """
         report = self._wait(lambda status: status != "Initializing", "ready to be started")
         if report.status == "Running":
-            return False
+            return report.status
         if report.status == "Paused":
             raise FabricError(
                 f"The mirrored database {self.name!r} is {report.description}, and only the "
@@ -175,7 +175,7 @@ class MirroredDatabase:
         if report.status != "Starting":
             self._run(f"{self._path}/startMirroring", f"{self.name!r} was not started")
         self._wait(lambda status: status == "Running", "started")
-        return True
+        return report.status
 
     def stop(self) -> bool:
         """Stop it, and wait until it has stopped.

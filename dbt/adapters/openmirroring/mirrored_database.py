@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Of HTTP: this identity may not ask. A token that somebody has got for OneLake is none for Fabric.
 _NOT_ALLOWED = (401, 403)
 
+_PUBLISH_ANEW = "It begins anew, so publish full loads: dbt run --full-refresh"
+
 
 def mirrored_database(credentials: OpenMirroringCredentials) -> MirroredDatabase:
     """The mirrored database that the landing zone belongs to.
@@ -100,8 +102,13 @@ def create(
 
 def start(database: MirroredDatabase) -> Iterator[str]:
     """Start the mirrored database, and tell what was done."""
-    begun = database.start()
-    yield f"The mirrored database {database.name!r} {'is started' if begun else 'runs already'}."
+    before = database.start()
+    if before == "Running":
+        yield f"The mirrored database {database.name!r} runs already. Nothing was changed."
+        return
+    yield f"Started the mirrored database {database.name!r}."
+    if before == "Stopped":
+        yield _PUBLISH_ANEW
 
 
 def stop(database: MirroredDatabase, confirm: str | None) -> Iterator[str]:
@@ -125,4 +132,4 @@ def stop(database: MirroredDatabase, confirm: str | None) -> Iterator[str]:
         yield f"The mirrored database {database.name!r} does not run. Nothing was changed."
         return
     yield f"Stopped the mirrored database {database.name!r}."
-    yield "After mirror_start, publish every table anew: dbt run --full-refresh"
+    yield f"When it is started: {_PUBLISH_ANEW}"
