@@ -8,7 +8,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_create_database(default_schema, retention_days) %}
-  {%- for line in adapter.create_database(default_schema, retention_days) -%}
+  {%- for line in adapter.mirrored_database().create(default_schema, retention_days) -%}
     {%- do print(line) -%}
   {%- endfor -%}
 {% endmacro %}

@@ -4,7 +4,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_start() %}
-  {%- for line in adapter.start_database() -%}
+  {%- for line in adapter.mirrored_database().start() -%}
     {%- do print(line) -%}
   {%- endfor -%}
 {% endmacro %}

@@ -7,7 +7,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_stop(confirm) %}
-  {%- for line in adapter.stop_database(confirm) -%}
+  {%- for line in adapter.mirrored_database().stop(confirm) -%}
     {%- do print(line) -%}
   {%- endfor -%}
 {% endmacro %}

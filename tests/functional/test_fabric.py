@@ -14,10 +14,9 @@ from unittest.mock import patch
 import pytest
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.openmirroring import mirrored_database, service
+from dbt.adapters.openmirroring import impl, service
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.fabric import MirroredDatabase
-from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.replicator import Replicator
 from tests.fabric_server import Credential, Database, FabricServer, table
@@ -56,8 +55,8 @@ def database(project: Project, server: FabricServer) -> Iterator[Database]:
     project.write_project()
     storage = LocalStorage(project.landing_zone)
     with (
-        patch.object(OpenMirroringAdapter, "landing_zone", lambda _: storage),
-        patch.object(mirrored_database, "mirrored_database", connected),
+        patch.object(impl.OpenMirroringAdapter, "landing_zone", lambda _: storage),
+        patch.object(impl, "mirrored_database", connected),
         patch.object(service, "PAUSE", 0.01),
     ):
         yield created

@@ -150,6 +150,14 @@ def test_throttling_without_an_end_is_told(server: FabricServer) -> None:
     assert "throttles this identity" in told
 
 
+def test_nobody_waits_for_hours(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop"))
+    server.fail("getMirroringStatus", 429, "RequestBlocked", Retry_After="3600")
+
+    assert "throttles this identity" in refusal(mirrored_database(server).report)
+    assert server.clock.slept == []
+
+
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 504])
 def test_a_passing_fault_of_fabric_is_not_noticed(server: FabricServer, status: int) -> None:
     server.workspace("Sales", Database("shop"))

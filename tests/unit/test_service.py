@@ -12,8 +12,12 @@ from unittest.mock import patch
 import pytest
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring import mirrored_database
 from dbt.adapters.openmirroring.fabric import FabricError, MirroredDatabase
+from dbt.adapters.openmirroring.mirrored_database import (
+    DatabaseOperations,
+    what_fabric_says,
+    what_the_replicator_says,
+)
 from dbt.adapters.openmirroring.service import (
     CHECK_AGE,
     MAX_TABLES,
@@ -254,10 +258,10 @@ def test_damaged_files_of_the_service_say_nothing(damaged: str) -> None:
 def test_the_files_beside_a_local_landing_zone_are_read(tmp_path: Path) -> None:
     landing_zone = tmp_path / "LandingZone"
 
-    assert mirrored_database.what_the_replicator_says(landing_zone) is None
+    assert what_the_replicator_says(landing_zone) is None
     (tmp_path / "Monitoring").mkdir()
     (tmp_path / "Monitoring" / "tables.json").write_text(json.dumps({"tables": [TABLE]}))
-    report = mirrored_database.what_the_replicator_says(landing_zone)
+    report = what_the_replicator_says(landing_zone)
 
     assert report == ServiceReport(tables={ORDERS: TableReport("Failed")})
 
@@ -296,7 +300,7 @@ def test_the_files_are_asked_where_the_rest_api_may_not_be(
     monitoring = files(tables=json.dumps({"tables": [TABLE]}))
 
     def status_of_orders() -> Iterable[str]:
-        report = mirrored_database.what_fabric_says(database, monitoring)
+        report = what_fabric_says(database, monitoring)
         return [table_.status for table_ in report.tables.values()] if report else []
 
     server.fail("getMirroringStatus", status)
@@ -310,7 +314,7 @@ def test_a_fault_of_the_rest_api_is_not_hidden_by_the_files(
     server.workspaces[0].capacity_paused = True
 
     with pytest.raises(FabricError, match="capacity of the workspace is paused"):
-        mirrored_database.what_fabric_says(database, files())
+        what_fabric_says(database, files())
 
 
 def test_stopping_needs_the_name_of_the_mirrored_database(
@@ -318,20 +322,20 @@ def test_stopping_needs_the_name_of_the_mirrored_database(
 ) -> None:
     for confirm in (None, "another", True):
         with pytest.raises(CompilationError, match="confirm: shop"):
-            list(mirrored_database.stop(database, confirm))  # type: ignore[arg-type]
+            list(DatabaseOperations(database).stop(confirm))  # type: ignore[arg-type]
     assert server.requests == []
 
-    assert "--full-refresh" in list(mirrored_database.stop(database, "shop"))[-1]
+    assert "--full-refresh" in list(DatabaseOperations(database).stop("shop"))[-1]
     assert server.workspaces[0].databases[0].status == "Stopped"
-    assert "Nothing was changed" in next(mirrored_database.stop(database, "shop"))
+    assert "Nothing was changed" in next(DatabaseOperations(database).stop("shop"))
 
 
 @pytest.mark.parametrize(
     ("status", "told"),
     [
         ("Running", ["runs already"]),
-        ("Initialized", ["Started"]),
-        ("Stopped", ["Started", "--full-refresh"]),
+        ("Initialized", ["was started"]),
+        ("Stopped", ["was started", "--full-refresh"]),
     ],
 )
 def test_starting_tells_what_was_done(
@@ -339,7 +343,7 @@ def test_starting_tells_what_was_done(
 ) -> None:
     server.workspaces[0].databases[0].statuses = [status]
 
-    lines = list(mirrored_database.start(database))
+    lines = list(DatabaseOperations(database).start())
 
     assert [part in line for line, part in zip(lines, told, strict=True)] == [True] * len(told)
 
@@ -349,13 +353,13 @@ def test_a_retention_that_fabric_does_not_have_is_refused(
     server: FabricServer, database: MirroredDatabase, days: object
 ) -> None:
     with pytest.raises(CompilationError, match="1 to 30"):
-        list(mirrored_database.create(database, "dbo", days))  # type: ignore[arg-type]
+        list(DatabaseOperations(database).create("dbo", days))  # type: ignore[arg-type]
     assert server.requests == []
 
 
 def test_creating_tells_what_was_done(server: FabricServer, database: MirroredDatabase) -> None:
-    [line] = mirrored_database.create(database, "dbo", None)
+    [line] = DatabaseOperations(database).create("dbo", None)
     assert "there already" in line
 
     server.workspaces[0].databases.clear()
-    assert "mirror_start" in list(mirrored_database.create(database, "dbo", 7))[-1]
+    assert "mirror_start" in list(DatabaseOperations(database).create("dbo", 7))[-1]

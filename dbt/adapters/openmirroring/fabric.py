@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from azure.core import PipelineClient
 from azure.core.credentials import TokenCredential
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
+from azure.core.pipeline import PipelineResponse
 from azure.core.pipeline.policies import (
     BearerTokenCredentialPolicy,
     RequestIdPolicy,
@@ -51,6 +52,9 @@ API = "https://api.fabric.microsoft.com/v1"
 SCOPE = "https://api.fabric.microsoft.com/.default"
 
 ITEM_SUFFIX = ".MirroredDatabase"
+
+# seconds that Fabric may ask to wait before a request is repeated
+_PATIENCE = 300.0
 
 # seconds that a mirrored database may take to be created, started or stopped
 _TIMEOUT = 600.0
@@ -106,10 +110,12 @@ class MirroredDatabase:
         self._client: PipelineClient[HttpRequest, HttpResponse] = PipelineClient(
             API,
             transport=transport,
+            connection_timeout=10,
+            read_timeout=60,
             policies=[
                 RequestIdPolicy(),
                 UserAgentPolicy(f"dbt-openmirroring/{version}"),
-                RetryPolicy(retry_status=5),
+                _Retry(retry_status=5),
                 BearerTokenCredentialPolicy(credential, SCOPE),
             ],
         )
@@ -334,6 +340,12 @@ class MirroredDatabase:
         if response.http_response.status_code >= 300:
             raise _refusal(doing, response.http_response)
         return response
+
+
+class _Retry(RetryPolicy[Any, Any]):
+    def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
+        is_too_long = (self.get_retry_after(response) or 0) > _PATIENCE
+        return not is_too_long and bool(super().is_retry(settings, response))
 
 
 class _Operation(OperationResourcePolling[Any, Any]):

@@ -31,13 +31,7 @@ from dbt_common.events.functions import fire_event, warn_or_error
 from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring import (
-    catalog,
-    mirrored_database,
-    python_models,
-    refusals,
-    replica,
-)
+from dbt.adapters.openmirroring import catalog, python_models, refusals, replica
 from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
@@ -68,6 +62,13 @@ from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.mirrored_database import (
+    DatabaseOperations,
+    mirrored_database,
+    wait_for_mirror,
+    what_fabric_says,
+    what_the_replicator_says,
+)
 from dbt.adapters.openmirroring.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.relation import (
     BATCH_ID_PROPERTY,
@@ -202,12 +203,12 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @cached_property
     def _database(self) -> MirroredDatabase:
-        return mirrored_database.mirrored_database(self.config.credentials)
+        return mirrored_database(self.config.credentials)
 
     def _ask_service(self) -> ServiceReport | None:
         if self.config.credentials.onelake:
-            return mirrored_database.what_fabric_says(self._database, self._monitoring)
-        return mirrored_database.what_the_replicator_says(self._landing_zone_path())
+            return what_fabric_says(self._database, self._monitoring)
+        return what_the_replicator_says(self._landing_zone_path())
 
     def _monitoring(self, _name: str) -> bytes | None:
         return None
@@ -666,23 +667,9 @@ class OpenMirroringAdapter(SparkAdapter):
         return [*lines, *tables.status_lines(report)]
 
     @available
-    def create_database(self, default_schema: str, retention_days: int | None) -> Iterator[str]:
-        """Create the mirrored database of the landing zone, and tell what was done."""
-        return mirrored_database.create(self._database, default_schema, retention_days)
-
-    @available
-    def start_database(self) -> Iterator[str]:
-        """Start the mirrored database, and tell what was done."""
-        return mirrored_database.start(self._database)
-
-    @available
-    def stop_database(self, confirm: str | None) -> Iterator[str]:
-        """Stop the mirrored database, and tell what was done.
-
-        Args:
-            confirm: its name
-        """
-        return mirrored_database.stop(self._database, confirm)
+    def mirrored_database(self) -> DatabaseOperations:
+        """The mirrored database in Fabric, to be created, started or stopped."""
+        return DatabaseOperations(self._database)
 
     # Replication
 
@@ -726,19 +713,7 @@ class OpenMirroringAdapter(SparkAdapter):
         published, self._published = self._published, {}
         seconds = self.config.credentials.wait_for_mirror
         if published and seconds:
-            self._wait_for_mirror(published, seconds)
-
-    def _wait_for_mirror(self, published: Mapping[str, datetime], seconds: float) -> None:
-        fire_event(Note(msg=f"Waiting up to {seconds:g} seconds until all is applied"))
-        try:
-            behind = self._service.not_applied(published, seconds)
-        except ServiceError as error:
-            logger.warning(error.msg)
-            return
-        if behind:
-            logger.warning(f"Published, but not applied: {'; '.join(behind)}")
-        else:
-            fire_event(Note(msg=f"Applied to {len(published)} mirrored tables"))
+            wait_for_mirror(self._service, published, seconds)
 
     # Rows that do not come from SQL
 

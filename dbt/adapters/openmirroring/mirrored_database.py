@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.authentication import token_credential
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.service import (
+    Service,
     ServiceError,
     ServiceReport,
     logger,
@@ -76,60 +80,86 @@ def what_the_replicator_says(landing_zone: Path) -> ServiceReport | None:
     return monitoring_report(read)
 
 
-def create(
-    database: MirroredDatabase, default_schema: str, retention_days: int | None
-) -> Iterator[str]:
-    """Create the mirrored database, and tell what was done.
+class DatabaseOperations:
+    """What `dbt run-operation` does with the mirrored database; each tells what it did."""
+
+    def __init__(self, database: MirroredDatabase) -> None:
+        self._database = database
+
+    def create(self, default_schema: str, retention_days: int | None) -> Iterator[str]:
+        """Create it.
+
+        Args:
+            default_schema: of tables without a schema; with it every table gets that of its folder
+            retention_days: how long Fabric keeps deleted files; None for its default
+
+        Raises:
+            CompilationError: an argument that cannot be
+        """
+        is_days = isinstance(retention_days, int) and 1 <= retention_days <= 30
+        if retention_days is not None and not is_days:
+            raise CompilationError(f"`retention_days` is {retention_days!r}. Allowed: 1 to 30.")
+        if not default_schema:
+            raise CompilationError("`default_schema` must be the name of a schema, e.g. dbo.")
+        if not self._database.create(default_schema, retention_days):
+            yield f"{self._named} is there already. Nothing was changed."
+            return
+        yield f"{self._named} was created."
+        yield "Publish the first files, then start it: dbt run-operation mirror_start"
+
+    def start(self) -> Iterator[str]:
+        """Start it."""
+        before = self._database.start()
+        if before == "Running":
+            yield f"{self._named} runs already. Nothing was changed."
+            return
+        yield f"{self._named} was started."
+        if before == "Stopped":
+            yield _PUBLISH_ANEW
+
+    def stop(self, confirm: str | None) -> Iterator[str]:
+        """Stop it.
+
+        Args:
+            confirm: its name
+
+        Raises:
+            CompilationError: the user has not confirmed it
+        """
+        name = self._database.name
+        if confirm != name:
+            raise CompilationError(
+                f"Stopping {name!r} stops every table in it. When it is started again, it begins "
+                "anew with those files that are still in the landing zone: what was applied "
+                "before is lost until every table is published anew. No single table needs that: "
+                "`dbt run-operation mirror_rebuild` repairs one. Nothing was changed. If you mean "
+                f"it: --args '{{confirm: {name}}}'"
+            )
+        if not self._database.stop():
+            yield f"{self._named} does not run. Nothing was changed."
+            return
+        yield f"{self._named} was stopped."
+        yield f"When it is started: {_PUBLISH_ANEW}"
+
+    @property
+    def _named(self) -> str:
+        return f"The mirrored database {self._database.name!r}"
+
+
+def wait_for_mirror(service: Service, published: Mapping[str, datetime], seconds: float) -> None:
+    """Wait until what was published is applied, and warn of what is not.
 
     Args:
-        default_schema: of tables without a schema; with it every table gets that of its folder
-        retention_days: how long Fabric keeps deleted files; None for its default
-
-    Raises:
-        CompilationError: an argument that cannot be
+        published: when, by `schema.table`
+        seconds: to wait
     """
-    is_days = isinstance(retention_days, int) and 1 <= retention_days <= 30
-    if retention_days is not None and not is_days:
-        raise CompilationError(f"`retention_days` is {retention_days!r}. Allowed: 1 to 30.")
-    if not default_schema:
-        raise CompilationError("`default_schema` must be the name of a schema, e.g. dbo.")
-    if not database.create(default_schema, retention_days):
-        yield f"The mirrored database {database.name!r} is there already. Nothing was changed."
+    fire_event(Note(msg=f"Waiting up to {seconds:g} seconds until all is applied"))
+    try:
+        behind = service.not_applied(published, seconds)
+    except ServiceError as error:
+        logger.warning(error.msg)
         return
-    yield f"Created the mirrored database {database.name!r}."
-    yield "Publish the first files, then start it: dbt run-operation mirror_start"
-
-
-def start(database: MirroredDatabase) -> Iterator[str]:
-    """Start the mirrored database, and tell what was done."""
-    before = database.start()
-    if before == "Running":
-        yield f"The mirrored database {database.name!r} runs already. Nothing was changed."
-        return
-    yield f"Started the mirrored database {database.name!r}."
-    if before == "Stopped":
-        yield _PUBLISH_ANEW
-
-
-def stop(database: MirroredDatabase, confirm: str | None) -> Iterator[str]:
-    """Stop the mirrored database, and tell what was done.
-
-    Args:
-        confirm: its name
-
-    Raises:
-        CompilationError: the user has not confirmed it
-    """
-    if confirm != database.name:
-        raise CompilationError(
-            f"Stopping {database.name!r} stops every table in it. When it is started again, it "
-            "begins anew with those files that are still in the landing zone: what was applied "
-            "before is lost until every table is published anew. No single table needs that: "
-            "`dbt run-operation mirror_rebuild` repairs one. Nothing was changed. If you mean "
-            f"it: --args '{{confirm: {database.name}}}'"
-        )
-    if not database.stop():
-        yield f"The mirrored database {database.name!r} does not run. Nothing was changed."
-        return
-    yield f"Stopped the mirrored database {database.name!r}."
-    yield f"When it is started: {_PUBLISH_ANEW}"
+    if behind:
+        logger.warning(f"Published, but not applied: {'; '.join(behind)}")
+    else:
+        fire_event(Note(msg=f"All is applied to {len(published)} mirrored tables"))
