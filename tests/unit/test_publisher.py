@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     SnapshotMismatchError,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
@@ -196,7 +198,8 @@ def test_staged_files_of_a_killed_run_are_deleted(storage: Storage) -> None:
     assert storage.list("") == []
 
 
-def test_half_written_records_of_a_killed_run_do_not_stay(storage: Storage) -> None:
+def test_half_written_records_of_a_killed_run_do_not_stay(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path / "LandingZone")
     publish(storage, "initial", [b"a"])
     storage.write(f"{TABLE.scratch}/_manifest.json.12345678", b"{")
     storage.write(f"{TABLE.path}/__journal.json.new", b"{")

@@ -100,11 +100,11 @@ def token_credential(credentials: OpenMirroringCredentials) -> TokenCredential:
         case "service_principal":
             return identity.ClientSecretCredential(tenant, client, credentials.client_secret or "")
         case "token":
-            return _GivenToken(credentials.token or "")
+            return GivenToken(credentials.token or "")
     return identity.DefaultAzureCredential()
 
 
-class _GivenToken:
+class GivenToken:
     """A token that somebody else has got, and renews."""
 
     def __init__(self, token: str) -> None:

@@ -7,7 +7,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +31,9 @@ class LocalStorage:
 
     def url(self, path: str) -> str:
         return f"file://{self._root / path}"
+
+    def collect(self, folder: str) -> Sequence[Entry]:
+        return self.list(folder)
 
     def list(self, folder: str) -> list[Entry]:
         with self._explained("list", folder):

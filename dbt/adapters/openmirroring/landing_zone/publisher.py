@@ -169,7 +169,7 @@ class Publication:
         """4. The files that Spark has written to `rows`, without what it leaves beside them."""
         return [
             StagedFile(entry.name, entry.size)
-            for entry in self._storage.list(f"{self.table.staging(self.batch_id)}/{ROWS}")
+            for entry in self._storage.collect(f"{self.table.staging(self.batch_id)}/{ROWS}")
             if entry.name.endswith(f".{plan.definition.landing_format}")
             and not entry.name.startswith((".", "_"))
         ]
@@ -287,8 +287,10 @@ class Publication:
         return current in (manifest.previous_batch_id, manifest.batch.id)
 
     def _largest_number(self) -> int:
-        folders = [self.table.path, *(f"{self.table.path}/{name}" for name in PROCESSED_FOLDERS)]
-        names = [entry.name for folder in folders for entry in self._storage.list(folder)]
+        entries = self._storage.list(self.table.path)
+        names = [entry.name for entry in entries]
+        for folder in (entry.name for entry in entries if entry.name in PROCESSED_FOLDERS):
+            names += [entry.name for entry in self._storage.list(f"{self.table.path}/{folder}")]
         return max((number for name in names if (number := file_number(name))), default=0)
 
     def _lost_race(self) -> ConcurrentPublicationError:
