@@ -166,10 +166,12 @@ def test_the_first_files_come_before_the_start(
 def test_stopping_must_be_confirmed(project: Project, database: Database) -> None:
     project.model(ORDERS, unique_key="id")
 
+    assert project.dbt("debug")
     assert not project.dbt("run-operation", "mirror_stop")
     assert database.status == "Running"
     assert project.dbt("run-operation", "mirror_stop", "--args", "{confirm: shop}")
     assert database.status == "Stopped"
+    assert not project.dbt("debug")
 
 
 def test_the_status_tells_what_fabric_says(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from itertools import chain, repeat
 from pathlib import Path
@@ -12,7 +12,10 @@ from unittest.mock import patch
 import pytest
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.fabric import FabricError, MirroredDatabase
+from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.mirrored_database import (
     DatabaseOperations,
     what_fabric_says,
@@ -30,7 +33,9 @@ from dbt.adapters.openmirroring.service import (
     monitoring_report,
     utc_time,
 )
+from tests import onelake_server
 from tests.fabric_server import Clock, Credential, Database, FabricServer, table
+from tests.onelake_server import URL, OneLakeServer
 
 ORDERS = "sales.orders"
 TIME = datetime(2026, 11, 21, 17, 0, tzinfo=timezone.utc)
@@ -281,6 +286,13 @@ def test_times_of_the_service_are_read(text: str | None, time: datetime | None) 
 
 
 @pytest.fixture
+def onelake(monkeypatch: pytest.MonkeyPatch) -> OneLakeServer:
+    created = OneLakeServer()
+    created.connect(monkeypatch)
+    return created
+
+
+@pytest.fixture
 def server() -> FabricServer:
     created = FabricServer()
     created.workspace("Sales", Database("shop", scan=lambda: [table(ORDERS)]))
@@ -293,28 +305,38 @@ def database(server: FabricServer) -> MirroredDatabase:
     return MirroredDatabase("Sales", item, Credential(), server.transport(), server.clock)
 
 
+def credentials() -> OpenMirroringCredentials:
+    return OpenMirroringCredentials(
+        schema="sales", landing_zone=URL, authentication="token", token=onelake_server.TOKEN
+    )
+
+
 @pytest.mark.parametrize("status", [401, 403])
-def test_the_files_are_asked_where_the_rest_api_may_not_be(
-    server: FabricServer, database: MirroredDatabase, status: int
+def test_the_files_in_onelake_are_asked_where_the_rest_api_may_not_be(
+    server: FabricServer, database: MirroredDatabase, onelake: OneLakeServer, status: int
 ) -> None:
-    monitoring = files(tables=json.dumps({"tables": [TABLE]}))
+    def statuses() -> list[str] | None:
+        report = what_fabric_says(database, credentials())
+        return [told.status for told in report.tables.values()] if report else None
 
-    def status_of_orders() -> Iterable[str]:
-        report = what_fabric_says(database, monitoring)
-        return [table_.status for table_ in report.tables.values()] if report else []
+    server.fail("getMirroringStatus", status, times=2)
 
-    server.fail("getMirroringStatus", status)
-    assert status_of_orders() == ["Failed"]
-    assert status_of_orders() == ["Replicating"]
+    assert statuses() is None
+    place = OneLakeUrl.parse(URL).monitoring
+    monitoring = OneLakeClient.connect(place, Credential(onelake_server.TOKEN))
+    OneLakeStorage(monitoring).write("tables.json", json.dumps({"tables": [TABLE]}).encode())
+    assert statuses() == ["Failed"]
+    assert statuses() == ["Replicating"]
 
 
 def test_a_fault_of_the_rest_api_is_not_hidden_by_the_files(
-    server: FabricServer, database: MirroredDatabase
+    server: FabricServer, database: MirroredDatabase, onelake: OneLakeServer
 ) -> None:
     server.workspaces[0].capacity_paused = True
 
     with pytest.raises(FabricError, match="capacity of the workspace is paused"):
-        what_fabric_says(database, files())
+        what_fabric_says(database, credentials())
+    assert onelake.requests == []
 
 
 def test_stopping_needs_the_name_of_the_mirrored_database(

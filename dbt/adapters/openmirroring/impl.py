@@ -207,11 +207,8 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def _ask_service(self) -> ServiceReport | None:
         if self.config.credentials.onelake:
-            return what_fabric_says(self._database, self._monitoring)
+            return what_fabric_says(self._database, self.config.credentials)
         return what_the_replicator_says(self._landing_zone_path())
-
-    def _monitoring(self, _name: str) -> bytes | None:
-        return None
 
     def debug_query(self) -> None:
         """`dbt debug`: Java and Spark start with the first statement, then Fabric is asked, and

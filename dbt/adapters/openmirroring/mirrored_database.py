@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from dbt.adapters.openmirroring.service import (
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.fabric import MirroredDatabase
+    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 
 # Of HTTP: this identity may not ask. A token that somebody has got for OneLake is none for Fabric.
 _NOT_ALLOWED = (401, 403)
@@ -50,13 +51,9 @@ def mirrored_database(credentials: OpenMirroringCredentials) -> MirroredDatabase
 
 
 def what_fabric_says(
-    database: MirroredDatabase, monitoring: Callable[[str], bytes | None]
+    database: MirroredDatabase, credentials: OpenMirroringCredentials
 ) -> ServiceReport | None:
-    """What Fabric's REST API says, or `Files/Monitoring` if this identity may not ask it.
-
-    Args:
-        monitoring: reads a file there
-    """
+    """What Fabric's REST API says, or `Files/Monitoring` if this identity may not ask it."""
     from dbt.adapters.openmirroring.fabric import FabricError
 
     try:
@@ -65,7 +62,15 @@ def what_fabric_says(
         if error.status not in _NOT_ALLOWED:
             raise
         logger.debug(error.msg)
-    return monitoring_report(monitoring)
+    return monitoring_report(_monitoring(credentials).read)
+
+
+def _monitoring(credentials: OpenMirroringCredentials) -> OneLakeStorage:
+    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
+
+    assert credentials.onelake, "Fabric was asked"
+    place, token = credentials.onelake.monitoring, token_credential(credentials)
+    return OneLakeStorage(OneLakeClient.connect(place, token))
 
 
 def what_the_replicator_says(landing_zone: Path) -> ServiceReport | None:

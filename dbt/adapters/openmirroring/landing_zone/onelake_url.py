@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from dbt_common.exceptions import DbtConfigError
@@ -29,11 +29,13 @@ class OneLakeUrl:
         host: of OneLake's DFS endpoint
         workspace: its name or GUID
         item: the name of the mirrored database with its type, or its GUID
+        folder: in the item
     """
 
     host: str
     workspace: str
     item: str
+    folder: str = FOLDER
 
     @classmethod
     def parse(cls, url: str) -> OneLakeUrl:
@@ -67,7 +69,12 @@ class OneLakeUrl:
     @property
     def root(self) -> str:
         """The landing zone in its workspace."""
-        return f"{self.item}/{FOLDER}"
+        return f"{self.item}/{self.folder}"
+
+    @property
+    def monitoring(self) -> OneLakeUrl:
+        """The folder beside the landing zone where the service tells what it does."""
+        return replace(self, folder="Files/Monitoring")
 
     @property
     def spark_url(self) -> str:
