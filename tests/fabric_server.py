@@ -183,10 +183,11 @@ class FabricServer:
         [part] = body["definition"]["parts"]
         assert (part["path"], part["payloadType"]) == ("mirroring.json", "InlineBase64")
         definition = json.loads(base64.b64decode(part["payload"]))
+        created = Database(name, ["Initializing", "Initialized"], definition=definition)
         if not self.operation or self.operation[-1]["status"] != "Failed":
-            statuses = ["Initializing", "Initialized"]
-            workspace.databases.append(Database(name, statuses, definition=definition))
-        return self._accepted() or (201, {}, {"displayName": name, "type": "MirroredDatabase"})
+            workspace.databases.append(created)
+        told = {"id": created.id, "displayName": name, "type": "MirroredDatabase"}
+        return self._accepted() or (201, {}, told)
 
     def _accepted(self) -> Answer | None:
         if not self.operation:

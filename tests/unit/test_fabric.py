@@ -252,6 +252,17 @@ def test_a_database_is_created_for_open_mirroring(server: FabricServer) -> None:
     }
 
 
+def test_a_created_database_is_not_looked_for_in_lists_that_may_lag(server: FabricServer) -> None:
+    server.workspace("Sales")
+    database = mirrored_database(server)
+
+    database.create("dbo", None)
+    database.start()
+
+    methods = [r.method for r in server.requests if r.path.endswith("mirroredDatabases")]
+    assert methods == ["GET", "POST"]
+
+
 def test_the_retention_is_fabrics_if_none_is_given(server: FabricServer) -> None:
     workspace = server.workspace("Sales")
 

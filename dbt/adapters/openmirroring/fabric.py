@@ -156,11 +156,15 @@ class MirroredDatabase:
             "payload": base64.b64encode(json.dumps(mirroring).encode()).decode(),
             "payloadType": "InlineBase64",
         }
-        self._run(
-            f"workspaces/{self._workspace_id}/mirroredDatabases",
+        path = f"workspaces/{self._workspace_id}/mirroredDatabases"
+        created = self._run(
+            path,
             f"The mirrored database {self.name!r} was not created",
             {"displayName": self.name, "definition": {"parts": [part]}},
         )
+        if "id" in created:
+            # lists may not have it yet
+            self._path = f"{path}/{created['id']}"
         self._wait(lambda status: status != "Initializing", "created")
         return True
 
@@ -300,8 +304,12 @@ class MirroredDatabase:
         response: HttpResponse = self._send(request, doing, **options).http_response
         return response
 
-    def _run(self, path: str, doing: str, body: Any = None) -> None:
-        """A request that changes something, and what it sets going, to its end."""
+    def _run(self, path: str, doing: str, body: Any = None) -> dict[str, Any]:
+        """A request that changes something, and what it sets going, to its end.
+
+        Returns:
+            the answer, empty if it was not done at once
+        """
         initial = self._send(HttpRequest("POST", f"{API}/{path}", json=body), doing)
         polling: LROBasePolling[None, Any, Any] = LROBasePolling(
             PAUSE, lro_algorithms=[_Operation(), StatusCheckPolling()]
@@ -318,6 +326,7 @@ class MirroredDatabase:
                 f"{doing} within {_TIMEOUT / 60:g} minutes. It may be still: look at its page in "
                 "the Fabric portal, and repeat the operation."
             )
+        return _json(initial.http_response)
 
     def _send(self, request: HttpRequest, doing: str, **options: Any) -> Any:
         """A request, and its answer as azure-core's pollers need it.

@@ -221,7 +221,7 @@ class Service:
         Returns:
             a line for each table that is still behind
         """
-        behind: list[str] = []
+        behind = [f"{name}: the service says nothing of it" for name in published]
         for report in self._reports(seconds):
             tables = {name: report.tables.get(name, TableReport()) for name in published}
             behind = [
