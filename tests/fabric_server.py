@@ -152,7 +152,10 @@ class FabricServer:
 
     def _route(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> Answer:
         if (method, path) == ("GET", "workspaces"):
-            found = [{"id": w.id, "displayName": w.name} for w in self.workspaces]
+            found = [
+                {"id": w.id, "displayName": w.name, "description": "", "type": "Workspace"}
+                for w in self.workspaces
+            ]
             return self._page("value", found, path, query)
         if method == "GET" and path.startswith("operations/"):
             state = self.operation[0] if len(self.operation) == 1 else self.operation.pop(0)
