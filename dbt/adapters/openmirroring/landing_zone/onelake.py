@@ -207,7 +207,8 @@ class OneLakeStorage:
             # not empty if somebody else holds it, or another one
             with suppress(AzureError):
                 for empty in (folder, folder.rpartition("/")[0]):
-                    self._files.get_file_client(self._path(empty)).delete_file(recursive=False)
+                    with suppress(ResourceNotFoundError):
+                        self._files.get_file_client(self._path(empty)).delete_file(recursive=False)
 
     @property
     def _where(self) -> str:
