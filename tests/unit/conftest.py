@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,15 +7,6 @@ import pytest
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from tests.onelake_server import OneLakeServer
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OneLakeServer]:
-    """OneLake, with nothing in its landing zone; whatever must not happen there fails the test."""
-    started = OneLakeServer()
-    started.connect(monkeypatch)
-    yield started
-    assert not started.violations
 
 
 @pytest.fixture(params=["local", "onelake"])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone import onelake, onelake_claim
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Manifest,
     MirroredColumn,
@@ -33,6 +35,7 @@ from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.service import Service, ServiceError, ServiceReport, TableReport
 from tests.fabric_server import Clock
+from tests.onelake_server import KINDS, OneLakeServer
 
 TABLE = TableFolder("sales", "orders")
 OWNER = Owner("shop", "model.shop.orders")
@@ -540,3 +543,102 @@ def test_a_publication_without_files_has_no_time(storage: Storage) -> None:
         finish(opened, commit(storage, opened, "unchanged", []))
 
         assert opened.published_at is None
+
+
+# In OneLake, where an operation is several requests
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_goes_wrong_with_any_request_goes_unnoticed(server: OneLakeServer, kind: str) -> None:
+    storage = server.storage()
+    point = 0
+    while True:
+        storage.delete("sales.schema")
+        publish(storage, "initial", [b"old"])
+        fault = server.fail(kind, after=point)
+
+        publish(storage, "rebuild", [b"new 1", b"new 2"])
+
+        assert data_files(storage) == {number(1): b"new 1", number(2): b"new 2"}
+        assert [entry.name for entry in storage.list("")] == ["sales.schema"]
+        if fault.times:
+            break
+        point += 1
+    assert point > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["initial", "changes", "rebuild"])
+def test_a_process_that_dies_at_any_request_is_finished_or_undone_by_the_next(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    storage = server.storage()
+    point = 0
+    while True:
+        storage.delete("sales.schema")
+        if kind != "initial":
+            publish(storage, "initial", [b"old"])
+        before = data_files(storage)
+        dying = server.fail("reset", after=point, times=10**6)
+
+        # a dead process neither renews its claim nor retries
+        with monkeypatch.context() as dead:
+            dead.setattr(onelake_claim, "RENEWAL", 1e6)
+            dead.setattr(onelake._Retry, "is_retry", lambda *_: False)
+            dead.setattr(onelake._Retry, "_is_method_retryable", lambda *_: False)
+            with suppress(LandingZoneUnavailableError):
+                publish(server.storage(), kind, [b"new 1", b"new 2"])
+        died = dying.times < 10**6
+        dying.times = 0
+        server.advance(300)
+        committed = storage.read(TABLE.manifest) is not None
+        journal = json.loads(storage.read(TABLE.journal) or b'{"batch": {}}')["batch"]
+        completed = journal.get("publication") == kind and journal.get("files_written") == 2
+
+        assert recover(server.storage()) == committed
+
+        first = 2 if kind == "changes" else 1
+        new = {number(first): b"new 1", number(first + 1): b"new 2"}
+        after = {**before, **new} if kind == "changes" else new
+        assert data_files(storage) == (after if committed or completed else before)
+        assert [entry.name for entry in storage.list("")] in ([], ["sales.schema"])
+        if not died:
+            break
+        point += 1
+    assert point > 20
+
+
+def test_a_publication_is_a_small_number_of_requests(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onelake_claim, "RENEWAL", 20)
+
+    last = publish(server.storage(), "initial", [b"old"])
+
+    def requests(contents: list[bytes]) -> Counter[str]:
+        nonlocal last
+        storage = server.storage()
+        server.requests.clear()
+        with publication(storage) as opened:
+            opened.pending()
+            opened.verify(last, full_refresh=False)
+            finish(opened, commit(storage, opened, "changes", contents))
+            last = opened.batch_id
+        # what stands in for Spark writes three files for one
+        return server.counts() - Counter({"put blob": 3 * len(contents)})
+
+    one, two = requests([b"1"]), requests([b"1", b"2"])
+
+    assert two - one == Counter({"properties": 2, "rename": 1})
+    assert one == Counter(
+        {
+            "read": 4,
+            "list": 5,
+            "put blob": 3,
+            "properties": 2,
+            "rename": 1,
+            "delete": 5,
+            "delete blob": 1,
+        }
+    )

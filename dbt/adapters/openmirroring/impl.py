@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +33,7 @@ from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring import catalog, python_models, refusals, replica
+from dbt.adapters.openmirroring.authentication import token_credential
 from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
@@ -59,6 +61,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER, SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
@@ -93,9 +96,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.openmirroring.fabric import MirroredDatabase
+    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient
 
 # a snapshot in the making: <identifier>__next_<batch id>
 NEXT_SUFFIX = "__next_"
+
+# bytes whose progress is shown
+_LONG_UPLOAD = 64 * 1024 * 1024
 
 # what an incremental model has computed
 NEW_ROWS_SUFFIX = "__new_rows_"
@@ -126,6 +133,8 @@ class OpenMirroringAdapter(SparkAdapter):
         self._to_replicate = False
         self._service = Service(self._ask_service)
         self._published: dict[str, datetime] = {}
+        self._onelake: OneLakeClient | None = None
+        self._connecting = threading.Lock()
 
     @classmethod
     def quote(cls, identifier: str) -> str:
@@ -195,7 +204,26 @@ class OpenMirroringAdapter(SparkAdapter):
         return [text.rstrip(";") for text in sqlparse.split(sql or "")]
 
     def landing_zone(self) -> Storage:
-        return LocalStorage(self._landing_zone_path())
+        onelake: OneLakeUrl | None = self.config.credentials.onelake
+        if not onelake:
+            return LocalStorage(self._landing_zone_path())
+        # takes a moment, and a local one needs none of it
+        from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
+
+        with self._connecting:
+            if not self._onelake:
+                credential = token_credential(self.config.credentials)
+                self._onelake = OneLakeClient.connect(onelake, credential)
+        return OneLakeStorage(self._onelake, self._staging_folder(), _show_upload)
+
+    def _staging_folder(self) -> Path | None:
+        """Where Spark writes what is to be uploaded; None if it writes to OneLake itself."""
+        given = self.config.credentials.staging_location
+        if given:
+            return (project_folder(self.config) / Path(given).expanduser()).resolve()
+        # it has no driver for OneLake
+        warehouse: Path | None = self.connections.embedded_warehouse  # type: ignore[attr-defined]
+        return warehouse.with_name("staging") if warehouse else None
 
     def _landing_zone_path(self) -> Path:
         path: Path = self.config.credentials.landing_zone_path(project_folder(self.config))
@@ -755,6 +783,14 @@ class OpenMirroringAdapter(SparkAdapter):
         if not isinstance(handle, SessionHandle):
             raise DbtRuntimeError(f"{who_needs} `method: session` in the profile.")
         return handle.session
+
+
+def _show_upload(done: int, total: int) -> None:
+    """Tell somebody who looks at a terminal how far an upload is that takes a while."""
+    if total >= _LONG_UPLOAD and sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        sys.stderr.write(f"\r{done >> 20:,} of {total >> 20:,} MB uploaded to OneLake{end}")
+        sys.stderr.flush()
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -185,8 +185,6 @@ class OneLakeStorage:
         with self._explained("delete", path), suppress(ResourceNotFoundError):
             # Spark's driver deletes files too as if they were folders
             self._files.get_directory_client(self._path(path)).delete_directory()
-        if self._staging:
-            shutil.rmtree(self._staging / path, ignore_errors=True)
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
@@ -199,15 +197,18 @@ class OneLakeStorage:
                     "right now. Nothing was changed; run again when it has ended."
                 )
         self._claims.append(claim)
+        self._clear_staging(folder)
         try:
             yield
         finally:
+            self._clear_staging(folder)
             self._claims.remove(claim)
             claim.release()
             # not empty if somebody else holds it, or another one
             with suppress(AzureError):
                 for empty in (folder, folder.rpartition("/")[0]):
-                    self._files.get_file_client(self._path(empty)).delete_file(recursive=False)
+                    with suppress(ResourceNotFoundError):
+                        self._files.get_file_client(self._path(empty)).delete_file(recursive=False)
 
     @property
     def _where(self) -> str:
@@ -217,6 +218,11 @@ class OneLakeStorage:
     def _path(self, path: str) -> str:
         root = self._client.place.root
         return f"{root}/{path}" if path else root
+
+    def _clear_staging(self, folder: str) -> None:
+        """Remove what Spark has written here, now or for a run that was killed."""
+        if self._staging:
+            shutil.rmtree(self._staging / folder, ignore_errors=True)
 
     def _check_claims(self) -> None:
         for claim in self._claims:
@@ -303,10 +309,15 @@ class OneLakeStorage:
         )
 
     def _upload_files(
-        self, folder: str, files: Sequence[Path], sizes: Mapping[str, int]
+        self, folder: str, files: Sequence[Path], sizes: dict[str, int]
     ) -> Sequence[AzureError]:
         """Upload files at once, and tell what went wrong."""
-        left = {path.name for path in files}
+        sent = sizes | {path.name: 0 for path in files}
+
+        def tell(name: str, size: int) -> None:
+            sent[name] = size
+            if self._progress:
+                self._progress(sum(list(sent.values())), sum(sizes.values()))
 
         def upload(path: Path) -> AzureError | None:
             try:
@@ -322,13 +333,10 @@ class OneLakeStorage:
                         overwrite=True,
                         validate_content=True,
                         content_settings=ContentSettings(content_md5=bytearray(digest.digest())),
+                        progress_hook=lambda size, _: tell(path.name, size),
                     )
             except AzureError as error:
                 return error
-            left.remove(path.name)
-            if self._progress:
-                total = sum(sizes.values())
-                self._progress(total - sum(sizes[name] for name in left.copy()), total)
             return None
 
         with ThreadPoolExecutor(_UPLOADS) as pool:
