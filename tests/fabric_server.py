@@ -17,14 +17,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
+import pytest
 import requests
 from azure.core.credentials import AccessToken
 from azure.core.pipeline.transport import RequestsTransport
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
+from dbt.adapters.openmirroring import fabric
+from tests.onelake_server import TOKEN
+
 HOST = "api.fabric.microsoft.com"
-TOKEN = "header.secret.signature"
 
 Answer = tuple[int, dict[str, str], Any]
 
@@ -110,8 +113,9 @@ class FabricServer:
         """The states of a long running operation; if empty, everything is done at once."""
         self._faults: list[tuple[str, Answer | Exception]] = []
 
-    def transport(self) -> RequestsTransport:
-        return _Transport(self)
+    def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the client of the REST API talk to this server."""
+        monkeypatch.setattr(fabric, "RequestsTransport", lambda **_: _Transport(self))
 
     def workspace(self, name: str, *databases: Database) -> Workspace:
         workspace = Workspace(name, list(databases))

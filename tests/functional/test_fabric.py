@@ -7,34 +7,24 @@ that the REST API is asked for the tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.openmirroring import impl, service
-from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-from dbt.adapters.openmirroring.fabric import MirroredDatabase
+from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.replicator import Replicator
-from tests.fabric_server import Credential, Database, FabricServer, table
+from tests.fabric_server import Database, FabricServer, table
 from tests.functional.project import Project
+from tests.onelake_server import TOKEN, URL
 
-LANDING_ZONE = (
-    "https://onelake.dfs.fabric.microsoft.com/Sales/shop.MirroredDatabase/Files/LandingZone"
-)
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 
 
 @pytest.fixture
-def server() -> FabricServer:
-    return FabricServer()
-
-
-@pytest.fixture
-def database(project: Project, server: FabricServer) -> Iterator[Database]:
+def database(project: Project, fabric: FabricServer, monkeypatch: pytest.MonkeyPatch) -> Database:
     """The mirrored database of the project's landing zone; it runs."""
 
     def scan() -> list[dict[str, Any]]:
@@ -42,24 +32,13 @@ def database(project: Project, server: FabricServer) -> Iterator[Database]:
         content = (project.landing_zone.parent / "Monitoring" / "tables.json").read_text()
         return [_as_rest_tells(told) for told in json.loads(content)["tables"]]
 
-    def connected(credentials: OpenMirroringCredentials) -> MirroredDatabase:
-        place = credentials.onelake
-        assert place
-        return MirroredDatabase(
-            place.workspace, place.item, Credential(), server.transport(), server.clock
-        )
-
-    created = Database("shop", scan=scan)
-    server.workspace("Sales", created)
-    project.target |= {"landing_zone": LANDING_ZONE, "authentication": "cli"}
-    project.write_project()
     storage = LocalStorage(project.landing_zone)
-    with (
-        patch.object(impl.OpenMirroringAdapter, "landing_zone", lambda _: storage),
-        patch.object(impl, "mirrored_database", connected),
-        patch.object(service, "PAUSE", 0.01),
-    ):
-        yield created
+    monkeypatch.setattr(OpenMirroringAdapter, "landing_zone", lambda _: storage)
+    project.target |= {"landing_zone": URL, "authentication": "token", "token": TOKEN}
+    project.write_project()
+    [created] = fabric.workspaces[0].databases
+    created.scan = scan
+    return created
 
 
 def _as_rest_tells(told: dict[str, Any]) -> dict[str, Any]:
@@ -113,10 +92,10 @@ def test_nothing_is_published_to_a_database_that_has_stopped(
 
 
 def test_nothing_is_published_while_the_capacity_is_paused(
-    project: Project, database: Database, server: FabricServer
+    project: Project, database: Database, fabric: FabricServer
 ) -> None:
     project.model(ORDERS, unique_key="id")
-    server.workspaces[0].capacity_paused = True
+    fabric.workspaces[0].capacity_paused = True
 
     assert "capacity of the workspace is paused" in project.fail()
 
@@ -144,15 +123,15 @@ def test_a_table_that_has_failed_is_repaired_by_a_rebuild_only(
 
 
 def test_the_first_files_come_before_the_start(
-    project: Project, database: Database, server: FabricServer
+    project: Project, database: Database, fabric: FabricServer
 ) -> None:
-    server.workspaces[0].databases.clear()
+    fabric.workspaces[0].databases.clear()
     project.model(ORDERS, unique_key="id")
 
     assert "mirror_create_database" in project.fail()
     arguments = "{default_schema: sales, retention_days: 7}"
     assert project.dbt("run-operation", "mirror_create_database", "--args", arguments)
-    [created] = server.workspaces[0].databases
+    [created] = fabric.workspaces[0].databases
     created.scan = database.scan
     target = created.definition["properties"]["target"]["typeProperties"]
     assert target == {"defaultSchema": "sales", "format": "Delta", "retentionInDays": 7}
@@ -169,7 +148,7 @@ def test_stopping_must_be_confirmed(project: Project, database: Database) -> Non
     assert project.dbt("debug")
     assert not project.dbt("run-operation", "mirror_stop")
     assert database.status == "Running"
-    assert project.dbt("run-operation", "mirror_stop", "--args", "{confirm: shop}")
+    assert project.dbt("run-operation", "mirror_stop", "--args", "{confirm: mirror}")
     assert database.status == "Stopped"
     assert not project.dbt("debug")
 

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone import onelake_claim
+from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from tests.fabric_server import FabricServer, table
 from tests.functional.project import Project
 from tests.onelake_server import TOKEN, URL, OneLakeServer
 
 
 @pytest.fixture
-def onelake(project: Project, server: OneLakeServer) -> Project:
+def onelake(
+    project: Project, server: OneLakeServer, fabric: FabricServer, tmp_path: Path
+) -> Project:
+    def mirrored() -> list[dict[str, Any]]:
+        """Each table that has files at this moment."""
+        seen = tmp_path / "seen"
+        shutil.rmtree(seen, ignore_errors=True)
+        server.download(seen)
+        folders = table_folders(LocalStorage(seen))
+        return [table(str(f)) for f in folders if list((seen / f.path).glob("*.parquet"))]
+
+    fabric.workspaces[0].databases[0].scan = mirrored
     project.target |= {
         "landing_zone": URL,
         "authentication": "token",

@@ -10,21 +10,24 @@ import pytest
 
 from dbt.adapters.openmirroring.fabric import SCOPE, FabricError, MirroredDatabase
 from dbt.adapters.openmirroring.service import ServiceReport, TableReport
-from tests.fabric_server import TOKEN, Credential, Database, FabricServer, table
+from tests.fabric_server import Credential, Database, FabricServer, table
+from tests.onelake_server import TOKEN
 
 ITEM = "shop.MirroredDatabase"
 
 
 @pytest.fixture
-def server() -> FabricServer:
-    return FabricServer()
+def server(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
+    created = FabricServer()
+    created.connect(monkeypatch)
+    return created
 
 
 def mirrored_database(
     server: FabricServer, workspace: str = "Sales", item: str = ITEM, **options: Any
 ) -> MirroredDatabase:
     credential = options.pop("credential", Credential())
-    return MirroredDatabase(workspace, item, credential, server.transport(), server.clock)
+    return MirroredDatabase(workspace, item, credential, server.clock)
 
 
 def refusal(call: Any, *arguments: Any) -> str:

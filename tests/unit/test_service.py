@@ -33,9 +33,8 @@ from dbt.adapters.openmirroring.service import (
     monitoring_report,
     utc_time,
 )
-from tests import onelake_server
 from tests.fabric_server import Clock, Credential, Database, FabricServer, table
-from tests.onelake_server import URL, OneLakeServer
+from tests.onelake_server import TOKEN, URL, OneLakeServer
 
 ORDERS = "sales.orders"
 TIME = datetime(2026, 11, 21, 17, 0, tzinfo=timezone.utc)
@@ -295,8 +294,9 @@ def onelake(monkeypatch: pytest.MonkeyPatch) -> OneLakeServer:
 
 
 @pytest.fixture
-def server() -> FabricServer:
+def server(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
     created = FabricServer()
+    created.connect(monkeypatch)
     created.workspace("Sales", Database("shop", scan=lambda: [table(ORDERS)]))
     return created
 
@@ -304,12 +304,12 @@ def server() -> FabricServer:
 @pytest.fixture
 def database(server: FabricServer) -> MirroredDatabase:
     item = "shop.MirroredDatabase"
-    return MirroredDatabase("Sales", item, Credential(), server.transport(), server.clock)
+    return MirroredDatabase("Sales", item, Credential(), server.clock)
 
 
 def credentials() -> OpenMirroringCredentials:
     return OpenMirroringCredentials(
-        schema="sales", landing_zone=URL, authentication="token", token=onelake_server.TOKEN
+        schema="sales", landing_zone=URL, authentication="token", token=TOKEN
     )
 
 
@@ -325,7 +325,7 @@ def test_the_files_in_onelake_are_asked_where_the_rest_api_may_not_be(
 
     assert statuses() is None
     place = OneLakeUrl.parse(URL).monitoring
-    monitoring = OneLakeClient.connect(place, Credential(onelake_server.TOKEN))
+    monitoring = OneLakeClient.connect(place, Credential())
     OneLakeStorage(monitoring).write("tables.json", json.dumps({"tables": [TABLE]}).encode())
     assert statuses() == ["Failed"]
     assert statuses() == ["Replicating"]

@@ -24,7 +24,7 @@ from azure.core.pipeline.policies import (
     RetryPolicy,
     UserAgentPolicy,
 )
-from azure.core.pipeline.transport import HttpTransport
+from azure.core.pipeline.transport import RequestsTransport
 from azure.core.polling import LROPoller
 from azure.core.polling.base_polling import (
     LROBasePolling,
@@ -90,7 +90,6 @@ class MirroredDatabase:
     Args:
         workspace, item: as in the landing zone's URL, two names or two GUIDs
         credential: for tokens
-        transport: azure-core's; None for its own
         clock: how to wait for Fabric
 
     Every method raises FabricError when Fabric refuses or cannot be reached.
@@ -101,7 +100,6 @@ class MirroredDatabase:
         workspace: str,
         item: str,
         credential: TokenCredential,
-        transport: HttpTransport[HttpRequest, HttpResponse] | None = None,
         clock: Clock = time,
     ) -> None:
         self._workspace = workspace
@@ -109,9 +107,7 @@ class MirroredDatabase:
         self._clock = clock
         self._client: PipelineClient[HttpRequest, HttpResponse] = PipelineClient(
             API,
-            transport=transport,
-            connection_timeout=10,
-            read_timeout=60,
+            transport=RequestsTransport(connection_timeout=10, read_timeout=60),
             policies=[
                 RequestIdPolicy(),
                 UserAgentPolicy(f"dbt-openmirroring/{version}"),
