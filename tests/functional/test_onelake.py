@@ -60,7 +60,7 @@ def test_loads_changes_and_rebuilds_reach_onelake(
     server.requests.clear()
     assert onelake.run()["_message"] == "+1 ~6 -3 · #2"
     assert_mirrored(onelake, server)
-    assert len(server.requests) == 24, server.counts()
+    assert len(server.requests) == 22, server.counts()
 
     onelake.run()
     onelake.model("select id, 1 as number from range(10)", unique_key="id")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import trustme
 from azure.core.pipeline.transport import RequestsTransport
+from azure.identity import EnvironmentCredential
 from azure.storage.filedatalake import DataLakeServiceClient
 
 from dbt.adapters.openmirroring.authentication import GivenToken
@@ -24,8 +25,9 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from tests.onelake_server import HOST, KINDS, ROOT, TOKEN, URL, WORKSPACE, OneLakeServer, listening
 
 NUMBERED = f"a.schema/b/{1:020d}.parquet"
@@ -134,6 +136,19 @@ def test_a_refusal_says_what_can_be_done(
     assert code in str(refused.value)
     assert URL in str(refused.value)
     assert TOKEN not in str(refused.value)
+
+
+def test_a_token_that_cannot_be_got_is_an_error_of_the_profile(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID"):
+        monkeypatch.delenv(name, raising=False)
+    client = OneLakeClient.connect(OneLakeUrl.parse(URL), EnvironmentCredential())
+
+    with pytest.raises(LandingZoneUnavailableError, match="Check `authentication`"):
+        OneLakeStorage(client).write("a", b"1")
+
+    assert server.requests == []
 
 
 def test_a_folder_that_fabric_reads_is_deleted_when_it_has_been_read(
