@@ -35,8 +35,9 @@
 
 {% macro openmirroring__mirror_publish(target, sql, options, incremental) %}
   {%- set publication = mirror_begin(target) -%}                                           {#- 0 -#}
-  {%- set rows = mirror_rows(target, sql, options, incremental) -%}
   {%- set rebuild = '--full-refresh' if should_full_refresh() else none -%}
+  {%- do adapter.check_table(publication, rebuild is not none) -%}
+  {%- set rows = mirror_rows(target, sql, options, incremental) -%}
   {{ return(mirror_publish_rows(publication, target, rows, options, rebuild)) }}
 {% endmacro %}
 

@@ -4,7 +4,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_status() %}
-  {%- for line in adapter.project_tables(graph.nodes.values()).status_lines(adapter.replicator_reports()) -%}
+  {%- for line in adapter.status_lines(graph.nodes.values()) -%}
     {%- do print(line) -%}
   {%- endfor -%}
 {% endmacro %}

@@ -15,8 +15,10 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
-from dbt.adapters.openmirroring import embedded_spark  # noqa: E402
+from dbt.adapters.openmirroring import embedded_spark, service  # noqa: E402
+from tests.fabric_server import Database, FabricServer  # noqa: E402
 from tests.functional.project import Project  # noqa: E402
+from tests.onelake_server import ITEM, WORKSPACE  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +51,13 @@ def project(spark: SparkSession, tmp_path: Path) -> Iterator[Project]:
     yield created
     created.assert_replicated()
     spark.sql(f"drop schema if exists {created.schema} cascade")
+
+
+@pytest.fixture
+def fabric(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
+    """Fabric's REST API, and in it the mirrored database of the landing zone in OneLake."""
+    server = FabricServer()
+    server.workspace(WORKSPACE, Database(ITEM.partition(".")[0]))
+    server.connect(monkeypatch)
+    monkeypatch.setattr(service, "PAUSE", 0.01)
+    return server

@@ -178,7 +178,8 @@ def test_wide_rows_that_did_not_change_are_not_shuffled(
 def test_a_load_publishes_the_files_of_the_snapshot_without_writing_them_again(
     project: Project,
 ) -> None:
-    rows = "select nullif(id, -1) as id, cast(nullif(id, 1) as string) as name from range(0, {}, 1, 1)"
+    columns = "nullif(id, -1) as id, cast(nullif(id, 1) as string) as name"
+    rows = f"select {columns} from range(0, {{}}, 1, 1)"
     project.model(rows.format(5), unique_key="id")
     project.run()
     (load,) = project.files()

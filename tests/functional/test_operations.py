@@ -75,7 +75,7 @@ def test_the_status_tells_what_was_published(project: Project, printed: Printed)
 
     assert lines[0].split() == [
         *("mirrored", "table", "state", "last", "rows", "publication", "published", "(UTC)"),
-        *("changes", "pending", "replicator"),
+        *("changes", "pending", "service", "applied", "(UTC)"),
     ]
     start = lines[0].index("state")
     assert all(line[start:].startswith(("published", "not published")) for line in lines[1:])
@@ -366,3 +366,14 @@ def test_a_table_that_cannot_be_rebuilt_is_told(project: Project, printed: Print
     assert "nothing to publish" in " ".join(missing)
     assert project.state() == before
     project.assert_tidy()
+
+
+@pytest.mark.parametrize("operation", ["create_database", "start", "stop"])
+def test_a_folder_of_this_machine_has_no_mirrored_database(
+    project: Project, printed: Printed, operation: str
+) -> None:
+    project.model(ORDERS, unique_key="id")
+
+    lines = printed(f"mirror_{operation}", succeeds=False)
+
+    assert "belongs to no mirrored database" in " ".join(lines)

@@ -1,12 +1,18 @@
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from tests.onelake_server import OneLakeServer
 
 
-@pytest.fixture(params=["local"])
+@pytest.fixture(params=["local", "onelake"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     """Every kind of landing zone: the tests of the protocol hold for all of them."""
-    return LocalStorage(tmp_path / "LandingZone")
+    if request.param == "local":
+        return LocalStorage(tmp_path / "LandingZone")
+    server: OneLakeServer = request.getfixturevalue("server")
+    return server.storage()

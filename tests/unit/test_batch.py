@@ -1,4 +1,5 @@
 import json
+from datetime import datetime, timezone
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Batch,
@@ -25,6 +26,7 @@ def batch(publication: str, rows: RowCounts, first: int | None, last: int, reaso
     )
 
 
+TIME = datetime(2026, 11, 21, 17, 39, 12, 345678, timezone.utc)
 BATCH = batch("changes", RowCounts(120, 30, 4), 18, 19, "")
 
 
@@ -35,13 +37,13 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
 
 
 def test_a_journal_is_read_as_it_was_written() -> None:
-    journal = Journal.of(BATCH)
+    journal = Journal.of(BATCH, TIME)
     assert Journal.from_json(journal.to_json(), "here") == journal
-    assert journal.published_at.endswith("+00:00")
+    assert journal.published_at == "2026-11-21T17:39:12.345+00:00"
 
 
 def test_a_record_without_the_rows_of_the_table_can_be_read() -> None:
-    record = json.loads(Journal.of(BATCH).to_json())
+    record = json.loads(Journal.of(BATCH, TIME).to_json())
     del record["batch"]["table_rows"]
 
     journal = Journal.from_json(json.dumps(record).encode(), "here")

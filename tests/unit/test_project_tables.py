@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import re
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    MirroredColumn,
+    Owner,
+    RowCounts,
+    TableDefinition,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.project_tables import (
     ProjectTables,
-    ReplicatorReport,
     mirrored_nodes,
-    replicator_reports,
 )
+from dbt.adapters.openmirroring.service import ServiceReport, TableReport
 from dbt.adapters.openmirroring.text_table import text_table
 
 
@@ -62,22 +70,6 @@ def test_a_name_of_several_tables_is_refused(storage: Storage) -> None:
         tables.node("b")
 
 
-def test_the_words_of_the_replicator_are_read(tmp_path: Path) -> None:
-    landing_zone = tmp_path / "LandingZone"
-    monitoring = tmp_path / "Monitoring" / "tables.json"
-    table = {"sourceSchemaName": "sales", "sourceTableName": "orders", "status": "Failed"}
-
-    assert replicator_reports(landing_zone) == {}
-    monitoring.parent.mkdir()
-    for damaged in ("", "[]", '{"tables": [1]}'):
-        monitoring.write_text(damaged)
-        assert replicator_reports(landing_zone) == {}
-    monitoring.write_text(json.dumps({"tables": [{**table, "errorMessage": "no\n good"}]}))
-    assert replicator_reports(landing_zone) == {
-        "sales.orders": ReplicatorReport("Failed", "no good")
-    }
-
-
 def test_text_is_aligned() -> None:
     rows = [("name", "n", ""), ("a", "10", "a note"), ("longer", "1", "")]
 
@@ -86,3 +78,62 @@ def test_text_is_aligned() -> None:
         "a       10  a note",
         "longer   1",
     ]
+
+
+def publish(storage: Storage, files: int = 1) -> datetime:
+    """Publish `sales.orders`; returns when."""
+    table = TableFolder("sales", "orders")
+    opened = Publication(storage, table, Owner("shop", "model.shop.orders"))
+    for i in range(files):
+        storage.write(f"{table.staging(opened.batch_id)}/rows/{i}.parquet", b"rows")
+    definition = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
+    plan = Plan("changes" if opened.journal() else "initial", "", definition, RowCounts(1))
+    manifest = opened.commit(plan, opened.staged(plan))
+    opened.publish(manifest)
+    opened.complete(manifest)
+    opened.close()
+    return opened.published_at or datetime.now(timezone.utc)
+
+
+def status_of_orders(storage: Storage, report: ServiceReport) -> list[str]:
+    """The cells of the service."""
+    headline, line = ProjectTables(storage, "shop", "sales", [node("orders")]).status_lines(report)
+    return re.split(r"\s{2,}", line[headline.index("service") :])
+
+
+def reported(status: str, error: str, last_sync: datetime | None) -> ServiceReport:
+    return ServiceReport("Running", "", {"sales.orders": TableReport(status, error, last_sync)})
+
+
+def test_a_table_is_behind_until_the_service_has_applied_something_since(storage: Storage) -> None:
+    time = publish(storage)
+    before, after = time - timedelta(seconds=1), time + timedelta(seconds=1)
+
+    def of(last_sync: datetime | None, error: str = "") -> list[str]:
+        return status_of_orders(storage, reported("Replicating", error, last_sync))
+
+    assert of(after) == ["Replicating", f"{after:%Y-%m-%d %H:%M:%S}"]
+    assert of(before) == ["Replicating", f"{before:%Y-%m-%d %H:%M:%S}", "behind"]
+    assert of(None) == ["Replicating", "behind"]
+    assert of(before, "no good")[2:] == ["behind; no good"]
+
+
+def test_a_table_that_the_service_does_not_have_is_behind(storage: Storage) -> None:
+    publish(storage)
+
+    assert status_of_orders(storage, ServiceReport("Running")) == ["", "behind"]
+
+
+def test_without_a_service_nobody_knows_whether_a_table_is_behind(storage: Storage) -> None:
+    publish(storage)
+
+    assert status_of_orders(storage, ServiceReport()) == [""]
+
+
+def test_a_batch_without_files_leaves_no_table_behind(storage: Storage) -> None:
+    last_sync = publish(storage)
+    publish(storage, files=0)
+
+    told = status_of_orders(storage, reported("Replicating", "", last_sync))
+
+    assert told[2:] == []

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone import onelake, onelake_claim
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Manifest,
     MirroredColumn,
@@ -25,9 +29,13 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     SnapshotMismatchError,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.service import Service, ServiceError, ServiceReport, TableReport
+from tests.fabric_server import Clock
+from tests.onelake_server import KINDS, OneLakeServer
 
 TABLE = TableFolder("sales", "orders")
 OWNER = Owner("shop", "model.shop.orders")
@@ -35,8 +43,10 @@ DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "pa
 
 
 @contextmanager
-def publication(storage: Storage, owner: Owner = OWNER) -> Iterator[Publication]:
-    opened = Publication(storage, TABLE, owner)
+def publication(
+    storage: Storage, owner: Owner = OWNER, service: Service | None = None
+) -> Iterator[Publication]:
+    opened = Publication(storage, TABLE, owner, service)
     try:
         yield opened
     finally:
@@ -191,7 +201,8 @@ def test_staged_files_of_a_killed_run_are_deleted(storage: Storage) -> None:
     assert storage.list("") == []
 
 
-def test_half_written_records_of_a_killed_run_do_not_stay(storage: Storage) -> None:
+def test_half_written_records_of_a_killed_run_do_not_stay(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path / "LandingZone")
     publish(storage, "initial", [b"a"])
     storage.write(f"{TABLE.scratch}/_manifest.json.12345678", b"{")
     storage.write(f"{TABLE.path}/__journal.json.new", b"{")
@@ -437,3 +448,197 @@ def test_a_record_of_a_later_version_is_an_error(storage: Storage) -> None:
     storage.write(TABLE.journal, b'{"version": 99}')
     with publication(storage) as opened, pytest.raises(MirrorError, match="version 99"):
         opened.verify(None, full_refresh=False)
+
+
+class LateService:
+    """A service that knows of the table folder what was in it some questions ago.
+
+    Args:
+        late: so many questions
+    """
+
+    def __init__(self, storage: Storage, late: int) -> None:
+        self.found: list[list[str]] = []
+        self._storage = storage
+        self._late = late
+        self.service = Service(self._report, Clock())
+
+    def _report(self) -> ServiceReport:
+        self.found.append(sorted(data_files(self._storage)))
+        known = self.found[max(0, len(self.found) - 1 - self._late)]
+        return ServiceReport("Running", "", {str(TABLE): TableReport()} if known else {})
+
+
+def test_a_rebuild_waits_until_the_table_is_gone_and_until_it_is_back(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    late = LateService(storage, 2)
+    late.service.report()
+
+    with publication(storage, service=late.service) as opened:
+        manifest = commit(storage, opened, "rebuild", [b"b", b"c"])
+        opened.publish(manifest)
+        assert storage.read(TABLE.manifest), "nobody else publishes to the table until it is back"
+        opened.complete(manifest)
+
+    gone: list[str] = []
+    old, back = [number(1)], [number(1), number(2)]
+    assert late.found == [old, gone, gone, gone, back, back, back]
+    assert data_files(storage) == {number(1): b"b", number(2): b"c"}
+
+
+@pytest.mark.parametrize("kind", ["initial", "changes"])
+def test_what_is_no_rebuild_waits_for_nothing(storage: Storage, kind: str) -> None:
+    if kind == "changes":
+        publish(storage, "initial", [b"a"])
+    late = LateService(storage, 2)
+
+    with publication(storage, service=late.service) as opened:
+        finish(opened, commit(storage, opened, kind, [b"b"]))
+
+    assert late.found == []
+
+
+@pytest.mark.parametrize("stuck", ["Paused", "gone", "back"])
+def test_a_rebuild_that_has_waited_in_vain_is_brought_to_its_end_later(
+    storage: Storage, stuck: str
+) -> None:
+    publish(storage, "initial", [b"a"])
+    tables = {str(TABLE): TableReport()}
+    stuck_with = {
+        "Paused": ServiceReport("Paused", "", tables),
+        "gone": ServiceReport("Running", "", tables),
+        "back": ServiceReport("Running"),
+    }[stuck]
+
+    with publication(storage, service=Service(lambda: stuck_with, Clock())) as opened:
+        manifest = commit(storage, opened, "rebuild", [b"b", b"c"])
+        with pytest.raises(ServiceError):
+            opened.publish(manifest)
+
+    assert recover(storage)
+    assert data_files(storage) == {number(1): b"b", number(2): b"c"}
+    assert [entry.name for entry in storage.list("")] == ["sales.schema"]
+
+
+def test_a_publication_tells_when_its_files_appeared(storage: Storage) -> None:
+    before = datetime.now(timezone.utc)
+    with publication(storage) as opened:
+        manifest = commit(storage, opened, "initial", [b"a"])
+        opened.publish(manifest)
+        assert opened.published_at is None
+        after = datetime.now(timezone.utc)
+        opened.complete(manifest)
+
+        assert opened.published_at
+        assert before <= opened.published_at <= after
+        journal = opened.journal()
+        assert journal
+        told = datetime.fromisoformat(journal.published_at)
+        assert timedelta() <= opened.published_at - told < timedelta(milliseconds=1)
+
+
+def test_a_publication_without_files_has_no_time(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        finish(opened, commit(storage, opened, "unchanged", []))
+
+        assert opened.published_at is None
+
+
+# In OneLake, where an operation is several requests
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_goes_wrong_with_any_request_goes_unnoticed(server: OneLakeServer, kind: str) -> None:
+    storage = server.storage()
+    point = 0
+    while True:
+        storage.delete("sales.schema")
+        publish(storage, "initial", [b"old"])
+        fault = server.fail(kind, after=point)
+
+        publish(storage, "rebuild", [b"new 1", b"new 2"])
+
+        assert data_files(storage) == {number(1): b"new 1", number(2): b"new 2"}
+        assert [entry.name for entry in storage.list("")] == ["sales.schema"]
+        if fault.times:
+            break
+        point += 1
+    assert point > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["initial", "changes", "rebuild"])
+def test_a_process_that_dies_at_any_request_is_finished_or_undone_by_the_next(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    storage = server.storage()
+    point = 0
+    while True:
+        storage.delete("sales.schema")
+        if kind != "initial":
+            publish(storage, "initial", [b"old"])
+        before = data_files(storage)
+        dying = server.fail("reset", after=point, times=10**6)
+
+        # a dead process neither renews its claim nor retries
+        with monkeypatch.context() as dead:
+            dead.setattr(onelake_claim, "RENEWAL", 1e6)
+            dead.setattr(onelake._Retry, "is_retry", lambda *_: False)
+            dead.setattr(onelake._Retry, "_is_method_retryable", lambda *_: False)
+            with suppress(LandingZoneUnavailableError):
+                publish(server.storage(), kind, [b"new 1", b"new 2"])
+        died = dying.times < 10**6
+        dying.times = 0
+        server.advance(300)
+        committed = storage.read(TABLE.manifest) is not None
+        journal = json.loads(storage.read(TABLE.journal) or b'{"batch": {}}')["batch"]
+        completed = journal.get("publication") == kind and journal.get("files_written") == 2
+
+        assert recover(server.storage()) == committed
+
+        first = 2 if kind == "changes" else 1
+        new = {number(first): b"new 1", number(first + 1): b"new 2"}
+        after = {**before, **new} if kind == "changes" else new
+        assert data_files(storage) == (after if committed or completed else before)
+        assert [entry.name for entry in storage.list("")] in ([], ["sales.schema"])
+        if not died:
+            break
+        point += 1
+    assert point > 20
+
+
+def test_a_publication_is_a_small_number_of_requests(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onelake_claim, "RENEWAL", 20)
+
+    last = publish(server.storage(), "initial", [b"old"])
+
+    def requests(contents: list[bytes]) -> Counter[str]:
+        nonlocal last
+        storage = server.storage()
+        server.requests.clear()
+        with publication(storage) as opened:
+            opened.pending()
+            opened.verify(last, full_refresh=False)
+            finish(opened, commit(storage, opened, "changes", contents))
+            last = opened.batch_id
+        # what stands in for Spark writes three files for one
+        return server.counts() - Counter({"put blob": 3 * len(contents)})
+
+    one, two = requests([b"1"]), requests([b"1", b"2"])
+
+    assert two - one == Counter({"properties": 2, "rename": 1})
+    assert one == Counter(
+        {
+            "read": 4,
+            "list": 5,
+            "put blob": 3,
+            "properties": 2,
+            "rename": 1,
+            "delete": 5,
+            "delete blob": 1,
+        }
+    )

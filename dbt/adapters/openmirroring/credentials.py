@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ from dbt.adapters.spark.connections import SparkConnectionMethod, SparkCredentia
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring import replica
+from dbt.adapters.openmirroring.authentication import check_authentication
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 
 
 @dataclass
@@ -17,17 +19,40 @@ class OpenMirroringCredentials(SparkCredentials):
     """What dbt-spark's profile has, and the landing zone.
 
     Args:
-        landing_zone: a local folder; a relative path starts at the dbt project
+        landing_zone: a local folder, or a URL in OneLake; a relative path starts at the dbt
+            project
+        staging_location: a folder of this machine where Spark writes files for OneLake, to be
+            uploaded from there; a relative path starts at the dbt project. Without it Spark writes
+            to OneLake itself, except the embedded one, which cannot
         replicate: apply what was published to mirrored tables beside the landing zone, at the end
             of each run, as the service would
+        wait_for_mirror: seconds that a command may wait at its end until the service has applied
+            what it published; 0 does not wait
+        authentication: how to get tokens for Fabric: `default` (whatever of the others is there),
+            `cli`, `environment`, `managed_identity`, `service_principal` or `token`
+        tenant_id: of the service principal, or of the account of the Azure CLI
+        client_id: of the service principal, or of a user-assigned managed identity
+        client_secret: of the service principal
+        client_certificate_path: of the service principal, in place of a secret; PEM or PKCS12
+        token: for OneLake, got elsewhere
 
     Raises:
         DbtConfigError: no landing zone, one of a kind that is not supported, or one that cannot be
-            replicated
+            replicated; settings of the authentication that do not go together
     """
 
     landing_zone: str | None = None
+    staging_location: str | None = None
     replicate: bool = False
+    wait_for_mirror: float = 0
+    authentication: str = "default"
+    tenant_id: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    client_certificate_path: str | None = None
+    # dbt-spark's, which it would show
+    token: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.landing_zone:
@@ -35,14 +60,15 @@ class OpenMirroringCredentials(SparkCredentials):
                 "Must specify `landing_zone` in profile: the folder that the mirrored database "
                 "watches, e.g. mirror.MirroredDatabase/Files/LandingZone for a local one"
             )
-        if "://" in self.landing_zone:
-            raise DbtConfigError(
-                f"`landing_zone` {self.landing_zone!r} is not a local folder: this version "
-                "publishes to local folders only"
-            )
+        onelake = self.onelake
+        if self.staging_location and not onelake:
+            raise DbtConfigError("`staging_location` is for a landing zone in OneLake only")
         if self.replicate:
             self._check_replicator()
+        if self.wait_for_mirror < 0:
+            raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
         self.method = self.method or SparkConnectionMethod.SESSION
+        check_authentication(self)
         # required by dbt-spark, though a session has none
         self.host = self.host or "localhost"
         ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
@@ -60,15 +86,34 @@ class OpenMirroringCredentials(SparkCredentials):
     def unique_field(self) -> str:
         return str(self.landing_zone)
 
+    @property
+    def onelake(self) -> OneLakeUrl | None:
+        """The landing zone, if it is in OneLake."""
+        url = str(self.landing_zone)
+        return OneLakeUrl.parse(url) if "://" in url else None
+
     def landing_zone_path(self, project: Path) -> Path:
         """The landing zone as an absolute path.
 
         Args:
             project: the dbt project's folder, where relative paths start
+
+        Raises:
+            DbtConfigError: it is in OneLake
         """
+        if self.onelake:
+            raise DbtConfigError(
+                "The replicator applies landing zones on this machine; what is in OneLake, Fabric "
+                "applies."
+            )
         return (project / Path(str(self.landing_zone)).expanduser()).resolve()
 
     def _check_replicator(self) -> None:
+        if self.onelake:
+            raise DbtConfigError(
+                "`replicate` is for a landing zone on this machine: what is in OneLake, Fabric "
+                "applies"
+            )
         if Path(str(self.landing_zone)).parts[-2:] != ("Files", "LandingZone"):
             raise DbtConfigError(
                 f"`replicate` needs a landing zone whose path ends in Files/LandingZone, not "
@@ -82,6 +127,8 @@ class OpenMirroringCredentials(SparkCredentials):
 
     def _connection_keys(self) -> tuple[str, ...]:
         keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate")
+        if self.onelake:
+            keys += ("authentication", "tenant_id", "client_id", "staging_location")
         if self.method != SparkConnectionMethod.SESSION:
             keys += ("host", "port", "cluster", "endpoint", "organization")
         return keys

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +33,7 @@ from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring import catalog, python_models, refusals, replica
+from dbt.adapters.openmirroring.authentication import token_credential
 from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
@@ -57,15 +61,18 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER, SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import ROWS, Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.project_tables import (
-    Outcome,
-    ProjectTables,
-    ReplicatorReport,
-    replicator_reports,
+from dbt.adapters.openmirroring.mirrored_database import (
+    DatabaseOperations,
+    mirrored_database,
+    wait_for_mirror,
+    what_fabric_says,
+    what_the_replicator_says,
 )
+from dbt.adapters.openmirroring.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.ready_files import ready_files
 from dbt.adapters.openmirroring.relation import (
     BATCH_ID_PROPERTY,
@@ -83,14 +90,21 @@ from dbt.adapters.openmirroring.rewrite import (
     plan_rewrite,
     rewritable_folder,
 )
+from dbt.adapters.openmirroring.service import Service, ServiceError, ServiceReport
 from dbt.adapters.openmirroring.session import SessionHandle
 
 if TYPE_CHECKING:
     import agate
     from pyspark.sql import SparkSession
 
+    from dbt.adapters.openmirroring.fabric import MirroredDatabase
+    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient
+
 # a snapshot in the making: <identifier>__next_<batch id>
 NEXT_SUFFIX = "__next_"
+
+# bytes whose progress is shown
+_LONG_UPLOAD = 64 * 1024 * 1024
 
 # what an incremental model has computed
 NEW_ROWS_SUFFIX = "__new_rows_"
@@ -119,6 +133,10 @@ class OpenMirroringAdapter(SparkAdapter):
         super().__init__(config, mp_context)
         self._node = threading.local()
         self._to_replicate = False
+        self._service = Service(self._ask_service)
+        self._published: dict[str, datetime] = {}
+        self._onelake: OneLakeClient | None = None
+        self._connecting = threading.Lock()
 
     @classmethod
     def quote(cls, identifier: str) -> str:
@@ -188,15 +206,47 @@ class OpenMirroringAdapter(SparkAdapter):
         return [text.rstrip(";") for text in sqlparse.split(sql or "")]
 
     def landing_zone(self) -> Storage:
-        return LocalStorage(self._landing_zone_path())
+        onelake: OneLakeUrl | None = self.config.credentials.onelake
+        if not onelake:
+            return LocalStorage(self._landing_zone_path())
+        # takes a moment, and a local one needs none of it
+        from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
+
+        with self._connecting:
+            if not self._onelake:
+                credential = token_credential(self.config.credentials)
+                self._onelake = OneLakeClient.connect(onelake, credential)
+        return OneLakeStorage(self._onelake, self._staging_folder(), _show_upload)
+
+    def _staging_folder(self) -> Path | None:
+        """Where Spark writes what is to be uploaded; None if it writes to OneLake itself."""
+        given = self.config.credentials.staging_location
+        if given:
+            return (project_folder(self.config) / Path(given).expanduser()).resolve()
+        # it has no driver for OneLake
+        warehouse: Path | None = self.connections.embedded_warehouse  # type: ignore[attr-defined]
+        return warehouse.with_name("staging") if warehouse else None
 
     def _landing_zone_path(self) -> Path:
         path: Path = self.config.credentials.landing_zone_path(project_folder(self.config))
         return path
 
+    @cached_property
+    def _database(self) -> MirroredDatabase:
+        return mirrored_database(self.config.credentials)
+
+    def _ask_service(self) -> ServiceReport | None:
+        if self.config.credentials.onelake:
+            return what_fabric_says(self._database, self.config.credentials)
+        return what_the_replicator_says(self._landing_zone_path())
+
     def debug_query(self) -> None:
-        """`dbt debug`: Java and Spark start with the first statement, then the landing zone."""
+        """`dbt debug`: Java and Spark start with the first statement, then Fabric is asked, and
+        the landing zone tried.
+        """
         super().debug_query()
+        if self.config.credentials.onelake:
+            self._service.check_all()
         storage = self.landing_zone()
         folder = f"{SCRATCH_PAD}/debug"
         with storage.lock(folder):
@@ -215,14 +265,31 @@ class OpenMirroringAdapter(SparkAdapter):
         Args:
             node: as in the graph
         """
+        service = self._service if self.config.credentials.onelake else None
+        if service:
+            service.check()
         publication = Publication(
             self.landing_zone(),
             TableFolder(str(relation.schema), str(relation.identifier)),
             Owner(project=self.config.project_name, node=node["unique_id"]),
+            service,
         )
         self._node.publication = publication
         self._to_replicate = bool(self.config.credentials.replicate)
         return publication
+
+    @available
+    def check_table(self, publication: Publication, rebuilds: bool) -> None:
+        """Make sure that Fabric will apply what is published to a table.
+
+        Args:
+            rebuilds: the table is to be rebuilt
+
+        Raises:
+            ServiceError: it will not
+        """
+        if self.config.credentials.onelake:
+            self._service.check_table(str(publication.table), rebuilds)
 
     @available
     def next_snapshot(
@@ -491,7 +558,7 @@ class OpenMirroringAdapter(SparkAdapter):
         if not (plan.starts_folder and staging and folder and self._is_session()):
             return []
         ready = ready_files(folder, plan.definition, options.compression, options.target_file_size)
-        return ready.link(staging) if ready else []
+        return publication.staged(plan) if ready and ready.link(staging) else []
 
     @available
     def files_with_rows(self, files: list[StagedFile], names: agate.Table) -> list[StagedFile]:
@@ -538,6 +605,8 @@ class OpenMirroringAdapter(SparkAdapter):
         if publication:
             if publication.committed:
                 unfinished[0] = None
+            if publication.published_at:
+                self._published[str(publication.table)] = publication.published_at
             publication.close()
         for relation in unfinished:
             if relation and self.get_relation("", relation.schema, relation.identifier):
@@ -635,9 +704,26 @@ class OpenMirroringAdapter(SparkAdapter):
         return f"{node.table}: {response}"
 
     @available
-    def replicator_reports(self) -> dict[str, ReplicatorReport]:
-        """What the replicator has said of each table, by `schema.table`."""
-        return replicator_reports(self._landing_zone_path())
+    def status_lines(self, nodes: Iterable[Mapping[str, Any]]) -> list[str]:
+        """How it is about each mirrored table, and about the mirrored database in Fabric.
+
+        Args:
+            nodes: all of the graph
+        """
+        lines = []
+        try:
+            report = self._service.report() or ServiceReport()
+            if self.config.credentials.onelake and report.status:
+                lines = [f"The mirrored database is {report.description}.", ""]
+        except ServiceError as error:
+            report, lines = ServiceReport(), [error.msg, ""]
+        tables: ProjectTables = self.project_tables(nodes)
+        return [*lines, *tables.status_lines(report)]
+
+    @available
+    def mirrored_database(self) -> DatabaseOperations:
+        """The mirrored database in Fabric, to be created, started or stopped."""
+        return DatabaseOperations(self._database)
 
     # Replication
 
@@ -678,6 +764,10 @@ class OpenMirroringAdapter(SparkAdapter):
                 fire_event(Note(msg=line))
             if replication.failed:
                 logger.warning(f"Not replicated: {', '.join(replication.failed)}")
+        published, self._published = self._published, {}
+        seconds = self.config.credentials.wait_for_mirror
+        if published and seconds:
+            wait_for_mirror(self._service, published, seconds)
 
     # Rows that do not come from SQL
 
@@ -725,6 +815,14 @@ class OpenMirroringAdapter(SparkAdapter):
         if not isinstance(handle, SessionHandle):
             raise DbtRuntimeError(f"{who_needs} `method: session` in the profile.")
         return handle.session
+
+
+def _show_upload(done: int, total: int) -> None:
+    """Tell somebody who looks at a terminal how far an upload is that takes a while."""
+    if total >= _LONG_UPLOAD and sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        sys.stderr.write(f"\r{done >> 20:,} of {total >> 20:,} MB uploaded to OneLake{end}")
+        sys.stderr.flush()
 
 
 def _text(value: Any) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -22,6 +20,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.response import message
+from dbt.adapters.openmirroring.service import ServiceReport, TableReport, is_behind
 from dbt.adapters.openmirroring.text_table import text_table
 
 # the states of a table
@@ -74,7 +73,9 @@ class TableStatus:
     def schema(self) -> str:
         return self.table.rpartition(".")[0]
 
-    def cells(self, replicator: ReplicatorReport) -> tuple[str, ...]:
+    def cells(self, report: ServiceReport) -> tuple[str, ...]:
+        applied = report.tables.get(self.table, TableReport())
+        synced = applied.last_sync
         journal = self.landed.journal if self.landed else None
         pending = self.landed.pending if self.landed else None
         told: tuple[str, ...] = ("", "", "", "", "")
@@ -84,7 +85,7 @@ class TableStatus:
                 f"#{batch.last_file}",
                 "" if batch.table_rows is None else f"{batch.table_rows:,}",
                 batch.publication,
-                f"{datetime.fromisoformat(journal.published_at):%Y-%m-%d %H:%M:%S}",
+                _time(datetime.fromisoformat(journal.published_at)),
                 f"+{rows.inserted} ~{rows.updated} -{rows.deleted}",
             )
         return (
@@ -92,17 +93,18 @@ class TableStatus:
             self.state,
             *told,
             message(pending.batch) if pending else "",
-            replicator.status,
-            "; ".join(filter(None, (self.note, replicator.error))),
+            applied.status,
+            _time(synced) if synced else "",
+            "; ".join(filter(None, (self.note, self._behind(report), applied.error))),
         )
 
-
-@dataclass(frozen=True)
-class ReplicatorReport:
-    """What the replicator has said of a table; empty if it has said nothing."""
-
-    status: str = ""
-    error: str = ""
+    def _behind(self, report: ServiceReport) -> str:
+        journal = self.landed.journal if self.landed else None
+        if not report.status or not journal or not journal.batch.first_file:
+            return ""
+        published_at = datetime.fromisoformat(journal.published_at)
+        behind = is_behind(report.tables.get(self.table, TableReport()), published_at)
+        return "behind" if behind else ""
 
 
 @dataclass(frozen=True)
@@ -154,18 +156,17 @@ class ProjectTables:
                 found.append(TableStatus(str(folder), UNFINISHED, table))
         return sorted(found, key=lambda status: status.table)
 
-    def status_lines(self, reports: Mapping[str, ReplicatorReport]) -> list[str]:
+    def status_lines(self, report: ServiceReport) -> list[str]:
         """The statuses as a table of text.
 
         Args:
-            reports: what the replicator says, by `schema.table`
+            report: what the service says
         """
         headline = (
             *("mirrored table", "state", "last", "rows", "publication", "published (UTC)"),
-            *("changes", "pending", "replicator", ""),
+            *("changes", "pending", "service", "applied (UTC)", ""),
         )
-        nothing = ReplicatorReport()
-        rows = [status.cells(reports.get(status.table, nothing)) for status in self.statuses()]
+        rows = [status.cells(report) for status in self.statuses()]
         return list(text_table([headline, *rows], numbers=(2, 3)))
 
     def drop_orphans(self, dry_run: bool, schema: str | None) -> Outcome:
@@ -281,18 +282,8 @@ def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
     ]
 
 
-def replicator_reports(landing_zone: Path) -> dict[str, ReplicatorReport]:
-    """What the replicator has said of each table, by `schema.table`; nothing if there is none."""
-    try:
-        content = json.loads((landing_zone.parent / "Monitoring" / "tables.json").read_text())
-        return {
-            f"{table['sourceSchemaName']}.{table['sourceTableName']}": ReplicatorReport(
-                str(table["status"]), " ".join(str(table.get("errorMessage") or "").split())
-            )
-            for table in content["tables"]
-        }
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
+def _time(utc: datetime) -> str:
+    return f"{utc:%Y-%m-%d %H:%M:%S}"
 
 
 def _how_to_drop(schema: str | None) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt.adapters.openmirroring.landing_zone.batch import StagedFile, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
 
 if TYPE_CHECKING:
     from pyarrow import Schema
@@ -45,8 +45,8 @@ class ReadyFiles:
 
     paths: tuple[Path, ...]
 
-    def link(self, folder: Path) -> list[StagedFile]:
-        """Give them a second name in a folder; none if that is in another file system."""
+    def link(self, folder: Path) -> bool:
+        """Give them a second name in a folder; False if that is in another file system."""
         folder.mkdir(parents=True, exist_ok=True)
         try:
             for name, path in self._named():
@@ -54,8 +54,8 @@ class ReadyFiles:
         except OSError:
             for name, _ in self._named():
                 (folder / name).unlink(missing_ok=True)
-            return []
-        return [StagedFile(name, path.stat().st_size) for name, path in self._named()]
+            return False
+        return True
 
     def _named(self) -> Iterator[tuple[str, Path]]:
         for number, path in enumerate(self.paths):
@@ -75,7 +75,7 @@ def ready_files(
         compression: as in the node's configuration
         target_bytes: of a file
     """
-    if not importlib.util.find_spec("pyarrow"):
+    if definition.landing_format != "parquet" or not importlib.util.find_spec("pyarrow"):
         return None
     if any(column.type != column.landed_type for column in definition.columns):
         return None

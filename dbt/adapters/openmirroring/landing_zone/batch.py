@@ -139,14 +139,18 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Journal:
-    """The last completed batch of a table folder; published_at is UTC, ISO 8601."""
+    """The last completed batch of a table folder.
+
+    Args:
+        published_at: when its files appeared; UTC, ISO 8601
+    """
 
     batch: Batch
     published_at: str
 
     @classmethod
-    def of(cls, batch: Batch) -> Journal:
-        return cls(batch, datetime.now(timezone.utc).isoformat(timespec="seconds"))
+    def of(cls, batch: Batch, published_at: datetime) -> Journal:
+        return cls(batch, published_at.isoformat(timespec="milliseconds"))
 
     def to_json(self) -> bytes:
         return _to_json(self)

@@ -8,7 +8,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,6 +38,9 @@ class LocalStorage:
 
     def url(self, path: str) -> str:
         return f"file://{self._root / path}"
+
+    def collect(self, folder: str) -> Sequence[Entry]:
+        return self.list(folder)
 
     def list(self, folder: str) -> list[Entry]:
         with self._explained("list", folder):

@@ -7,6 +7,8 @@ The numbers in the docstrings are the steps of a publication. What happens in Sp
 from __future__ import annotations
 
 from contextlib import ExitStack
+from datetime import datetime, timezone
+from typing import Protocol
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Batch,
@@ -38,6 +40,19 @@ ROWS = "rows"
 _REBUILD = "`dbt run --full-refresh` drops the table folder and publishes a full load."
 
 
+class Service(Protocol):
+    """The service that applies the landing zone, where it tells what it has.
+
+    A table is `schema.table`. Every method raises MirrorError when it has waited in vain.
+    """
+
+    def wait_until_gone(self, table: str) -> None:
+        """Wait until a table has disappeared whose folder was dropped."""
+
+    def wait_until_back(self, table: str) -> None:
+        """Wait until a table is mirrored again whose folder was made anew."""
+
+
 class Publication:
     """One publication of one table. It holds the table's lock until it is closed.
 
@@ -45,16 +60,27 @@ class Publication:
         storage: the landing zone
         table: the table folder
         owner: who publishes
+        service: what a rebuild waits for; None where nobody tells
 
     Raises:
         ConcurrentPublicationError: another run is publishing this table
     """
 
-    def __init__(self, storage: Storage, table: TableFolder, owner: Owner) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        table: TableFolder,
+        owner: Owner,
+        service: Service | None = None,
+    ) -> None:
         self.batch_id = new_batch_id()
         self.table = table
+        self.published_at: datetime | None = None
+        """When files of a batch appeared that was completed; None as long as none has."""
         self._storage = storage
         self._owner = owner
+        self._service = service
+        self._renaming_since = datetime.now(timezone.utc)
         self.committed = False
         self._lock = ExitStack()
         self._lock.enter_context(storage.lock(table.scratch))
@@ -143,7 +169,7 @@ class Publication:
         """4. The files that Spark has written to `rows`, without what it leaves beside them."""
         return [
             StagedFile(entry.name, entry.size)
-            for entry in self._storage.list(f"{self.table.staging(self.batch_id)}/{ROWS}")
+            for entry in self._storage.collect(f"{self.table.staging(self.batch_id)}/{ROWS}")
             if entry.name.endswith(f".{plan.definition.landing_format}")
             and not entry.name.startswith((".", "_"))
         ]
@@ -200,11 +226,14 @@ class Publication:
         """6. Rename the staged files to their numbers, for a rebuild after dropping the folder.
 
         Can be repeated: only a rename removes a file from the scratch pad, so a file that is no
-        longer there has been published.
+        longer there has been published. A rebuild waits twice for the service (best practices,
+        "Recovery"): the new folder is made when the table has disappeared, and nobody publishes
+        changes before it is back, since until then the manifest stays.
 
         Raises:
             PathExistsError: somebody else wrote a file with one of the batch's numbers
-            MirrorError: a staged file is gone and was never published
+            MirrorError: a staged file is gone and was never published, or the service was waited
+                for in vain
         """
         self.committed = True
         batch = manifest.batch
@@ -215,7 +244,10 @@ class Publication:
             if batch.publication == "rebuild":
                 # nothing of the new folder is published yet, so whatever is there is the old one
                 self._storage.delete(self.table.path)
+                if self._service:
+                    self._service.wait_until_gone(str(self.table))
             self._storage.write(self.table.metadata, metadata(batch.definition))
+        self._renaming_since = datetime.now(timezone.utc)
         largest = self._largest_number() if gone else 0
         for number, file in enumerate(manifest.files, start=batch.first_file or 0):
             if file.name in waiting:
@@ -227,13 +259,18 @@ class Publication:
                     f"file with its number {number}: somebody else has deleted it. Delete "
                     f"{self.table.manifest}, then run with --full-refresh to publish a full load."
                 )
+        if batch.publication == "rebuild" and self._service:
+            self._service.wait_until_back(str(self.table))
 
     def complete(self, manifest: Manifest) -> None:
         """7. Write the journal and clear the scratch pad. The snapshot was swapped before."""
-        self._storage.write(self.table.journal, Journal.of(manifest.batch).to_json())
+        journal = Journal.of(manifest.batch, self._renaming_since)
+        self._storage.write(self.table.journal, journal.to_json())
         self._storage.delete(self.table.manifest)
         self._storage.delete(self.table.staging(manifest.batch.id))
         self.committed = False
+        if manifest.files:
+            self.published_at = self._renaming_since
 
     def close(self) -> None:
         """Free the table, and delete what was staged if it was never committed."""
@@ -250,8 +287,10 @@ class Publication:
         return current in (manifest.previous_batch_id, manifest.batch.id)
 
     def _largest_number(self) -> int:
-        folders = [self.table.path, *(f"{self.table.path}/{name}" for name in PROCESSED_FOLDERS)]
-        names = [entry.name for folder in folders for entry in self._storage.list(folder)]
+        entries = self._storage.list(self.table.path)
+        names = [entry.name for entry in entries]
+        for folder in (entry.name for entry in entries if entry.name in PROCESSED_FOLDERS):
+            names += [entry.name for entry in self._storage.list(f"{self.table.path}/{folder}")]
         return max((number for name in names if (number := file_number(name))), default=0)
 
     def _lost_race(self) -> ConcurrentPublicationError:

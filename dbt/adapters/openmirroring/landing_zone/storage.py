@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -24,6 +25,9 @@ class Storage(Protocol):
 
     def url(self, path: str) -> str:
         """Where Spark reads and writes what is here called `path`."""
+
+    def collect(self, folder: str) -> Sequence[Entry]:
+        """Have in the landing zone what Spark has written to the url of a folder, and list it."""
 
     def list(self, folder: str) -> list[Entry]:
         """What is directly in a folder, by name; nothing when there is no such folder."""

@@ -1,0 +1,434 @@
+"""A landing zone in OneLake, by the genuine client of Azure Data Lake Storage.
+
+Reading and writing whole files are calls of the Blob API, which OneLake has too: one request, and
+a file is there whole or not at all. Listing, renaming and deleting are calls of the DFS API.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from azure.core import MatchConditions
+from azure.core.credentials import TokenCredential
+from azure.core.exceptions import (
+    AzureError,
+    ClientAuthenticationError,
+    HttpResponseError,
+    ResourceExistsError,
+    ResourceModifiedError,
+    ResourceNotFoundError,
+)
+from azure.core.pipeline import PipelineRequest, PipelineResponse
+from azure.core.pipeline.policies import RetryPolicy
+from azure.core.pipeline.transport import RequestsTransport
+from azure.storage.blob import BlobServiceClient, ContainerClient, ContentSettings
+from azure.storage.filedatalake import DataLakeServiceClient, FileSystemClient
+
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    LandingZoneUnavailableError,
+    PathExistsError,
+)
+from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.storage import Entry
+
+# the one in OneLake's documentation
+_API_VERSION = "2021-06-08"
+
+# bytes of a request; so many files at once have one in memory; so often is tried
+_BLOCK = 8 * 1024 * 1024
+_UPLOADS = 4
+_ROUNDS = 3
+
+# seconds of a request with its retries; a claim counts on it
+_PATIENCE = 90
+
+_CONDITIONS = {"if-match", "if-none-match", "x-ms-source-if-match"}
+
+# bytes that are in OneLake, and all to be uploaded
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class OneLakeClient:
+    """The connection to a workspace, for all threads.
+
+    Args:
+        files: its DFS API
+        blobs: its Blob API
+    """
+
+    place: OneLakeUrl
+    files: FileSystemClient
+    blobs: ContainerClient
+
+    @classmethod
+    def connect(cls, place: OneLakeUrl, credential: TokenCredential) -> OneLakeClient:
+        """Nothing is sent yet."""
+        options: dict[str, Any] = {
+            "api_version": _API_VERSION,
+            "transport": RequestsTransport(connection_timeout=10, read_timeout=30),
+            "retry_policy": _Retry(),
+            "permit_redirects": False,
+            "raw_response_hook": _refuse_ignored_conditions,
+            "max_single_put_size": _BLOCK,
+            "max_block_size": _BLOCK,
+        }
+        url = place.account_url
+        files = DataLakeServiceClient(url, credential, **options)
+        blobs = BlobServiceClient(url.replace(".dfs.", ".blob.", 1), credential, **options)
+        return cls(
+            place,
+            files.get_file_system_client(place.workspace),
+            blobs.get_container_client(place.workspace),
+        )
+
+
+class OneLakeStorage:
+    """Implements Storage. One object for each publication: it knows the folders that it holds.
+
+    Args:
+        staging: where on this machine Spark writes what is to be uploaded; None if it writes to
+            OneLake itself
+        progress: told of uploads
+    """
+
+    def __init__(
+        self,
+        client: OneLakeClient,
+        staging: Path | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._client = client
+        self._files = client.files
+        self._blobs = client.blobs
+        self._staging = staging
+        self._progress = progress
+        self._claims: list[Claim] = []
+
+    def url(self, path: str) -> str:
+        if self._staging:
+            return f"file://{self._staging / path}"
+        return f"{self._client.place.spark_url}/{path}"
+
+    def collect(self, folder: str) -> Sequence[Entry]:
+        return self._upload(folder, self._staging / folder) if self._staging else self.list(folder)
+
+    def list(self, folder: str) -> list[Entry]:
+        with self._explained("list", folder):
+            try:
+                found = list(self._files.get_paths(self._path(folder), recursive=False))
+            except ResourceNotFoundError:
+                return []
+        entries = (
+            # with GUIDs, names in OneLake need not begin as they were asked for
+            Entry(
+                item.name.rpartition("/")[2],
+                0 if item.is_directory else item.content_length,
+                item.is_directory,
+            )
+            for item in found
+        )
+        return sorted((e for e in entries if e.name != CLAIM), key=lambda entry: entry.name)
+
+    def read(self, path: str) -> bytes | None:
+        with self._explained("read", path):
+            try:
+                return self._blobs.get_blob_client(self._path(path)).download_blob().readall()
+            except ResourceNotFoundError:
+                return None
+
+    def write(self, path: str, content: bytes) -> None:
+        with self._explained("write", path):
+            self._put(path, content, overwrite=True)
+
+    def create(self, path: str, content: bytes) -> None:
+        with self._explained("write", path):
+            try:
+                self._put(path, content, overwrite=False)
+            except (ResourceExistsError, ResourceModifiedError):
+                # if an answer was lost, it is this one: what is created here is like nothing else
+                if self.read(path) != content:
+                    raise PathExistsError(
+                        f"{path} already exists in {self._where}. It was left as it is."
+                    ) from None
+
+    def rename(self, source: str, target: str) -> None:
+        with self._explained("rename a file to", target):
+            staged = self._look(source)
+            if not staged:
+                raise LandingZoneUnavailableError(f"{source} is not in {self._where}: it is gone.")
+            # should OneLake ignore the condition without a word
+            if self._look(target):
+                raise self._exists(target)
+            if not self._move(source, target, staged):
+                # a rename does not make folders
+                self._files.create_directory(self._path(target.rpartition("/")[0]))
+                if not self._move(source, target, staged):
+                    raise LandingZoneUnavailableError(
+                        f"Cannot rename {source} to {target} in {self._where}: somebody else has "
+                        "changed it. Nothing was published of it; run again."
+                    )
+
+    def delete(self, path: str) -> None:
+        self._check_claims()
+        with self._explained("delete", path), suppress(ResourceNotFoundError):
+            # Spark's driver deletes files too as if they were folders
+            self._files.get_directory_client(self._path(path)).delete_directory()
+
+    @contextmanager
+    def lock(self, folder: str) -> Iterator[None]:
+        """Hold a folder by a file in it; see `Claim` for why that is sound."""
+        claim = Claim(self._blobs.get_blob_client(self._path(f"{folder}/{CLAIM}")))
+        with self._explained("lock", folder):
+            if not claim.take():
+                raise ConcurrentPublicationError(
+                    f"Another run holds {folder} in {self._where}: it is publishing this table "
+                    "right now. Nothing was changed; run again when it has ended."
+                )
+        self._claims.append(claim)
+        self._clear_staging(folder)
+        try:
+            yield
+        finally:
+            self._clear_staging(folder)
+            self._claims.remove(claim)
+            claim.release()
+            # not empty if somebody else holds it, or another one
+            with suppress(AzureError):
+                for empty in (folder, folder.rpartition("/")[0]):
+                    with suppress(ResourceNotFoundError):
+                        self._files.get_file_client(self._path(empty)).delete_file(recursive=False)
+
+    @property
+    def _where(self) -> str:
+        place = self._client.place
+        return f"{place.account_url}/{place.workspace}/{place.root}"
+
+    def _path(self, path: str) -> str:
+        root = self._client.place.root
+        return f"{root}/{path}" if path else root
+
+    def _clear_staging(self, folder: str) -> None:
+        """Remove what Spark has written here, now or for a run that was killed."""
+        if self._staging:
+            shutil.rmtree(self._staging / folder, ignore_errors=True)
+
+    def _check_claims(self) -> None:
+        for claim in self._claims:
+            claim.check()
+
+    def _put(self, path: str, content: bytes, **options: Any) -> None:
+        self._check_claims()
+        digest = md5(content, usedforsecurity=False).digest()
+        self._blobs.upload_blob(
+            self._path(path),
+            content,
+            # OneLake refuses what was damaged on the way, and keeps the digest with the file
+            validate_content=True,
+            content_settings=ContentSettings(content_md5=bytearray(digest)),
+            **options,
+        )
+
+    def _move(self, source: str, target: str, staged: _File) -> bool:
+        """Whether a file has moved; False if it is where it was, and nothing at the target."""
+        self._check_claims()
+        # the client decodes the name of the source once too often
+        file = self._files.get_file_client(quote(self._path(source)))
+        try:
+            file.rename_file(
+                f"{self._client.place.workspace}/{self._path(target)}",
+                match_condition=MatchConditions.IfMissing,
+                source_etag=staged.etag,
+                source_match_condition=MatchConditions.IfNotModified,
+            )
+        except (ResourceExistsError, ResourceModifiedError, ResourceNotFoundError):
+            # the answer to an attempt that succeeded may have been lost
+            found, left = self._look(target), self._look(source)
+            if not found and not left:
+                raise
+            if found and (left or not found.is_copy_of(staged)):
+                raise self._exists(target) from None
+            return not left
+        return True
+
+    def _look(self, path: str) -> _File | None:
+        try:
+            found = self._blobs.get_blob_client(self._path(path)).get_blob_properties()
+        except ResourceNotFoundError:
+            return None
+        digest = found.content_settings.content_md5
+        return _File(found.etag, found.size, bytes(digest) if digest else None)
+
+    def _exists(self, path: str) -> PathExistsError:
+        return PathExistsError(
+            f"{path} already exists in {self._where} with other content. It was left as it is."
+        )
+
+    def _upload(self, folder: str, local: Path) -> Sequence[Entry]:
+        """Bring to OneLake what Spark has written on this machine, and list it.
+
+        Every block is retried on its own. A file appears with its last block; one that does not is
+        uploaded again.
+
+        Raises:
+            LandingZoneUnavailableError: Spark has written nothing here, or a file is not in
+                OneLake as it is here
+        """
+        try:
+            files = [path for path in sorted(local.iterdir()) if path.name[0] not in "._"]
+        except OSError as error:
+            raise LandingZoneUnavailableError(
+                f"Cannot read what Spark has written to {local}: {error.strerror}. "
+                "`staging_location` must be a folder that Spark and dbt share."
+            ) from error
+        sizes = {path.name: path.stat().st_size for path in files}
+        with self._explained("upload files to", folder):
+            for _ in range(_ROUNDS):
+                failures = self._upload_files(folder, files, sizes)
+                landed = self.list(folder)
+                names = {entry.name for entry in landed if sizes.get(entry.name) == entry.size}
+                files = [path for path in files if path.name not in names]
+                if not files:
+                    return landed
+            if failures:
+                raise failures[-1]
+        raise LandingZoneUnavailableError(
+            f"{folder}/{files[0].name} is not in {self._where} with the {sizes[files[0].name]} "
+            f"bytes that it has in {local}. Nothing was published; run again."
+        )
+
+    def _upload_files(
+        self, folder: str, files: Sequence[Path], sizes: dict[str, int]
+    ) -> Sequence[AzureError]:
+        """Upload files at once, and tell what went wrong."""
+        sent = sizes | {path.name: 0 for path in files}
+
+        def tell(name: str, size: int) -> None:
+            sent[name] = size
+            if self._progress:
+                self._progress(sum(list(sent.values())), sum(sizes.values()))
+
+        def upload(path: Path) -> AzureError | None:
+            try:
+                with path.open("rb") as content:
+                    digest = md5(usedforsecurity=False)
+                    for block in iter(lambda: content.read(_BLOCK), b""):
+                        digest.update(block)
+                    content.seek(0)
+                    self._blobs.upload_blob(
+                        self._path(f"{folder}/{path.name}"),
+                        content,
+                        length=sizes[path.name],
+                        overwrite=True,
+                        validate_content=True,
+                        content_settings=ContentSettings(content_md5=bytearray(digest.digest())),
+                        progress_hook=lambda size, _: tell(path.name, size),
+                    )
+            except AzureError as error:
+                return error
+            return None
+
+        with ThreadPoolExecutor(_UPLOADS) as pool:
+            return [error for error in pool.map(upload, files) if error]
+
+    @contextmanager
+    def _explained(self, action: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except AzureError as error:
+            found = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise LandingZoneUnavailableError(
+                f"Cannot {action} {path} in {self._where}: {found} {_remedy(error)}"
+            ) from error
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file as OneLake has it; its MD5 if whoever wrote it has given one."""
+
+    etag: str
+    size: int
+    md5: bytes | None
+
+    def is_copy_of(self, other: _File) -> bool:
+        # a rename may change the ETag
+        return (self.size, self.md5) == (other.size, other.md5)
+
+
+class _Retry(RetryPolicy[Any, Any]):
+    """Retries for Azure Storage's pipeline, whose own knows neither 429 nor Retry-After.
+
+    Every request of ours can be sent again: if the answer to one that succeeded is lost, who has
+    asked sees it in what is there. A folder that Fabric reads cannot be deleted, but later it can
+    (specification, "Drop table").
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            retry_total=20,
+            retry_connect=20,
+            retry_read=20,
+            retry_status=20,
+            retry_backoff_factor=1,
+            retry_backoff_max=15,
+            timeout=_PATIENCE,
+        )
+
+    def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
+        if (self.get_retry_after(response) or 0) > settings["timeout"]:
+            return False
+        answer, method = response.http_response, response.http_request.method
+        if answer.status_code == 409 and method == "DELETE":
+            return bool(answer.headers.get("x-ms-error-code") != "DirectoryNotEmpty")
+        return bool(super().is_retry(settings, response))
+
+    def get_backoff_time(self, settings: dict[str, Any]) -> float:
+        tried = len(settings["history"])
+        return random.uniform(0, min(settings["max_backoff"], settings["backoff"] * 2**tried))
+
+    def send(self, request: PipelineRequest[Any]) -> PipelineResponse[Any, Any]:
+        # what storage's pipeline has for its own retry, and expects of it
+        options = request.context.options
+        options.pop("hosts", None)
+        location = options.pop("location_mode", None)
+        response = super().send(request)
+        response.http_response.location_mode = location
+        return response
+
+
+def _refuse_ignored_conditions(response: PipelineResponse[Any, Any]) -> None:
+    """OneLake tells which headers it has ignored (documentation, "OneLake API parity")."""
+    ignored = response.http_response.headers.get("x-ms-rejected-headers", "")
+    conditions = _CONDITIONS & {name.strip().lower() for name in ignored.split(",")}
+    if conditions:
+        raise LandingZoneUnavailableError(
+            f"OneLake has ignored {', '.join(sorted(conditions))}, without which nothing keeps "
+            "two runs from publishing the same table at once. The publication was stopped."
+        )
+
+
+def _remedy(error: AzureError) -> str:
+    status = error.status_code if isinstance(error, HttpResponseError) else None
+    if isinstance(error, ClientAuthenticationError) or status == 401:
+        return "Check `authentication` in the profile; for `default` and `cli`, `az login`."
+    if status == 403:
+        return (
+            "The identity needs write access to the mirrored database, and the tenant the setting "
+            "that lets apps from outside Fabric access OneLake."
+        )
+    if status == 404:
+        return "Check that workspace and item in `landing_zone` are there, and are spelled so."
+    if status == 409:
+        return "Fabric may be reading it at this moment. What was begun, the next run finishes."
+    return "Retries did not help. What was begun, the next run finishes."

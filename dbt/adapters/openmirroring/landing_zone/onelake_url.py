@@ -1,0 +1,126 @@
+"""Where in OneLake a landing zone is."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass, replace
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+from dbt_common.exceptions import DbtConfigError
+
+# Whoever is at one of these hosts gets tokens: the global endpoint and those of regions, and
+# those of workspaces with a private link (Fabric documentation, "Connecting to Microsoft
+# OneLake" and "Set up and use workspace-level private links").
+_HOST = re.compile(
+    r"(([a-z0-9-]+-)?onelake|[0-9a-f]{32}\.z[0-9a-f]{2})\.dfs\.fabric\.microsoft\.com"
+)
+
+_EXAMPLE = "https://onelake.dfs.fabric.microsoft.com/<workspace>/<item>.MirroredDatabase/Files/LandingZone"
+
+FOLDER = "Files/LandingZone"
+
+
+@dataclass(frozen=True)
+class OneLakeUrl:
+    """The landing zone of a mirrored database.
+
+    Args:
+        host: of OneLake's DFS endpoint
+        workspace: its name or GUID
+        item: the name of the mirrored database with its type, or its GUID
+        folder: in the item
+    """
+
+    host: str
+    workspace: str
+    item: str
+    folder: str = FOLDER
+
+    @classmethod
+    def parse(cls, url: str) -> OneLakeUrl:
+        """Read a URL as Fabric's portal shows it (https), or as Spark writes it (abfss).
+
+        Raises:
+            DbtConfigError: it is not that of a landing zone in OneLake
+        """
+        try:
+            parts = urlsplit(url)
+            names = [unquote(name) for name in parts.path.strip("/").split("/")]
+            if parts.scheme == "abfss":
+                names.insert(0, unquote(parts.username or ""))
+            problem = _problem(parts, names)
+        except ValueError as error:
+            problem = str(error)
+        if problem:
+            # without what may be a secret
+            shown = re.sub(r":(?!//)[^/]*@", ":...@", re.sub(r"[?#].*", "...", url))
+            raise DbtConfigError(f"`landing_zone` {shown!r}: {problem}")
+        return cls(str(parts.hostname), names[0], names[1])
+
+    @property
+    def account_url(self) -> str:
+        """The root of the account. What is in OneLake has the workspace as file system.
+
+        With more of the path in it, the client would rename from a path that is not there.
+        """
+        return f"https://{self.host}"
+
+    @property
+    def root(self) -> str:
+        """The landing zone in its workspace."""
+        return f"{self.item}/{self.folder}"
+
+    @property
+    def monitoring(self) -> OneLakeUrl:
+        """The folder beside the landing zone where the service tells what it does."""
+        return replace(self, folder="Files/Monitoring")
+
+    @property
+    def spark_url(self) -> str:
+        """The landing zone as Spark has it.
+
+        Raises:
+            DbtConfigError: Spark cannot have it by these names
+        """
+        for name in (self.workspace, self.item):
+            if quote(name) != name:
+                raise DbtConfigError(
+                    f"Spark's driver for OneLake does not take the name {name!r}. Use the GUIDs "
+                    "of workspace and item in `landing_zone`, or set `staging_location`."
+                )
+        return f"abfss://{self.workspace}@{self.host}/{self.root}"
+
+
+def _problem(parts: SplitResult, names: list[str]) -> str:
+    """Why this is no landing zone in OneLake; empty if it is one."""
+    if parts.scheme not in ("https", "abfss"):
+        return f"it is neither a local folder nor in OneLake, as in {_EXAMPLE}."
+    if not _HOST.fullmatch(parts.hostname or "") or parts.port:
+        return (
+            "its host is not one of OneLake's, and tokens are sent nowhere else. They are "
+            "onelake.dfs.fabric.microsoft.com, <region>-onelake.dfs.fabric.microsoft.com, and "
+            "<workspace>.z<xy>.dfs.fabric.microsoft.com for a private link."
+        )
+    if parts.query or parts.fragment or parts.password:
+        return "it must have no password, no query and no fragment."
+    if parts.scheme == "https" and parts.username:
+        return "it must have no user."
+    if len(names) != 4 or "/".join(names[2:]) != FOLDER or not all(names):
+        return f"it must be a workspace, an item and Files/LandingZone, as in {_EXAMPLE}."
+    workspace, item = names[:2]
+    if any(re.search(r"[\x00-\x1f/\\]", name) or name in (".", "..") for name in names):
+        return "it has a name that cannot be one."
+    if is_guid(workspace) != is_guid(item):
+        return "OneLake takes either names or GUIDs, of both workspace and item."
+    if not is_guid(item) and "." not in item:
+        return f"the item needs its type: {item}.MirroredDatabase."
+    return ""
+
+
+def is_guid(name: str) -> bool:
+    """Whether a name of a workspace or item is its id."""
+    try:
+        return str(uuid.UUID(name)) == name.lower()
+    except ValueError:
+        return False

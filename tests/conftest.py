@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.onelake_server import OneLakeServer
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OneLakeServer]:
+    """OneLake, with nothing in its landing zone; whatever must not happen there fails the test."""
+    started = OneLakeServer()
+    started.connect(monkeypatch)
+    yield started
+    assert not started.violations

@@ -1,0 +1,305 @@
+"""Fabric's REST API in the process of a test, with its production URL.
+
+Requests and answers are those of Microsoft's specification (fabric-rest-api-specs,
+`mirroredDatabase` and `platform`), errors those of its articles, and CapacityNotActive, with
+HTTP 404, as Fabric was seen to answer for a paused capacity.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+import requests
+from azure.core.credentials import AccessToken
+from azure.core.pipeline.transport import RequestsTransport
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPResponse
+
+from dbt.adapters.openmirroring import fabric
+from tests.onelake_server import TOKEN
+
+HOST = "api.fabric.microsoft.com"
+
+Answer = tuple[int, dict[str, str], Any]
+
+
+@dataclass
+class Database:
+    """A mirrored database.
+
+    Args:
+        statuses: the one it has now, and those that follow, one at each time it is asked for
+        scan: the tables, as `getTablesMirroringStatus` tells them
+    """
+
+    name: str
+    statuses: list[str] = field(default_factory=lambda: ["Running"])
+    error: dict[str, str] | None = None
+    definition: Any = None
+    scan: Callable[[], list[dict[str, Any]]] = field(default=list)
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def status(self) -> str:
+        return self.statuses[0]
+
+
+@dataclass
+class Workspace:
+    name: str
+    databases: list[Database] = field(default_factory=list)
+    capacity_paused: bool = False
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+@dataclass
+class Request:
+    """What was sent; the path without `/v1/`."""
+
+    method: str
+    path: str
+    authorization: str
+
+
+class Clock:
+    """A time that passes only while somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.slept.append(seconds)
+
+
+class Credential:
+    """Somebody whose token Fabric accepts."""
+
+    def __init__(self, token: str = TOKEN) -> None:
+        self.scopes: list[str] = []
+        self._token = token
+
+    def get_token(self, *scopes: str, **_: Any) -> AccessToken:
+        self.scopes += scopes
+        return AccessToken(self._token, 2**40)
+
+
+class FabricServer:
+    """What of Fabric a mirrored database needs.
+
+    Args:
+        page_size: of lists
+    """
+
+    def __init__(self, page_size: int = 2) -> None:
+        self.page_size = page_size
+        self.workspaces: list[Workspace] = []
+        self.requests: list[Request] = []
+        self.clock = Clock()
+        self.operation: list[dict[str, Any]] = []
+        """The states of a long running operation; if empty, everything is done at once."""
+        self._faults: list[tuple[str, Answer | Exception]] = []
+
+    def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the client of the REST API talk to this server."""
+        monkeypatch.setattr(fabric, "RequestsTransport", lambda **_: _Transport(self))
+
+    def workspace(self, name: str, *databases: Database) -> Workspace:
+        workspace = Workspace(name, list(databases))
+        self.workspaces.append(workspace)
+        return workspace
+
+    def fail(
+        self, path_end: str, status: int, code: str = "", times: int = 1, **headers: str
+    ) -> None:
+        """Let the next requests to a path be refused."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._faults += [(path_end, _error(status, code or "UnknownError", named))] * times
+
+    def break_connection(self, path_end: str) -> None:
+        """Let the next request to a path have no answer."""
+        self._faults.append((path_end, requests.ConnectionError("reset")))
+
+    def paths(self) -> list[str]:
+        """The last part of the paths that were asked for."""
+        return [request.path.rpartition("/")[2] for request in self.requests]
+
+    def answer(self, request: requests.PreparedRequest) -> Answer:
+        url = urlsplit(str(request.url))
+        assert url.hostname == HOST, f"a request to {url.hostname}"
+        path = url.path.removeprefix("/v1/")
+        authorization = str(request.headers.get("Authorization"))
+        self.requests.append(Request(str(request.method), path, authorization))
+        for i, (path_end, fault) in enumerate(self._faults):
+            if path.endswith(path_end):
+                del self._faults[i]
+                if isinstance(fault, Exception):
+                    raise fault
+                return fault
+        if authorization != f"Bearer {TOKEN}":
+            return _error(401, "Unauthorized")
+        body = json.loads(request.body) if isinstance(request.body, (str, bytes)) else {}
+        return self._route(str(request.method), path, parse_qs(url.query), body)
+
+    def _route(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> Answer:
+        if (method, path) == ("GET", "workspaces"):
+            found = [
+                {"id": w.id, "displayName": w.name, "description": "", "type": "Workspace"}
+                for w in self.workspaces
+            ]
+            return self._page("value", found, path, query)
+        if method == "GET" and path.startswith("operations/"):
+            state = self.operation[0] if len(self.operation) == 1 else self.operation.pop(0)
+            return 200, {"Retry-After": "20"}, state
+        match = re.fullmatch(r"workspaces/([^/]+)/mirroredDatabases(?:/([^/]+))?(?:/(\w+))?", path)
+        workspace = next((w for w in self.workspaces if match and w.id == match[1]), None)
+        if not match or not workspace:
+            return _error(404, "WorkspaceNotFound")
+        if workspace.capacity_paused:
+            return _error(404, "CapacityNotActive")
+        if not match[2]:
+            if method == "GET":
+                found = [
+                    {"id": d.id, "displayName": d.name, "type": "MirroredDatabase"}
+                    for d in workspace.databases
+                ]
+                return self._page("value", found, path, query)
+            return self._create(workspace, body)
+        database = next((d for d in workspace.databases if d.id == match[2]), None)
+        if method != "POST" or not database:
+            return _error(404, "ItemNotFound")
+        return self._act(database, match[3], path, query)
+
+    def _create(self, workspace: Workspace, body: Any) -> Answer:
+        name = body["displayName"]
+        if name in [database.name for database in workspace.databases]:
+            return _error(409, "ItemDisplayNameAlreadyInUse")
+        [part] = body["definition"]["parts"]
+        assert (part["path"], part["payloadType"]) == ("mirroring.json", "InlineBase64")
+        definition = json.loads(base64.b64decode(part["payload"]))
+        created = Database(name, ["Initializing", "Initialized"], definition=definition)
+        if not self.operation or self.operation[-1]["status"] != "Failed":
+            workspace.databases.append(created)
+        told = {"id": created.id, "displayName": name, "type": "MirroredDatabase"}
+        return self._accepted() or (201, {}, told)
+
+    def _accepted(self) -> Answer | None:
+        if not self.operation:
+            return None
+        id_ = str(uuid.uuid4())
+        # Fabric was seen to name hosts of its clusters here
+        location = f"https://wabi-west-us-redirect.analysis.windows.net/v1/operations/{id_}"
+        headers = {"Location": location, "x-ms-operation-id": id_, "Retry-After": "30"}
+        return 202, headers, None
+
+    def _act(
+        self, database: Database, action: str, path: str, query: dict[str, list[str]]
+    ) -> Answer:
+        if action == "getTablesMirroringStatus":
+            return self._page("data", database.scan(), path, query)
+        if action == "getMirroringStatus":
+            told: dict[str, Any] = {"status": database.status}
+            if database.error:
+                told["error"] = database.error
+            del database.statuses[: len(database.statuses) > 1]
+            return 200, {}, told
+        if database.status == "Initializing":
+            return _error(400, "MirroredDatabaseNotReady")
+        if action == "startMirroring":
+            database.statuses = ["Starting", "Running"]
+        elif action == "stopMirroring":
+            database.statuses = ["Stopping", "Stopped"]
+        else:
+            return _error(404, "EndpointNotFound")
+        return self._accepted() or (200, {}, None)
+
+    def _page(
+        self, key: str, elements: list[dict[str, Any]], path: str, query: dict[str, list[str]]
+    ) -> Answer:
+        start = int(query.get("continuationToken", ["0;="])[0].split(";")[0])
+        end = start + self.page_size
+        body: dict[str, Any] = {key: elements[start:end]}
+        if end < len(elements):
+            body["continuationToken"] = quote(f"{end};=")
+            # whatever the host, no token may go there
+            body["continuationUri"] = (
+                f"https://elsewhere.example/v1/{path}?continuationToken={quote(f'{end};=')}"
+            )
+        return 200, {}, body
+
+
+def table(name: str, status: str = "Replicating", **more: Any) -> dict[str, Any]:
+    """A table as `getTablesMirroringStatus` tells it.
+
+    Args:
+        name: `schema.table`
+        more: `last_sync`, `error`
+    """
+    schema, _, identifier = name.rpartition(".")
+    told: dict[str, Any] = {
+        "sourceObjectType": "Table",
+        "sourceSchemaName": schema,
+        "sourceTableName": identifier,
+        "status": status,
+    }
+    if "last_sync" in more:
+        told["metrics"] = {
+            "processedBytes": 1247,
+            "processedRows": 6,
+            "lastSyncDateTime": more["last_sync"],
+        }
+    if "error" in more:
+        told["error"] = {"errorCode": "SchemaMergeFailure", "message": more["error"]}
+    return told
+
+
+def _error(status: int, code: str, headers: dict[str, str] | None = None) -> Answer:
+    body = {
+        "errorCode": code,
+        "message": f"The message of {code}.",
+        "requestId": "cfafbeb1-8037-4d0c-896e-a46fb27ff227",
+        "isRetriable": status == 429,
+    }
+    return status, headers or {}, body
+
+
+class _Transport(RequestsTransport):  # type: ignore[misc] # it is imported lazily
+    """azure-core's own, on a session that ends in this process."""
+
+    def __init__(self, server: FabricServer) -> None:
+        session = requests.Session()
+        session.mount("https://", _Adapter(server))
+        super().__init__(session=session, session_owner=False)
+        self._clock = server.clock
+
+    def sleep(self, duration: float) -> None:
+        self._clock.sleep(duration)
+
+
+class _Adapter(HTTPAdapter):
+    def __init__(self, server: FabricServer) -> None:
+        super().__init__()
+        self._server = server
+
+    def send(  # type: ignore[override]
+        self, request: requests.PreparedRequest, **_: Any
+    ) -> requests.Response:
+        status, headers, body = self._server.answer(request)
+        content = b"" if body is None else json.dumps(body).encode()
+        raw = HTTPResponse(
+            io.BytesIO(content), {**headers}, status, preload_content=False, reason="told"
+        )
+        return self.build_response(request, raw)

@@ -1,0 +1,197 @@
+"""A landing zone of Fabric: what its REST API says before, while and after dbt publishes.
+
+The files are in a folder of this machine, where the replicator does the work of Fabric each time
+that the REST API is asked for the tables.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from dbt.adapters.events.logging import AdapterLogger
+
+from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.replicator import Replicator
+from tests.fabric_server import Database, FabricServer, table
+from tests.functional.project import Project
+from tests.onelake_server import TOKEN, URL
+
+ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
+
+
+@pytest.fixture
+def database(project: Project, fabric: FabricServer, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """The mirrored database of the project's landing zone; it runs."""
+
+    def scan() -> list[dict[str, Any]]:
+        Replicator(project.landing_zone).scan()
+        content = (project.landing_zone.parent / "Monitoring" / "tables.json").read_text()
+        return [_as_rest_tells(told) for told in json.loads(content)["tables"]]
+
+    storage = LocalStorage(project.landing_zone)
+    monkeypatch.setattr(OpenMirroringAdapter, "landing_zone", lambda _: storage)
+    project.target |= {"landing_zone": URL, "authentication": "token", "token": TOKEN}
+    project.write_project()
+    [created] = fabric.workspaces[0].databases
+    created.scan = scan
+    return created
+
+
+def _as_rest_tells(told: dict[str, Any]) -> dict[str, Any]:
+    more = {}
+    if told["metrics"]["lastSyncTimeUtc"]:
+        more["last_sync"] = told["metrics"]["lastSyncTimeUtc"]
+    if told["errorMessage"]:
+        more["error"] = told["errorMessage"]
+    return table(f"{told['sourceSchemaName']}.{told['sourceTableName']}", told["status"], **more)
+
+
+def warnings(project: Project, *command: str) -> str:
+    """What a command that succeeds warns of."""
+    with patch.object(AdapterLogger, "warning") as warning:
+        assert project.dbt(*command)
+    return "\n".join(call.args[0] for call in warning.call_args_list)
+
+
+def test_a_rebuild_waits_for_fabric_and_changes_follow_it(
+    project: Project, database: Database
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.mirror()
+    project.model("select 1 as id, 2 as name", unique_key="id")
+    assert project.run()["publication"] == "rebuild"
+    told = [t["sourceTableName"] for t in database.scan()]
+    project.model("select 1 as id, 3 as name", unique_key="id")
+
+    assert project.run()["publication"] == "changes"
+
+    assert told == ["orders"]
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("status", ["Paused", "Stopped"])
+def test_nothing_is_published_to_a_database_that_has_stopped(
+    project: Project, database: Database, status: str
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.mirror()
+    before = project.state()
+    database.statuses = [status]
+    project.model(f"{ORDERS} where id = 1", unique_key="id")
+
+    assert f"is {status}" in project.fail()
+    assert f"is {status}" in project.fail("--full-refresh")
+
+    assert project.state() == before
+
+
+def test_nothing_is_published_while_the_capacity_is_paused(
+    project: Project, database: Database, fabric: FabricServer
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    fabric.workspaces[0].capacity_paused = True
+
+    assert "capacity of the workspace is paused" in project.fail()
+
+    assert not project.folder().exists()
+    assert not project.dbt("debug")
+
+
+def test_a_table_that_has_failed_is_repaired_by_a_rebuild_only(
+    project: Project, database: Database
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    (project.folder() / f"{2:020d}.parquet").write_bytes(b"")
+    database.scan()
+    project.model(f"{ORDERS} where id = 1", unique_key="id")
+    before = project.state()
+
+    message = project.fail()
+
+    assert "stopped applying" in message
+    assert "zero bytes" in message
+    assert project.state() == before
+    assert project.run("--full-refresh")["publication"] == "rebuild"
+    project.assert_mirrored()
+
+
+def test_the_first_files_come_before_the_start(
+    project: Project, database: Database, fabric: FabricServer
+) -> None:
+    fabric.workspaces[0].databases.clear()
+    project.model(ORDERS, unique_key="id")
+
+    assert "mirror_create_database" in project.fail()
+    arguments = "{default_schema: sales, retention_days: 7}"
+    assert project.dbt("run-operation", "mirror_create_database", "--args", arguments)
+    [created] = fabric.workspaces[0].databases
+    created.scan = database.scan
+    target = created.definition["properties"]["target"]["typeProperties"]
+    assert target == {"defaultSchema": "sales", "format": "Delta", "retentionInDays": 7}
+    assert "mirror_start" in warnings(project, "run")
+    assert project.dbt("run-operation", "mirror_start")
+
+    assert created.status == "Running"
+    project.assert_mirrored()
+
+
+def test_stopping_must_be_confirmed(project: Project, database: Database) -> None:
+    project.model(ORDERS, unique_key="id")
+
+    assert project.dbt("debug")
+    assert not project.dbt("run-operation", "mirror_stop")
+    assert database.status == "Running"
+    assert project.dbt("run-operation", "mirror_stop", "--args", "{confirm: mirror}")
+    assert database.status == "Stopped"
+    assert not project.dbt("debug")
+
+
+def test_the_status_tells_what_fabric_says(
+    project: Project, database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    tables: list[dict[str, Any]] = []
+    scan, database.scan = database.scan, lambda: tables
+
+    def status() -> list[str]:
+        capsys.readouterr()
+        assert project.dbt("run-operation", "mirror_status")
+        return capsys.readouterr().out.splitlines()
+
+    behind = status()
+    database.scan = scan
+    applied = status()
+    database.statuses = ["Paused"]
+
+    assert behind[0] == "The mirrored database is Running."
+    assert behind[-1].endswith("behind")
+    assert "Replicating" in applied[-1]
+    assert "behind" not in applied[-1]
+    assert status()[0] == "The mirrored database is Paused."
+
+
+def test_a_command_waits_until_all_is_applied_if_it_shall(
+    project: Project, database: Database
+) -> None:
+    project.target["wait_for_mirror"] = 30
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+
+    assert warnings(project, "run") == ""
+
+    assert project.landing_zone.parents[1].joinpath("Tables", project.schema, "orders").exists()
+    project.model(f"{ORDERS} where id = 1", unique_key="id")
+    project.target["wait_for_mirror"] = 0.1
+    project.write_project()
+    tables = database.scan()
+    scan, database.scan = database.scan, lambda: tables
+    assert "orders: Replicating" in warnings(project, "run")
+    database.scan = scan

@@ -1,0 +1,556 @@
+"""A landing zone in OneLake: what goes wrong with requests, and how a run holds a table.
+
+What holds for every storage is in `test_storage.py`.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from azure.core.pipeline.transport import RequestsTransport
+from azure.identity import EnvironmentCredential
+from azure.storage.filedatalake import DataLakeServiceClient
+
+from dbt.adapters.openmirroring.authentication import GivenToken
+from dbt.adapters.openmirroring.landing_zone import onelake, onelake_claim
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    LandingZoneUnavailableError,
+    PathExistsError,
+)
+from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from tests.onelake_server import HOST, KINDS, ROOT, TOKEN, URL, WORKSPACE, OneLakeServer, listening
+
+NUMBERED = f"a.schema/b/{1:020d}.parquet"
+
+
+def names(storage: OneLakeStorage, folder: str) -> list[str]:
+    return [entry.name for entry in storage.list(folder)]
+
+
+def lock(storage: OneLakeStorage) -> None:
+    with storage.lock("_scratchPad/a.b"):
+        storage.write("_scratchPad/a.b/x", b"")
+        storage.delete("_scratchPad/a.b/x")
+
+
+# an operation, and what is in the landing zone after it, by path
+OPERATIONS: dict[str, tuple[Callable[[OneLakeStorage], Any], dict[str, bytes | None]]] = {
+    "list": (lambda storage: names(storage, "a"), {"a/b": b"1"}),
+    "read": (lambda storage: storage.read("a/b"), {"a/b": b"1"}),
+    "write": (lambda storage: storage.write("a/b", b"2"), {"a/b": b"2"}),
+    "create": (lambda storage: storage.create("a/c", b"2"), {"a/c": b"2"}),
+    "rename": (lambda storage: storage.rename("a/b", "a/c"), {"a/b": None, "a/c": b"1"}),
+    "rename to new folder": (
+        lambda storage: storage.rename("a/b", "c/d/e"),
+        {"a/b": None, "c/d/e": b"1"},
+    ),
+    "delete a file": (lambda storage: storage.delete("a/b"), {"a/b": None, "a/x": b"x"}),
+    "delete a folder": (lambda storage: storage.delete("a"), {"a/b": None, "a/x": None}),
+    "lock": (lock, {"a/b": b"1"}),
+}
+
+
+@pytest.mark.parametrize("source_first", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_succeeds_whatever_goes_wrong_with_one_of_its_requests(
+    server: OneLakeServer, name: str, kind: str, source_first: bool
+) -> None:
+    server.source_first = source_first
+    operation, expected = OPERATIONS[name]
+    storage = server.storage()
+    point = 0
+    while True:
+        storage.delete("a")
+        storage.delete("c")
+        storage.write("a/b", b"1")
+        storage.write("a/x", b"x")
+        fault = server.fail(kind, after=point)
+
+        result = operation(storage)
+
+        assert result in (None, ["b", "x"], b"1")
+        assert {path: server.content(path) for path in expected} == expected
+        assert server.content("_scratchPad/a.b/_claim") is None
+        if fault.times:
+            break
+        point += 1
+    assert point >= 1
+
+
+def test_it_waits_as_long_as_onelake_asks_for(server: OneLakeServer) -> None:
+    server.fail("throttled", times=5, retry_after=7)
+
+    server.storage().write("a", b"1")
+
+    assert server.slept == [7] * 5
+    assert server.content("a") == b"1"
+
+
+def test_it_does_not_wait_for_hours(server: OneLakeServer) -> None:
+    server.fail("throttled", times=1, retry_after=3600)
+
+    with pytest.raises(LandingZoneUnavailableError, match="TooManyRequests"):
+        server.storage().write("a", b"1")
+
+    assert server.slept == []
+
+
+def test_retries_are_spread_and_have_an_end(server: OneLakeServer) -> None:
+    server.fail("busy", times=1000)
+
+    with pytest.raises(LandingZoneUnavailableError, match="Retries did not help"):
+        server.storage().read("a")
+
+    assert 10 < len(server.requests) < 30
+    assert len(set(server.slept)) == len(server.slept), "with jitter"
+    assert max(server.slept) <= 15
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "remedy"),
+    [
+        (401, "InvalidAuthenticationInfo", "Check `authentication`"),
+        (403, "Forbidden", "write access"),
+        (404, "FilesystemNotFound", "are spelled so"),
+    ],
+)
+def test_a_refusal_says_what_can_be_done(
+    server: OneLakeServer, status: int, code: str, remedy: str
+) -> None:
+    server.fail("refused", times=1000, status=status, code=code)
+
+    with pytest.raises(LandingZoneUnavailableError, match=remedy) as refused:
+        server.storage().write("a", b"1")
+
+    assert code in str(refused.value)
+    assert URL in str(refused.value)
+    assert TOKEN not in str(refused.value)
+
+
+def test_a_token_that_cannot_be_got_is_an_error_of_the_profile(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID"):
+        monkeypatch.delenv(name, raising=False)
+    client = OneLakeClient.connect(OneLakeUrl.parse(URL), EnvironmentCredential())
+
+    with pytest.raises(LandingZoneUnavailableError, match="Check `authentication`"):
+        OneLakeStorage(client).write("a", b"1")
+
+    assert server.requests == []
+
+
+def test_a_folder_that_fabric_reads_is_deleted_when_it_has_been_read(
+    server: OneLakeServer,
+) -> None:
+    storage = server.storage()
+    storage.write("a/b", b"1")
+    server.fail("in use", "delete", times=5)
+
+    storage.delete("a")
+
+    assert storage.list("") == []
+    assert len(server.slept) == 5
+
+
+def test_a_folder_that_is_always_read_is_an_error(server: OneLakeServer) -> None:
+    storage = server.storage()
+    storage.write("a/b", b"1")
+    server.fail("in use", "delete", times=1000)
+
+    with pytest.raises(LandingZoneUnavailableError, match="Fabric may be reading it"):
+        storage.delete("a")
+
+    assert server.content("a/b") == b"1"
+
+
+def test_long_listings_and_deletions_come_in_pages(server: OneLakeServer) -> None:
+    server.page_size = server.delete_page_size = 2
+    storage = server.storage()
+    for i in range(7):
+        storage.write(f"a/{i}", b"1")
+
+    assert names(storage, "a") == [str(i) for i in range(7)]
+    assert server.counts()["list"] == 4
+    storage.delete("a")
+    assert storage.list("") == []
+
+
+@pytest.mark.parametrize("name", ["a b", "a%20b", "50%", "ü", "a+b&c=d", "a#b", "a'b"])
+def test_names_are_names(server: OneLakeServer, name: str) -> None:
+    storage = server.storage()
+    storage.write(f"{name}/{name}", b"1")
+
+    storage.rename(f"{name}/{name}", f"{name}/to/{name}")
+
+    assert names(storage, "") == [name]
+    assert names(storage, f"{name}/to") == [name]
+    assert storage.read(f"{name}/to/{name}") == b"1"
+    storage.delete(name)
+    assert storage.list("") == []
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_lost_answer_to_a_rename_is_not_taken_for_another_file(
+    server: OneLakeServer, changes: bool
+) -> None:
+    server.rename_changes_etag = changes
+    storage = server.storage()
+    storage.write("a/b", b"new")
+    server.fail("lost", "rename")
+
+    storage.rename("a/b", "a/c")
+
+    assert server.content("a/c") == b"new"
+
+
+def test_another_file_of_the_same_size_is_not_taken_for_a_lost_answer(
+    server: OneLakeServer,
+) -> None:
+    storage, other = server.storage(), server.storage()
+    storage.write("a/b", b"one")
+    other.write("a/d", b"two")
+    move = storage._move
+
+    def late(*args: Any) -> bool:
+        # between the look at the target and the rename, and the source is gone too
+        other.rename("a/d", "a/c")
+        other.delete("a/b")
+        return move(*args)
+
+    storage._move = late  # type: ignore[method-assign, assignment]
+    with pytest.raises(PathExistsError):
+        storage.rename("a/b", "a/c")
+
+    assert server.content("a/c") == b"two"
+
+
+def test_a_rename_of_nothing_is_an_error(server: OneLakeServer) -> None:
+    with pytest.raises(LandingZoneUnavailableError, match="it is gone"):
+        server.storage().rename("a/b", "a/c")
+
+
+def test_ignored_conditions_do_not_stay_unnoticed(server: OneLakeServer) -> None:
+    server.ignores = {"if-none-match"}
+
+    with pytest.raises(LandingZoneUnavailableError, match="OneLake has ignored if-none-match"):
+        server.storage().create("a", b"1")
+
+
+def test_a_rename_replaces_nothing_if_conditions_are_ignored_without_a_word(
+    server: OneLakeServer,
+) -> None:
+    server.ignores_silently = {"if-none-match"}
+    storage = server.storage()
+    storage.write("a/b", b"new")
+    storage.write("a/c", b"old")
+
+    with pytest.raises(PathExistsError):
+        storage.rename("a/b", "a/c")
+
+    assert server.content("a/c") == b"old"
+
+
+# Holding a folder
+
+
+def abandon(storage: OneLakeStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a process die, or fall asleep, that holds a folder."""
+    with monkeypatch.context() as dying:
+        dying.setattr(onelake_claim, "RENEWAL", 1e6)
+        claim = Claim(storage._blobs.get_blob_client(f"{ROOT}/_scratchPad/a.b/{CLAIM}"))
+        assert claim.take()
+        storage._claims.append(claim)
+
+
+def test_who_is_dead_holds_a_folder_until_the_claim_expires(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    abandon(server.storage(), monkeypatch)
+    looks = 0
+
+    def pause(_seconds: float) -> None:
+        nonlocal looks
+        looks += 1
+        server.advance(60)
+
+    monkeypatch.setattr("time.sleep", pause)
+    with server.storage().lock("_scratchPad/a.b"):
+        pass
+
+    assert looks == 5, "270 seconds"
+    assert server.storage().list("") == []
+
+
+def test_who_died_long_ago_is_not_waited_for(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    abandon(server.storage(), monkeypatch)
+    server.advance(300)
+    monkeypatch.setattr("time.sleep", lambda _seconds: pytest.fail("it waits"))
+
+    with server.storage().lock("_scratchPad/a.b"):
+        pass
+
+
+def test_of_many_who_find_a_dead_claim_one_has_it(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    abandon(server.storage(), monkeypatch)
+    server.advance(300)
+    held, refused = [], []
+    start, all_tried = threading.Barrier(6), threading.Barrier(6)
+
+    def compete() -> None:
+        storage = server.storage()
+        start.wait()
+        try:
+            with storage.lock("_scratchPad/a.b"):
+                held.append(storage)
+                all_tried.wait(30)
+        except ConcurrentPublicationError:
+            refused.append(storage)
+            all_tried.wait(30)
+
+    threads = [threading.Thread(target=compete) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert (len(held), len(refused)) == (1, 5)
+
+
+def test_who_has_slept_changes_nothing_more(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = server.storage()
+    storage.write("a/b", b"1")
+    abandon(storage, monkeypatch)
+    now = onelake_claim._now()
+    monkeypatch.setattr(onelake_claim, "_now", lambda: now + 200)
+
+    changes: list[Callable[[], None]] = [
+        lambda: storage.write("a/c", b"1"),
+        lambda: storage.create("a/c", b"1"),
+        lambda: storage.rename("a/b", "a/c"),
+        lambda: storage.delete("a/b"),
+    ]
+    for change in changes:
+        with pytest.raises(ConcurrentPublicationError, match="no longer holds"):
+            change()
+
+    assert names(storage, "a") == ["b"]
+
+
+def test_who_has_lost_the_folder_to_another_changes_nothing_more(
+    server: OneLakeServer,
+) -> None:
+    storage, other = server.storage(), server.storage()
+    with storage.lock("_scratchPad/a.b"):
+        other.delete("_scratchPad/a.b")
+        with other.lock("_scratchPad/a.b"):
+            wait_until(lambda: storage._claims[0]._lost)
+
+            with pytest.raises(ConcurrentPublicationError, match="no longer holds"):
+                storage.write("a", b"1")
+            other.write("a", b"2")
+
+    assert server.content("a") == b"2"
+
+
+def test_a_claim_outlives_what_goes_wrong_with_its_renewal(server: OneLakeServer) -> None:
+    storage = server.storage()
+    with storage.lock("_scratchPad/a.b"):
+        for kind in KINDS:
+            fault = server.fail(kind, "put blob")
+            wait_until(lambda: fault.times == 0)  # noqa: B023 - it is called at once
+        renewed = server.counts()["put blob"]
+        wait_until(lambda: server.counts()["put blob"] > renewed + 1)
+        storage.write("a", b"1")
+
+    assert names(storage, "") == ["a"]
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if happened():
+            return
+        threading.Event().wait(0.01)
+    pytest.fail("it does not happen")
+
+
+# Uploads
+
+
+def staged(folder: Path, files: dict[str, bytes]) -> None:
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+
+FILES = {f"part-{i}.parquet": bytes([i]) * (i * 700) for i in range(8)}
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS])
+def test_what_spark_has_written_here_is_uploaded(
+    server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str | None
+) -> None:
+    monkeypatch.setattr(onelake, "_BLOCK", 1000)
+    storage = server.storage(staging=tmp_path)
+    rows = "_scratchPad/a.b/1/rows"
+    staged(tmp_path / rows, {**FILES, "_SUCCESS": b"", ".part-1.parquet.crc": b"x"})
+    if kind:
+        for after in range(0, 30, 5):
+            server.fail(kind, after=after)
+
+    collected = storage.collect(rows)
+
+    assert storage.url(rows) == f"file://{tmp_path}/{rows}"
+    assert {entry.name: entry.size for entry in collected} == {
+        name: len(content) for name, content in FILES.items()
+    }
+    assert {name: server.content(f"{rows}/{name}") for name in FILES} == FILES
+    assert max(len(request.body) for request in server.requests) <= 1000, "bounded memory"
+
+
+def test_files_whose_upload_failed_are_uploaded_again_and_no_others(
+    server: OneLakeServer, tmp_path: Path
+) -> None:
+    storage = server.storage(staging=tmp_path)
+    staged(tmp_path / "rows", FILES)
+    server.fail("refused", "put blob", after=5, times=3)
+
+    storage.collect("rows")
+
+    assert {name: server.content(f"rows/{name}") for name in FILES} == FILES
+    assert server.counts()["put blob"] == len(FILES) + 3
+
+
+def test_an_upload_that_always_fails_is_an_error(server: OneLakeServer, tmp_path: Path) -> None:
+    storage = server.storage(staging=tmp_path)
+    staged(tmp_path / "rows", FILES)
+    server.fail("refused", "put blob", after=5, times=1000)
+
+    with pytest.raises(LandingZoneUnavailableError, match="Cannot upload files to rows"):
+        storage.collect("rows")
+
+
+def test_an_upload_that_is_not_whole_is_an_error(server: OneLakeServer, tmp_path: Path) -> None:
+    storage = server.storage(staging=tmp_path)
+    staged(tmp_path / "rows", FILES)
+    server.fail("dropped", "put blob", times=1000)
+
+    with pytest.raises(LandingZoneUnavailableError, match="bytes that it has in"):
+        storage.collect("rows")
+
+
+def test_what_spark_has_written_elsewhere_cannot_be_uploaded(
+    server: OneLakeServer, tmp_path: Path
+) -> None:
+    with pytest.raises(LandingZoneUnavailableError, match="that Spark and dbt share"):
+        server.storage(staging=tmp_path).collect("rows")
+
+
+def test_the_progress_of_uploads_is_told(server: OneLakeServer, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    storage = OneLakeStorage(server.client(), tmp_path, lambda *bytes_: told.append(bytes_))
+    staged(tmp_path / "rows", FILES)
+
+    storage.collect("rows")
+
+    total = sum(map(len, FILES.values()))
+    assert told[-1] == (total, total)
+    assert {of for _, of in told} == {total}
+
+
+def test_nothing_that_was_staged_stays_on_this_machine(
+    server: OneLakeServer, tmp_path: Path
+) -> None:
+    storage = server.storage(staging=tmp_path)
+    staged(tmp_path / "_scratchPad/a.b/killed/rows", FILES)
+    with storage.lock("_scratchPad/a.b"):
+        assert not list(tmp_path.rglob("*.parquet"))
+        staged(tmp_path / "_scratchPad/a.b/1/rows", FILES)
+        storage.collect("_scratchPad/a.b/1/rows")
+
+    assert not list(tmp_path.rglob("*.parquet"))
+    assert len(storage.list("_scratchPad/a.b/1/rows")) == len(FILES)
+
+
+def test_spark_writes_to_onelake_itself_if_there_is_no_place_to_stage(
+    server: OneLakeServer,
+) -> None:
+    url = server.storage().url("_scratchPad/a.b/1/rows")
+
+    assert url == f"abfss://{WORKSPACE}@{HOST}/{ROOT}/_scratchPad/a.b/1/rows"
+
+
+# The server of the tests
+
+
+def test_the_server_sees_a_file_that_is_visible_before_it_is_complete(
+    server: OneLakeServer,
+) -> None:
+    client = DataLakeServiceClient(
+        f"https://{HOST}", GivenToken(TOKEN), transport=server.transport()
+    )
+    file = client.get_file_client(WORKSPACE, f"{ROOT}/{NUMBERED}")
+
+    file.upload_data(b"rows", overwrite=True)
+
+    assert any("before it is complete" in violation for violation in server.violations)
+    server.violations.clear()
+
+
+def test_the_server_sees_a_file_that_is_written_twice(server: OneLakeServer) -> None:
+    storage = server.storage()
+    storage.write(NUMBERED, b"rows")
+    storage.write(NUMBERED, b"more")
+
+    assert any("written twice" in violation for violation in server.violations)
+    server.violations.clear()
+
+
+def test_all_of_it_works_through_sockets_with_tls(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(HOST, HOST.replace("dfs", "blob")).configure_cert(context)
+
+    def transport(**options: Any) -> RequestsTransport:
+        return RequestsTransport(connection_verify=str(tmp_path / "ca.pem"), **options)
+
+    with listening(server, context) as port:
+        connect = socket.create_connection
+        monkeypatch.setattr(onelake, "RequestsTransport", transport)
+        monkeypatch.setattr(
+            "urllib3.util.connection.create_connection",
+            lambda _address, *args, **options: connect(("127.0.0.1", port), 10),
+        )
+        storage = server.storage()
+        server.fail("lost", "rename")
+        server.fail("lost 503", "put blob")
+        server.fail("throttled", "list")
+        with storage.lock("_scratchPad/a.b"):
+            storage.create("_scratchPad/a.b/x", b"rows")
+            storage.rename("_scratchPad/a.b/x", NUMBERED)
+        assert names(storage, "a.schema/b") == [f"{1:020d}.parquet"]
+        assert storage.read(NUMBERED) == b"rows"
+        storage.delete("a.schema")
+
+    assert server.content(NUMBERED) is None
+    assert {request.host for request in server.requests} == {HOST, HOST.replace("dfs", "blob")}
