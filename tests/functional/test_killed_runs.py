@@ -78,7 +78,7 @@ def test_the_run_after_a_kill_brings_mirror_and_model_together(
         if point == "while building":
             # a table that was killed before the catalog knew it
             schema = project.path / ".spark" / "warehouse" / f"{project.schema}.db"
-            (schema / "orders__next_x" / "_temporary").mkdir(parents=True)
+            (schema / "orders__next_202601010000000badcafe" / "_temporary").mkdir(parents=True)
         output = succeed(project)
 
         project.assert_mirrored()

@@ -82,7 +82,7 @@ class TableStatus:
             batch, rows = journal.batch, journal.batch.rows
             told = (
                 f"#{batch.last_file}",
-                "" if batch.table_rows is None else f"{batch.table_rows:,}",
+                f"{batch.table_rows:,}",
                 batch.publication,
                 f"{datetime.fromisoformat(journal.published_at):%Y-%m-%d %H:%M:%S}",
                 f"+{rows.inserted} ~{rows.updated} -{rows.deleted}",
