@@ -299,6 +299,11 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         names: dict[str, str] = {}
         for column in columns:
+            if "\0" in column.name:
+                raise CompilationError(
+                    f"The column {column.name!r} has a NUL in its name, where readers of Parquet "
+                    "end it. Rename it in the model."
+                )
             twin = names.setdefault(column.name.lower(), column.name)
             if twin != column.name:
                 raise CompilationError(
@@ -309,6 +314,11 @@ class OpenMirroringAdapter(SparkAdapter):
             raise CompilationError(
                 f"The column {names[ROW_MARKER.lower()]!r} has the name of the row marker, "
                 "which the landing zone reserves. Rename it in the model."
+            )
+        if "_metadata" in names:
+            raise CompilationError(
+                f"The column {names['_metadata']!r} hides what Spark tells of files under that "
+                "name. Rename it in the model."
             )
         missing = [key for key in options.unique_key if key.lower() not in names]
         if missing:

@@ -15,7 +15,8 @@ SCHEMA_SUFFIX = ".schema"
 PROCESSED_FOLDERS = ("_ProcessedFiles", "_FilesReadyToDelete")
 
 _FILE_NAME = re.compile(r"(\d{20})\.\w+")
-_FORBIDDEN = re.compile(r'[/\\:*?"<>|]')
+# what storage refuses, and what Spark takes for a pattern
+_FORBIDDEN = re.compile(r'[/\\:*?"<>|\[\]{}]')
 
 # identifiers of the SQL analytics endpoint
 _MOST_CHARACTERS = 128
@@ -57,7 +58,7 @@ class TableFolder:
                     "names must not be empty, begin with an underscore (Fabric ignores such "
                     "folders), begin or end with a dot or a space, be longer than "
                     f"{_MOST_CHARACTERS} characters, or contain invisible characters or any of "
-                    '/ \\ : * ? " < > |. Set another `alias` or `schema`.'
+                    '/ \\ : * ? " < > | [ ] { }. Set another `alias` or `schema`.'
                 )
         if "." in self.identifier:
             raise MirrorError(
