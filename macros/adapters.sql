@@ -22,7 +22,7 @@
 {% endmacro %}
 
 {% macro openmirroring__alter_column_type(relation, column_name, new_column_type) %}
-  {%- do run_query('alter table ' ~ relation.render() ~ ' alter column ' ~ column_name ~ ' type ' ~ new_column_type) -%}
+  {%- do run_query('alter table ' ~ relation.render() ~ ' alter column ' ~ adapter.quote(column_name) ~ ' type ' ~ new_column_type) -%}
 {% endmacro %}
 
 
@@ -43,6 +43,28 @@
       ~ " comment '" ~ mirror_literal(column_dict[name].description) ~ "'"
     ) -%}
   {%- endfor -%}
+{% endmacro %}
+
+
+{#- dbt-spark does not quote names, nor all that ends a text. -#}
+{% macro openmirroring__partition_cols(label, required=false) %}
+  {%- if config.get('partition_by') -%}
+    {{ label }} ({{ mirror_key_list(mirror_options().partition_by) }})
+  {%- endif -%}
+{% endmacro %}
+
+{% macro openmirroring__clustered_cols(label, required=false) %}
+  {%- set names = config.get('clustered_by') -%}
+  {%- set buckets = config.get('buckets', validator=validation.any[int]) -%}
+  {%- if names and buckets is not none -%}
+    {{ label }} ({{ mirror_key_list([names] if names is string else names) }}) into {{ buckets }} buckets
+  {%- endif -%}
+{% endmacro %}
+
+{% macro openmirroring__comment_clause() %}
+  {%- if config.persist_relation_docs() -%}
+    comment '{{ mirror_literal(model.description) }}'
+  {%- endif -%}
 {% endmacro %}
 
 

@@ -79,7 +79,7 @@
 {% macro mirror_cast(value, type) -%}
   case
     when {{ value }} is not null and try_cast({{ value }} as {{ type }}) is null
-    then cast(raise_error(concat('{{ value | replace("'", "\\'") }} has the value ''', {{ value }}, ''', which is no {{ type }}')) as {{ type }})
+    then cast(raise_error(concat('{{ mirror_literal(value) }} has the value ''', {{ value }}, ''', which is no {{ type }}')) as {{ type }})
     else try_cast({{ value }} as {{ type }})
   end
 {%- endmacro %}

@@ -19,7 +19,12 @@
       {{ mirror_compare_keyless(publication.staging_url('keys'), before, after, columns, published) }}
     {%- endif -%}
   {%- endcall -%}
-  {%- set counts = run_query(mirror_count_keyed(publication) if keyed else mirror_count_keyless(publication)).rows[0] -%}
+  {%- set query -%}
+    {{ mirror_count_keyed() if keyed else mirror_count_keyless() }}, (select count(*) from {{ snapshot }})
+    from {{ mirror_files(publication.staging_url('keys')) }}
+  {%- endset -%}
+  {%- set counts = run_query(query).rows[0] -%}
+  {%- do publication.verify_rows(journal, counts[4] | int) -%}
   {%- if counts[3] -%}
     {%- do mirror_refuse_keys(next, definition, counts[3]) -%}
   {%- endif -%}
@@ -53,9 +58,8 @@
   where n <> 1 or p <> 1 or differs or {{ k | join(' is null or ') }} is null
 {% endmacro %}
 
-{% macro mirror_count_keyed(publication) %}
+{% macro mirror_count_keyed() %}
   select count_if(marker in (0, 4)), count_if(marker = 1), count_if(marker = 2), count_if(marker is null)
-  from {{ mirror_files(publication.staging_url('keys')) }}
 {% endmacro %}
 
 
@@ -71,9 +75,8 @@
   having sum(n) <> 0
 {% endmacro %}
 
-{% macro mirror_count_keyless(publication) %}
+{% macro mirror_count_keyless() %}
   select coalesce(sum(n) filter (where n > 0), 0), 0, coalesce(-sum(n) filter (where n < 0), 0), 0
-  from {{ mirror_files(publication.staging_url('keys')) }}
 {% endmacro %}
 
 

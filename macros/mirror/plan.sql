@@ -15,16 +15,20 @@
   {%- set definition = adapter.table_definition(columns, landed, options) -%}
   {%- set snapshot = load_cached_relation(target) -%}
   {%- set was_view = snapshot is not none and snapshot.is_view -%}
-  {%- set journal = publication.verify(mirror_batch_id(snapshot), rebuild is not none or was_view) -%}
+  {%- set published = mirror_batch_id(snapshot) -%}
+  {%- set journal = publication.verify(published, rebuild is not none or was_view) -%}
 
   {%- if not journal -%}
-    {{ return(mirror_plan_load(next, 'initial', '', definition)) }}
+    {{ return(mirror_plan_load(next, 'initial', 'the table folder was gone' if published else '', definition)) }}
   {%- elif rebuild -%}
     {{ return(mirror_plan_load(next, 'rebuild', rebuild, definition)) }}
   {%- elif was_view -%}
     {{ return(mirror_plan_load(next, 'rebuild', 'was a view meanwhile', definition)) }}
   {%- endif -%}
 
+  {%- if publication.restore_metadata(journal) -%}
+    {%- do exceptions.warn(publication.table.metadata ~ ' was changed or lost. It has been written again as it was published.') -%}
+  {%- endif -%}
   {%- set reasons = {'rebuild': [], 'changes': [], 'unchanged': []} -%}
   {%- for change in adapter.definition_changes(journal, definition) -%}
     {%- do reasons[context['openmirroring__mirror_on_' ~ change.kind](change)].append(change.detail) -%}

@@ -87,6 +87,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_recover_table(publication, target) %}
+  {%- do adapter.tidy_warehouse(target) -%}
   {%- set manifest = publication.pending() -%}
   {%- if manifest -%}
     {%- set next = adapter.next_snapshot(target, manifest.batch.id) -%}
@@ -97,7 +98,6 @@
   {%- for leftover in adapter.leftover_snapshots(target) + adapter.leftover_new_rows(target) -%}
     {%- do adapter.drop_relation(leftover) -%}
   {%- endfor -%}
-  {%- do adapter.remove_leftover_folders(target) -%}
   {{ return(manifest) }}
 {% endmacro %}
 
@@ -146,6 +146,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_skip(target, sql, options, incremental) %}
+  {%- do adapter.tidy_warehouse(target) -%}
   {%- for leftover in adapter.leftover_new_rows(target) -%}
     {%- do adapter.drop_relation(leftover) -%}
   {%- endfor -%}
@@ -170,6 +171,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_check_only(target, sql, options) %}
+  {%- do adapter.tidy_warehouse(target) -%}
   {%- set is_history = model.config.materialized == 'snapshot' and not load_cached_relation(target) -%}
   {%- set next = mirror_build(target, mirror_history(target, sql, options) if is_history else adapter.next_rows(mirror_query(sql))) -%}
   {%- if load_cached_relation(target) -%}

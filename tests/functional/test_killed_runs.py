@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from tests.functional.project import Project
 
 pytestmark = pytest.mark.slow
@@ -26,9 +27,10 @@ LOAD = """
 OPTIONS: dict[str, Any] = {"unique_key": "id", "target_file_size": "256kb"}
 
 
-def dbt(project: Project, *command: str) -> subprocess.CompletedProcess[str]:
+def dbt(project: Project, *command: str, mode: str = "") -> subprocess.CompletedProcess[str]:
+    arguments = ["run", mode] if mode else ["run"]
     return subprocess.run(
-        [sys.executable, *command, "run", "--project-dir", ".", "--profiles-dir", "."],
+        [sys.executable, *command, *arguments, "--project-dir", ".", "--profiles-dir", "."],
         cwd=project.path,
         capture_output=True,
         text=True,
@@ -78,7 +80,7 @@ def test_the_run_after_a_kill_brings_mirror_and_model_together(
         if point == "while building":
             # a table that was killed before the catalog knew it
             schema = project.path / ".spark" / "warehouse" / f"{project.schema}.db"
-            (schema / "orders__next_x" / "_temporary").mkdir(parents=True)
+            (schema / "orders__next_202601010000000badcafe" / "_temporary").mkdir(parents=True)
         output = succeed(project)
 
         project.assert_mirrored()
@@ -110,4 +112,44 @@ def test_an_incremental_run_that_was_killed_is_not_lost_and_not_done_twice(
 
     kept = [0, 2] if point == "while building" else [0, 1, 2]
     assert sorted(int(dict(row)["id"].split()[1]) for row in project.relation()) == kept
+    project.assert_mirrored()
+
+
+def test_what_kills_leave_in_the_warehouse_does_not_stop_the_next_run(tmp_path: Path) -> None:
+    """Builds that publish nothing are healed as well: `mirror: false`, and `--empty`."""
+    project = Project(tmp_path)
+    warehouse = project.path / ".spark" / "warehouse" / f"{project.schema}.db"
+    project.model("select 1 as id", mirror=False)
+    die(project, "while building")
+    # a table that was dropped, but not its folder, and one that the catalog never knew
+    (warehouse / "orders" / "part-0.parquet").mkdir(parents=True)
+    (warehouse / f"orders__next_{new_batch_id()}" / "_temporary").mkdir(parents=True)
+
+    succeed(project)
+
+    assert project.tables() == ["orders"]
+    assert len(project.relation()) == 1
+
+    project.model("select 1 as id", "checked", unique_key="id")
+    (warehouse / "checked" / "_temporary").mkdir(parents=True)
+    done = dbt(project, "-m", "dbt.cli.main", mode="--empty")
+    assert done.returncode == 0, done.stdout
+    assert sorted(project.tables()) == ["checked", "orders"]
+    succeed(project)
+    project.assert_mirrored("checked")
+
+
+def test_a_rename_that_was_killed_half_way_is_done_again(tmp_path: Path) -> None:
+    """The metastore renames the folder before the table."""
+    project = Project(tmp_path)
+    project.model("select id, 'a' as name from range(3)", unique_key="id")
+    succeed(project)
+    project.model("select id, 'b' as name from range(3)", unique_key="id")
+    die(project, "after the old snapshot is dropped")
+    warehouse = project.path / ".spark" / "warehouse" / f"{project.schema}.db"
+    (following,) = warehouse.glob("orders__next_*")
+    following.rename(warehouse / "orders")
+
+    succeed(project)
+
     project.assert_mirrored()

@@ -107,3 +107,28 @@ def test_a_strategy_that_cannot_be_is_refused(config: dict[str, Any], message: s
     with pytest.raises(CompilationError) as error:
         NodeConfig.parse({"materialized": "incremental", **config})
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"unique_key": ["id", 7]},
+        {"unique_key": {"id": 1}},
+        {"partition_by": {"id": 1}},
+        {"partition_by": ["day", ""]},
+        {"file_format": 7},
+        {"file_format": "parquet as select 1 --"},
+        {"compression": ["zstd"]},
+        {"compression": {"zstd": 1}},
+        {"on_breaking_change": True},
+        {"mirror": 0},
+        {"mirror": "false"},
+        {"delete_when": ["true"]},
+        {"target_file_size": "1 tb"},
+        {"target_file_size": True},
+        {"target_file_size": [1]},
+    ],
+)
+def test_a_value_of_another_shape_is_refused(config: dict[str, Any]) -> None:
+    with pytest.raises(CompilationError, match=f"`{next(iter(config))}` is"):
+        NodeConfig.parse(config)

@@ -28,7 +28,24 @@ def test_only_twenty_digits_are_a_number(name: str, number: int | None) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "..", "../x", "a/b", "a\\b", "/etc", "a\nb", "a\x00", "_x", "x.", " x", "a:b", "a*"],
+    [
+        *(
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            "a\\b",
+            "/etc",
+            "a\nb",
+            "a\x00",
+            "a\x9f",
+            "_x",
+            "x.",
+            " x",
+        ),
+        *("x ", "a:b", "a*", "a\u202eb", "a\u200b", "\ud800", "x" * 129, "x" * 10_000),
+    ],
 )
 def test_names_that_leave_the_landing_zone_or_are_ignored_by_fabric_are_refused(name: str) -> None:
     with pytest.raises(MirrorError, match="alias"):
@@ -39,3 +56,9 @@ def test_names_that_leave_the_landing_zone_or_are_ignored_by_fabric_are_refused(
 
 def test_names_beyond_ascii_are_fine() -> None:
     assert TableFolder("verkäufe", "注文 2024").path == "verkäufe.schema/注文 2024"
+
+
+def test_names_that_are_too_long_for_a_file_system_are_refused() -> None:
+    with pytest.raises(MirrorError, match="220 bytes"):
+        TableFolder("verkäufe", "注" * 80)
+    assert TableFolder("verkäufe", "注" * 60)

@@ -109,6 +109,5 @@ def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
     return {
         f"stats:mirror_{name}:{part}": content
         for name, label, value, description in figures
-        if value is not None
         for part, content in zip(STAT_PARTS, (label, value, description, True), strict=True)
     }

@@ -12,6 +12,7 @@ from dbt.adapters.spark.impl import SparkConfig
 from dbt_common.exceptions import CompilationError
 
 _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
+_PROVIDER = re.compile(r"[\w.]+")
 _UNITS = {"kb": 2**10, "mb": 2**20, "gb": 2**30}
 
 
@@ -87,8 +88,7 @@ class NodeConfig:
                 misspelled one of ours
         """
         _refuse_misspelled(config)
-        unique_key = _unique_key(config.get("unique_key"))
-        partition_by = config.get("partition_by") or ()
+        unique_key = _columns(config, "unique_key")
         parsed = cls(
             unique_key=unique_key,
             mirror=_choice(config, "mirror", (True, False)),
@@ -98,9 +98,14 @@ class NodeConfig:
             compression=_choice(config, "compression", ("none", "snappy", "gzip", "zstd")),
             target_file_size=_size(config.get("target_file_size")),
             incremental_strategy=_strategy(config, unique_key),
-            delete_when=config.get("delete_when"),
-            partition_by=(partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
+            delete_when=_text(config, "delete_when"),
+            partition_by=_columns(config, "partition_by"),
         )
+        file_format = _text(config, "file_format")
+        if file_format and not _PROVIDER.fullmatch(file_format):
+            raise CompilationError(
+                f"`file_format` is {file_format!r}. It must be the name of a format, e.g. parquet."
+            )
         if config.get("location_root"):
             raise CompilationError(
                 "`location_root` is not supported: the snapshot of a model is replaced by "
@@ -163,21 +168,29 @@ def _choice(config: Mapping[str, Any], name: str, allowed: tuple[Any, ...]) -> A
     return value
 
 
-def _unique_key(value: Any) -> tuple[str, ...]:
-    """The columns, each once; as in all of dbt, an empty value is no key."""
+def _columns(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Columns, each once; as in all of dbt, an empty value is none."""
+    value = config.get(name)
     names = [value] if isinstance(value, str) else value
     if not names or names == [""]:
         return ()
     if not isinstance(names, (list, tuple)) or not all(
-        isinstance(name, str) and name for name in names
+        isinstance(column, str) and column for column in names
     ):
         raise CompilationError(
-            f"`unique_key` is {value!r}. It must be the name of a column, or a list of them."
+            f"`{name}` is {value!r}. It must be the name of a column, or a list of them."
         )
     first: dict[str, str] = {}
-    for name in names:
-        first.setdefault(name.casefold(), name)
+    for column in names:
+        first.setdefault(column.lower(), column)
     return tuple(first.values())
+
+
+def _text(config: Mapping[str, Any], name: str) -> str | None:
+    value = config.get(name)
+    if value is not None and not isinstance(value, str):
+        raise CompilationError(f"`{name}` is {value!r}. It must be a text.")
+    return value
 
 
 def _size(value: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 import time
@@ -92,6 +91,12 @@ from dbt.adapters.openmirroring.rewrite import (
 )
 from dbt.adapters.openmirroring.service import Service, ServiceError, ServiceReport
 from dbt.adapters.openmirroring.session import SessionHandle
+from dbt.adapters.openmirroring.warehouse import (
+    NEW_ROWS_SUFFIX,
+    NEXT_SUFFIX,
+    is_made_for,
+    tidy,
+)
 
 if TYPE_CHECKING:
     import agate
@@ -100,14 +105,8 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.fabric import MirroredDatabase
     from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient
 
-# a snapshot in the making: <identifier>__next_<batch id>
-NEXT_SUFFIX = "__next_"
-
 # bytes whose progress is shown
 _LONG_UPLOAD = 64 * 1024 * 1024
-
-# what an incremental model has computed
-NEW_ROWS_SUFFIX = "__new_rows_"
 
 
 class OpenMirroringAdapter(SparkAdapter):
@@ -324,9 +323,14 @@ class OpenMirroringAdapter(SparkAdapter):
     def _leftovers(
         self, relation: OpenMirroringRelation, suffix: str
     ) -> list[OpenMirroringRelation]:
-        prefix = f"{relation.identifier}{suffix}".lower()
-        relations: list[Any] = self.list_relations(relation.database, str(relation.schema))
-        return [found for found in relations if str(found.identifier).lower().startswith(prefix)]
+        return [
+            found
+            for found in self._relations_beside(relation)
+            if is_made_for(str(found.identifier), str(relation.identifier), suffix)
+        ]
+
+    def _relations_beside(self, relation: OpenMirroringRelation) -> list[Any]:
+        return list(self.list_relations(relation.database, str(relation.schema)))
 
     @available
     def refresh_relation(self, relation: OpenMirroringRelation) -> None:
@@ -334,17 +338,16 @@ class OpenMirroringAdapter(SparkAdapter):
         self.connections.refresh(relation.render())  # type: ignore[attr-defined]
 
     @available
-    def remove_leftover_folders(self, relation: OpenMirroringRelation) -> None:
-        """Remove what a killed CTAS has left of a relation: files that no table knows of.
+    def tidy_warehouse(self, relation: OpenMirroringRelation) -> None:
+        """Let nothing that a killed process has left be in the way of a relation.
 
         Only where nobody else can be writing: in the embedded Spark, which one process uses.
         """
         warehouse = self.connections.embedded_warehouse  # type: ignore[attr-defined]
         if warehouse:
-            for suffix in (NEXT_SUFFIX, NEW_ROWS_SUFFIX):
-                pattern = f"{relation.schema}.db/{relation.identifier}{suffix}*".lower()
-                for folder in warehouse.glob(pattern):
-                    shutil.rmtree(folder)
+            found = self._relations_beside(relation)
+            tables = [str(table.identifier) for table in found if table.is_table]
+            tidy(warehouse, str(relation.schema), str(relation.identifier), tables)
 
     @available
     def batch_id_property(self) -> str:
@@ -363,13 +366,30 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             CompilationError: a reserved column name, or a key that is not a column
         """
-        names = {column.name.casefold(): column.name for column in columns}
-        if ROW_MARKER.casefold() in names:
+        names: dict[str, str] = {}
+        for column in columns:
+            if "\0" in column.name:
+                raise CompilationError(
+                    f"The column {column.name!r} has a NUL in its name, where readers of Parquet "
+                    "end it. Rename it in the model."
+                )
+            twin = names.setdefault(column.name.lower(), column.name)
+            if twin != column.name:
+                raise CompilationError(
+                    f"The columns {twin!r} and {column.name!r} differ in case only, which the "
+                    "service cannot tell apart. Rename one of them in the model."
+                )
+        if ROW_MARKER.lower() in names:
             raise CompilationError(
-                f"The column {names[ROW_MARKER.casefold()]!r} has the name of the row marker, "
+                f"The column {names[ROW_MARKER.lower()]!r} has the name of the row marker, "
                 "which the landing zone reserves. Rename it in the model."
             )
-        missing = [key for key in options.unique_key if key.casefold() not in names]
+        if "_metadata" in names:
+            raise CompilationError(
+                f"The column {names['_metadata']!r} hides what Spark tells of files under that "
+                "name. Rename it in the model."
+            )
+        missing = [key for key in options.unique_key if key.lower() not in names]
         if missing:
             raise CompilationError(
                 f"`unique_key` names {', '.join(map(repr, missing))}, but the model has no such "
@@ -380,7 +400,7 @@ class OpenMirroringAdapter(SparkAdapter):
                 MirroredColumn(column.name, column.dtype, landed_type)
                 for column, landed_type in zip(columns, landed_types, strict=True)
             ),
-            key_columns=tuple(names[key.casefold()] for key in options.unique_key),
+            key_columns=tuple(names[key.lower()] for key in options.unique_key),
             landing_format=options.landing_format,
         )
 

@@ -48,8 +48,8 @@ def incremental_columns(
     Raises:
         CompilationError: the columns differ, and `on_schema_change` does not say what to do
     """
-    had = {column.name.casefold(): column for column in snapshot}
-    has = {column.name.casefold(): column for column in new_rows}
+    had = {column.name.lower(): column for column in snapshot}
+    has = {column.name.lower(): column for column in new_rows}
     added = [column for name, column in has.items() if name not in had]
     gone = [column for name, column in had.items() if name not in has]
     changed = [c for name, c in has.items() if name in had and had[name].dtype != c.dtype]
@@ -76,9 +76,9 @@ def incremental_columns(
         IncrementalColumn(
             column.name,
             column.dtype,
-            had[column.name.casefold()].dtype if column.name.casefold() in had else None,
-            has[column.name.casefold()].dtype if column.name.casefold() in has else None,
-            column.name.casefold() in has and is_updated(column.name),
+            had[column.name.lower()].dtype if column.name.lower() in had else None,
+            has[column.name.lower()].dtype if column.name.lower() in has else None,
+            column.name.lower() in has and is_updated(column.name),
         )
         for column in result
     ]
@@ -93,11 +93,11 @@ def _updated(config: Mapping[str, Any]) -> Callable[[str], bool]:
             "Model cannot specify merge_update_columns and merge_exclude_columns. Please update "
             "model to use only one config"
         )
-    return lambda name: name.casefold() in only if only else name.casefold() not in excluded
+    return lambda name: name.lower() in only if only else name.lower() not in excluded
 
 
 def _folded(names: Any) -> set[str]:
-    return {str(name).casefold() for name in ([names] if isinstance(names, str) else names or [])}
+    return {str(name).lower() for name in ([names] if isinstance(names, str) else names or [])}
 
 
 def _differences(

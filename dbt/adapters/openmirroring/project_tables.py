@@ -83,7 +83,7 @@ class TableStatus:
             batch, rows = journal.batch, journal.batch.rows
             told = (
                 f"#{batch.last_file}",
-                "" if batch.table_rows is None else f"{batch.table_rows:,}",
+                f"{batch.table_rows:,}",
                 batch.publication,
                 _time(datetime.fromisoformat(journal.published_at)),
                 f"+{rows.inserted} ~{rows.updated} -{rows.deleted}",

@@ -12,9 +12,8 @@ from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.relation import SparkRelation
 
 BATCH_ID_PROPERTY = "openmirroring.batch_id"
-_BATCH_ID = re.compile(
-    rf"^Table Properties: \[.*\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)", re.MULTILINE
-)
+_PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
+_BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 
 
 def quoted(name: str) -> str:
@@ -46,8 +45,10 @@ class OpenMirroringRelation(SparkRelation):
     @property
     def batch_id(self) -> str | None:
         """The batch that this snapshot was published with, as of when dbt listed the schema."""
-        found = _BATCH_ID.search(self.information or "")
-        return found[1] if found else None
+        properties = "\n".join(_PROPERTIES.findall(self.information or ""))
+        found = set(_BATCH_ID.findall(properties))
+        # a comment or another property may have the same words
+        return found.pop() if len(found) == 1 else None
 
     def carrying(self, batch_id: str) -> OpenMirroringRelation:
         """This relation as dbt would list it once it carries the batch id."""

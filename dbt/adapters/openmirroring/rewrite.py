@@ -100,13 +100,13 @@ def rewritable_folder(
     details = _details(description)
     folder = local_folder(description)
     provider = details.get("Provider", "").lower()
-    partition_by = [name.casefold() for name in options.partition_by]
+    partition_by = [name.lower() for name in options.partition_by]
     if (
         not folder
         or provider not in _FILE_FORMATS
         or provider != (file_format or provider).lower()
         or "Num Buckets" in details
-        or [name.casefold() for name in partition_columns(description)] != partition_by
+        or [name.lower() for name in partition_columns(description)] != partition_by
     ):
         return None
     return folder

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
@@ -13,8 +17,17 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 
 VERSION = 1
 
+# how a user gives up what is committed, but cannot be brought to its end
+WITHDRAW = (
+    "Delete {manifest} and run again: the batch is computed anew. If a part of it was published "
+    "already, that run says so."
+)
+
 # publications that begin with an empty table folder
 STARTS_FOLDER = ("initial", "rebuild")
+
+# of batches and staged files: records are files that others can write, and names become paths
+_PLAIN_NAME = re.compile(r"\w[\w.=-]*")
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,9 @@ class StagedFile:
     name: str
     size: int
 
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -89,7 +105,7 @@ class Batch:
         reason: why a rebuild, or what else is worth telling
         first_file: the number of the first file, None when the batch has no file
         last_file: the largest number ever given in this table folder
-        table_rows: in the mirrored table after it; None if that is not known
+        table_rows: in the mirrored table after it
     """
 
     id: str
@@ -102,7 +118,10 @@ class Batch:
     last_file: int
     files_written: int
     bytes_written: int
-    table_rows: int | None = None
+    table_rows: int
+
+    def __post_init__(self) -> None:
+        _check_name(self.id)
 
     @property
     def starts_folder(self) -> bool:
@@ -128,13 +147,15 @@ class Manifest:
 
     @classmethod
     def from_json(cls, content: bytes, where: str) -> Manifest:
-        data = _from_json(content, where)
-        return cls(
-            batch=_batch(data["batch"]),
-            table=TableFolder(**data["table"]),
-            previous_batch_id=data["previous_batch_id"],
-            files=tuple(StagedFile(**file) for file in data["files"]),
-        )
+        remedy = f"{WITHDRAW.format(manifest='it')} Or restore it."
+        with _readable(where, remedy):
+            data = _from_json(content, where)
+            return cls(
+                batch=_batch(data["batch"]),
+                table=TableFolder(**data["table"]),
+                previous_batch_id=data["previous_batch_id"],
+                files=tuple(StagedFile(**file) for file in data["files"]),
+            )
 
 
 @dataclass(frozen=True)
@@ -157,8 +178,11 @@ class Journal:
 
     @classmethod
     def from_json(cls, content: bytes, where: str) -> Journal:
-        data = _from_json(content, where)
-        return cls(batch=_batch(data["batch"]), published_at=data["published_at"])
+        folder = where.rpartition("/")[0]
+        remedy = f"Restore it; or delete {folder}, and run again to publish a full load."
+        with _readable(where, remedy):
+            data = _from_json(content, where)
+            return cls(batch=_batch(data["batch"]), published_at=data["published_at"])
 
 
 def new_batch_id() -> str:
@@ -184,21 +208,39 @@ _Record = TypeVar("_Record", Manifest, Journal)
 
 
 def _to_json(record: _Record) -> bytes:
-    return json.dumps({"version": VERSION, **asdict(record)}, indent=2).encode()
+    data = {"version": VERSION, **asdict(record)}
+    return json.dumps({**data, "checksum": _checksum(data)}, indent=2).encode()
 
 
 def _from_json(content: bytes, where: str) -> dict[str, Any]:
-    try:
-        data = json.loads(content)
-        version = data["version"]
-    except (ValueError, KeyError, TypeError) as error:
+    data = dict(json.loads(content))
+    if data["version"] != VERSION:
         raise MirrorError(
-            f"{where} is damaged: it is not a record of dbt-openmirroring ({error}). Restore it, "
-            "or delete the table's folder and run again to publish a full load."
-        ) from error
-    if version != VERSION:
-        raise MirrorError(
-            f"{where} has version {version}, this dbt-openmirroring reads version {VERSION}. "
-            "Install the version of dbt-openmirroring that wrote it, or a later one."
+            f"{where} has version {data['version']}, this dbt-openmirroring reads version "
+            f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
         )
-    return dict(data)
+    if data.pop("checksum") != _checksum(data):
+        raise ValueError("its checksum is that of another content")
+    return data
+
+
+def _checksum(data: Mapping[str, Any]) -> str:
+    """A record is what was written, or is refused: an edited one would be taken for the truth."""
+    content = json.dumps(data, sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+@contextmanager
+def _readable(where: str, remedy: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise MirrorError(
+            f"{where} is damaged or was edited: it is not what dbt-openmirroring has written "
+            f"({error}). Nothing was changed. {remedy}"
+        ) from error
+
+
+def _check_name(name: str) -> None:
+    if not _PLAIN_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a batch or a staged file")

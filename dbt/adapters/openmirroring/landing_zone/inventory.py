@@ -13,6 +13,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
     TableFolder,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.table_files import problem_with
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class LandedTable:
         exists: there is something in its table folder
         journal: the last completed batch
         pending: a batch that is committed, but not completed
-        problem: why a record cannot be read; empty if all can
+        problem: why the next run will refuse to publish, as far as the landing zone tells
     """
 
     folder: TableFolder
@@ -47,12 +48,11 @@ def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
     pending = storage.read(folder.manifest)
     exists = journal is not None or bool(storage.list(folder.path))
     try:
-        return LandedTable(
-            folder,
-            exists,
-            Journal.from_json(journal, folder.journal) if journal else None,
-            Manifest.from_json(pending, folder.manifest) if pending else None,
-        )
+        last = Journal.from_json(journal, folder.journal) if journal is not None else None
+        manifest = Manifest.from_json(pending, folder.manifest) if pending is not None else None
+        # what is being published is not in the journal yet
+        problem = problem_with(storage, folder, last) if last and not manifest else ""
+        return LandedTable(folder, exists, last, manifest, problem)
     except MirrorError as error:
         return LandedTable(folder, exists, problem=error.msg)
 

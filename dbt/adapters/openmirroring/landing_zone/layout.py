@@ -15,7 +15,14 @@ SCHEMA_SUFFIX = ".schema"
 PROCESSED_FOLDERS = ("_ProcessedFiles", "_FilesReadyToDelete")
 
 _FILE_NAME = re.compile(r"(\d{20})\.\w+")
-_FORBIDDEN = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
+# what storage refuses, and what Spark takes for a pattern
+_FORBIDDEN = re.compile(r'[/\\:*?"<>|\[\]{}]')
+
+# identifiers of the SQL analytics endpoint
+_MOST_CHARACTERS = 128
+
+# names of files have 255; the rest is for the suffixes of tables that live for a run
+_MOST_BYTES = 220
 
 
 @dataclass(frozen=True)
@@ -38,16 +45,29 @@ class TableFolder:
 
     def __post_init__(self) -> None:
         for kind, name in (("schema", self.schema), ("table", self.identifier)):
-            if not name or _FORBIDDEN.search(name) or name != name.strip(" .") or name[0] == "_":
+            if (
+                not name
+                or _FORBIDDEN.search(name)
+                or not name.isprintable()
+                or name != name.strip(" .")
+                or name[0] == "_"
+                or len(name) > _MOST_CHARACTERS
+            ):
                 raise MirrorError(
-                    f"The {kind} name {name!r} cannot be a folder of the landing zone: names must "
-                    "not be empty, begin with an underscore (Fabric ignores such folders), begin "
-                    "or end with a dot or a space, or contain control characters or any of "
-                    '/ \\ : * ? " < > |. Set another `alias` or `schema`.'
+                    f"The {kind} name {_shortened(name)} cannot be a folder of the landing zone: "
+                    "names must not be empty, begin with an underscore (Fabric ignores such "
+                    "folders), begin or end with a dot or a space, be longer than "
+                    f"{_MOST_CHARACTERS} characters, or contain invisible characters or any of "
+                    '/ \\ : * ? " < > | [ ] { }. Set another `alias` or `schema`.'
                 )
         if "." in self.identifier:
             raise MirrorError(
                 f"The table name {self.identifier!r} contains a dot. Set another `alias`."
+            )
+        if len(str(self).encode()) > _MOST_BYTES:
+            raise MirrorError(
+                f"The names of schema and table, {_shortened(str(self))}, are together longer "
+                f"than {_MOST_BYTES} bytes in UTF-8. Set another `alias` or `schema`."
             )
 
     def __str__(self) -> str:
@@ -90,3 +110,7 @@ def file_number(name: str) -> int | None:
     """The number of a data file, or None for a name that is not one."""
     match = _FILE_NAME.fullmatch(name)
     return int(match[1]) if match else None
+
+
+def _shortened(name: str) -> str:
+    return repr(name if len(name) <= _MOST_CHARACTERS else f"{name[:40]}...{name[-40:]}")

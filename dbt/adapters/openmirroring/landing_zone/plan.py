@@ -99,7 +99,7 @@ def changes_between(published: TableDefinition, wanted: TableDefinition) -> list
         old: new
         for old in before.keys() - after.keys()
         for new in after.keys() - before.keys()
-        if old.casefold() == new.casefold()
+        if old.lower() == new.lower()
     }
     dropped = [name for name in before if name not in after and name not in recased]
     added = [name for name in after if name not in before and name not in recased.values()]

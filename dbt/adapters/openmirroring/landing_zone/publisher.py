@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from datetime import datetime, timezone
+from itertools import takewhile
 from typing import Protocol
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
+    WITHDRAW,
     Batch,
     Journal,
     Manifest,
@@ -25,19 +27,20 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     PathExistsError,
     SnapshotMismatchError,
 )
-from dbt.adapters.openmirroring.landing_zone.layout import (
-    PROCESSED_FOLDERS,
-    TableFolder,
-    file_number,
-)
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
 
 # the folder of a batch, on the scratch pad, that holds the files to publish
 ROWS = "rows"
 
 _REBUILD = "`dbt run --full-refresh` drops the table folder and publishes a full load."
+_REBUILD_FROM_SPARK = (
+    f"{_REBUILD} `dbt run-operation mirror_rebuild` does so with the rows that Spark has, and "
+    "computes nothing."
+)
 
 
 class Service(Protocol):
@@ -89,10 +92,23 @@ class Publication:
         """0. The manifest that an earlier run left behind, to be published and completed.
 
         Staged files that no manifest speaks of are deleted.
+
+        Raises:
+            ForeignTableFolderError: the folder that it continues is gone, or has lost its journal
+            MirrorError: the manifest is damaged
         """
         content = self._storage.read(self.table.manifest)
-        manifest = Manifest.from_json(content, self.table.manifest) if content else None
+        manifest = (
+            Manifest.from_json(content, self.table.manifest) if content is not None else None
+        )
         if manifest and not self._is_current(manifest):
+            if self.journal() is None:
+                raise ForeignTableFolderError(
+                    f"{self.table.manifest} continues batch {manifest.previous_batch_id}, but "
+                    f"{self.table.journal} is gone: somebody else has deleted it, or the folder. "
+                    "Nothing was changed. Restore it; or delete the manifest and the folder, and "
+                    "run again to publish a full load."
+                )
             # it lost the race for the table and died before it could withdraw
             self._storage.delete(self.table.manifest)
             manifest = None
@@ -107,7 +123,7 @@ class Publication:
     def journal(self) -> Journal | None:
         """The last completed batch, or None when the table has never been published."""
         content = self._storage.read(self.table.journal)
-        return Journal.from_json(content, self.table.journal) if content else None
+        return Journal.from_json(content, self.table.journal) if content is not None else None
 
     def verify(self, snapshot_batch_id: str | None, full_refresh: bool) -> Journal | None:
         """2. Make sure that journal, table folder and snapshot belong together.
@@ -152,14 +168,39 @@ class Publication:
                 "has published this table, or the warehouse is another one or was lost. Nothing "
                 f"was changed. {_REBUILD}"
             )
-        largest = self._largest_number()
-        if largest > batch.last_file:
-            raise ForeignTableFolderError(
-                f"The table folder {self.table.path} has a file with number {largest}, but the "
-                f"last one published from here was {batch.last_file}: somebody else writes to "
-                f"this folder. Nothing was changed. {_REBUILD}"
-            )
+        problem = problem_with(self._storage, self.table, journal)
+        if problem:
+            raise ForeignTableFolderError(f"{problem}. Nothing was changed. {_REBUILD_FROM_SPARK}")
         return journal
+
+    def verify_rows(self, journal: Journal, rows: int) -> None:
+        """2. Make sure that the snapshot has as many rows as the mirrored table.
+
+        Args:
+            rows: of the snapshot
+
+        Raises:
+            SnapshotMismatchError: it has not
+        """
+        published = journal.batch.table_rows
+        if rows != published:
+            raise SnapshotMismatchError(
+                f"Spark has {rows:,} rows of {self.table}, but {published:,} were published: "
+                "somebody else has written to the table in Spark, or a hook has. Nothing was "
+                f"changed. {_REBUILD_FROM_SPARK}"
+            )
+
+    def restore_metadata(self, journal: Journal) -> bool:
+        """2. Write `_metadata.json` again if it is not what was published.
+
+        Returns:
+            whether it was written
+        """
+        published = metadata(journal.batch.definition)
+        if self._storage.read(self.table.metadata) == published:
+            return False
+        self._storage.write(self.table.metadata, published)
+        return True
 
     def staging_url(self, name: str) -> str:
         """4. Where Spark finds a folder of this batch on the scratch pad."""
@@ -190,7 +231,7 @@ class Publication:
         """
         journal = self.journal()
         if journal and not plan.starts_folder:
-            last = max(journal.batch.last_file, self._largest_number())
+            last = max(journal.batch.last_file, TableFiles.of(self._storage, self.table).largest)
         else:
             last = 0
         batch = Batch(
@@ -225,22 +266,30 @@ class Publication:
     def publish(self, manifest: Manifest) -> None:
         """6. Rename the staged files to their numbers, for a rebuild after dropping the folder.
 
-        Can be repeated: only a rename removes a file from the scratch pad, so a file that is no
-        longer there has been published. A rebuild waits twice for the service (best practices,
-        "Recovery"): the new folder is made when the table has disappeared, and nobody publishes
-        changes before it is back, since until then the manifest stays.
+        Can be repeated: only a rename removes a file from the scratch pad, in the order of the
+        numbers, so files that are no longer there have been published. A rebuild waits twice for
+        the service (best practices, "Recovery"): the new folder is made when the table has
+        disappeared, and nobody publishes changes before it is back, since until then the manifest
+        stays.
 
         Raises:
             PathExistsError: somebody else wrote a file with one of the batch's numbers
-            MirrorError: a staged file is gone and was never published, or the service was waited
-                for in vain
+            MirrorError: a staged file is gone and was never published, or was changed, or the
+                service was waited for in vain
         """
         self.committed = True
         batch = manifest.batch
         staging = f"{self.table.staging(batch.id)}/{ROWS}"
-        waiting = {entry.name for entry in self._storage.list(staging)}
-        gone = [name for name in (file.name for file in manifest.files) if name not in waiting]
-        if batch.starts_folder and not gone:
+        waiting = {entry.name: entry.size for entry in self._storage.list(staging)}
+        published = len(list(takewhile(lambda file: file.name not in waiting, manifest.files)))
+        for file in (*self._unpublished(manifest, published), *manifest.files[published:]):
+            if waiting.get(file.name) != file.size:
+                raise MirrorError(
+                    f"The staged file {staging}/{file.name} is gone, or not as it was written: "
+                    "somebody else has deleted or changed it. Nothing was changed. "
+                    f"{WITHDRAW.format(manifest=self.table.manifest)}"
+                )
+        if batch.starts_folder and not published:
             if batch.publication == "rebuild":
                 # nothing of the new folder is published yet, so whatever is there is the old one
                 self._storage.delete(self.table.path)
@@ -248,19 +297,30 @@ class Publication:
                     self._service.wait_until_gone(str(self.table))
             self._storage.write(self.table.metadata, metadata(batch.definition))
         self._renaming_since = datetime.now(timezone.utc)
-        largest = self._largest_number() if gone else 0
         for number, file in enumerate(manifest.files, start=batch.first_file or 0):
             if file.name in waiting:
                 target = self.table.file(number, batch.definition.landing_format)
                 self._storage.rename(f"{staging}/{file.name}", target)
-            elif number > largest:
-                raise MirrorError(
-                    f"The staged file {staging}/{file.name} is gone, and {self.table.path} has no "
-                    f"file with its number {number}: somebody else has deleted it. Delete "
-                    f"{self.table.manifest}, then run with --full-refresh to publish a full load."
-                )
         if batch.publication == "rebuild" and self._service:
             self._service.wait_until_back(str(self.table))
+
+    def _unpublished(self, manifest: Manifest, count: int) -> list[StagedFile]:
+        """Those of a batch's first files that cannot be what is in the table folder.
+
+        Args:
+            count: of the files that are no longer on the scratch pad
+        """
+        gone = manifest.files[:count]
+        journal = self.journal() if gone else None
+        if journal and manifest.batch.starts_folder and journal.batch.id != manifest.batch.id:
+            return list(gone)  # it is still the folder that the batch was to drop
+        found = TableFiles.of(self._storage, self.table) if gone else TableFiles({}, {})
+        return [
+            file
+            for number, file in enumerate(gone, start=manifest.batch.first_file or 0)
+            # the service may have removed it, but then it has not removed those after it
+            if number > found.largest or found.sizes.get(number, file.size) != file.size
+        ]
 
     def complete(self, manifest: Manifest) -> None:
         """7. Write the journal and clear the scratch pad. The snapshot was swapped before."""
@@ -286,13 +346,6 @@ class Publication:
             return True
         return current in (manifest.previous_batch_id, manifest.batch.id)
 
-    def _largest_number(self) -> int:
-        entries = self._storage.list(self.table.path)
-        names = [entry.name for entry in entries]
-        for folder in (entry.name for entry in entries if entry.name in PROCESSED_FOLDERS):
-            names += [entry.name for entry in self._storage.list(f"{self.table.path}/{folder}")]
-        return max((number for name in names if (number := file_number(name))), default=0)
-
     def _lost_race(self) -> ConcurrentPublicationError:
         return ConcurrentPublicationError(
             f"Another run has published {self.table} while this one was building it. Nothing was "
@@ -300,9 +353,7 @@ class Publication:
         )
 
 
-def _table_rows(journal: Journal | None, plan: Plan) -> int | None:
+def _table_rows(journal: Journal | None, plan: Plan) -> int:
     """The rows of the mirrored table after a batch."""
-    if plan.starts_folder:
-        return plan.rows.inserted
-    before = journal.batch.table_rows if journal else None
-    return None if before is None else before + plan.rows.inserted - plan.rows.deleted
+    before = 0 if plan.starts_folder or not journal else journal.batch.table_rows
+    return before + plan.rows.inserted - plan.rows.deleted

@@ -162,10 +162,10 @@ class MirroredTable:
                 f"{', '.join(schema.names)}.",
             )
         known = self.columns
-        by_case = {name.casefold(): name for name in known}
+        by_case = {name.lower(): name for name in known}
         found = {column.name: column for column in Schema.from_arrow(schema).fields}
         for name, column in found.items():
-            other = by_case.get(name.casefold())
+            other = by_case.get(name.lower())
             if other is not None and other != name:
                 raise TableError(
                     "SchemaMergeFailure",

@@ -176,7 +176,7 @@ def _check_names(file: str, names: list[str]) -> None:
         raise TableError("InputValidationError", f"{file}: {ROW_MARKER} must be the last column.")
     seen: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(name.casefold(), name)
+        other = seen.setdefault(name.lower(), name)
         if names.count(name) > 1 or other != name:
             raise TableError(
                 "SchemaMergeFailure",

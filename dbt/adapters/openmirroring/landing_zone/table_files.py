@@ -1,0 +1,93 @@
+"""The data files of a table folder, and whether they are those that were published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from dbt.adapters.openmirroring.landing_zone.batch import Journal
+from dbt.adapters.openmirroring.landing_zone.layout import (
+    PROCESSED_FOLDERS,
+    TableFolder,
+    file_number,
+)
+from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
+
+# for how long the service keeps what it has applied (specification, "Cleanup process")
+_KEPT = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The data files by their numbers, with their sizes in bytes.
+
+    Args:
+        unprocessed: directly in the table folder
+        processed: in the folders that the service moves to what it has applied, in order
+    """
+
+    unprocessed: Mapping[int, int]
+    processed: Mapping[int, int]
+
+    @classmethod
+    def of(cls, storage: Storage, table: TableFolder) -> TableFiles:
+        # in the order in which the service moves them: so none is missed
+        entries = storage.list(table.path)
+        processed: dict[int, int] = {}
+        for folder in (entry.name for entry in entries if entry.name in PROCESSED_FOLDERS):
+            processed |= _sizes(storage.list(f"{table.path}/{folder}"))
+        return cls(_sizes(entries), processed)
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        return {**self.processed, **self.unprocessed}
+
+    @property
+    def largest(self) -> int:
+        return max(self.sizes, default=0)
+
+    def problem(self, journal: Journal, now: datetime) -> str:
+        """What somebody else has done to the files; empty if they are as they were published.
+
+        The service removes files too, but only from the beginning, and what it has applied in the
+        last seven days it keeps. So what was changed, and then applied and removed, is not seen.
+
+        Args:
+            now: with a time zone
+        """
+        batch = journal.batch
+        sizes = self.sizes
+        if self.largest > batch.last_file:
+            return (
+                f"has a file with number {self.largest}, but the last one published from here was "
+                f"{batch.last_file}: somebody else writes to this folder"
+            )
+        begin = min(self.unprocessed, default=batch.last_file)
+        missing = [n for n in range(begin, batch.last_file + 1) if n not in sizes]
+        kept = now - datetime.fromisoformat(journal.published_at) < _KEPT
+        if missing and (self.unprocessed or (batch.first_file and kept)):
+            return f"has no file with number {missing[0]} any more: somebody else has deleted it"
+        empty = [number for number, size in sizes.items() if not size]
+        if empty:
+            return f"has a file with number {min(empty)} of 0 bytes: somebody else has emptied it"
+        written = range(batch.first_file, batch.last_file + 1) if batch.first_file else ()
+        found = [sizes[number] for number in written if number in sizes]
+        if len(found) == len(written) and sum(found) != batch.bytes_written:
+            return (
+                f"has {sum(found):,} bytes in the files of the last publication, which wrote "
+                f"{batch.bytes_written:,}: somebody else has changed them"
+            )
+        return ""
+
+
+def problem_with(storage: Storage, table: TableFolder, journal: Journal) -> str:
+    """What somebody else has done to the files of a table; empty if nothing."""
+    found = TableFiles.of(storage, table).problem(journal, datetime.now(timezone.utc))
+    return f"The table folder {table.path} {found}" if found else ""
+
+
+def _sizes(entries: Iterable[Entry]) -> dict[int, int]:
+    return {
+        number: entry.size for entry in entries if (number := file_number(entry.name)) is not None
+    }

@@ -1,0 +1,439 @@
+"""What somebody else does to a mirrored table, what the next run says of it, and the way out.
+
+All tables are in one project, and each is done something to: so a few runs show all.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+from pyspark.sql import SparkSession
+
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from tests.functional.project import Project
+
+# in each step a row more, and all rows changed
+MODEL = "select id, 'v{{ var(\"step\") }}' as name from range(2 + {{ var('step') }})"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that was published three times: as #1, #2 and #3."""
+
+    project: Project
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        return self.project.folder(self.name)
+
+    @property
+    def journal(self) -> Path:
+        return self.folder / "_journal.json"
+
+    @property
+    def metadata(self) -> Path:
+        return self.folder / "_metadata.json"
+
+    @property
+    def scratch(self) -> Path:
+        return self.project.landing_zone / "_scratchPad" / f"{self.project.schema}.{self.name}"
+
+    @property
+    def manifest(self) -> Path:
+        return self.scratch / "manifest.json"
+
+    @property
+    def staged(self) -> Path:
+        """The only file of a batch that is committed and not published."""
+        (file,) = self.scratch.glob("*/rows/*.parquet")
+        return file
+
+    def file(self, number: int) -> Path:
+        return self.folder / f"{number:020d}.parquet"
+
+    def sql(self, statement: str) -> None:
+        self.project.sql(statement.format(f"{self.project.schema}.{self.name}"))
+
+    def state(self) -> Any:
+        """All that must stay as it is; what no manifest speaks of may go."""
+        folders = (self.folder, self.scratch) if self.manifest.exists() else (self.folder,)
+        paths = (path for folder in folders for path in folder.rglob("*"))
+        files = [path for path in paths if path.is_file()]
+        found = self.name in self.project.tables()
+        rows = self.project.relation(self.name) if found else None
+        return sorted((str(path), path.read_bytes()) for path in files), rows
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def replace_relation(table: Table) -> None:
+    table.sql("drop table {}")
+    table.sql("create table {} using parquet as select id, 'x' as name from range(4)")
+
+
+def replace_by_view(table: Table) -> None:
+    table.sql("drop table {}")
+    table.sql("create view {} as select 1 as id")
+
+
+def delete_folder(table: Table) -> None:
+    shutil.rmtree(table.folder)
+
+
+def delete_files(table: Table) -> None:
+    for number in (1, 2, 3):
+        table.file(number).unlink()
+
+
+def delete_manifest(table: Table) -> None:
+    table.manifest.unlink()
+
+
+def delete_both(table: Table) -> None:
+    table.manifest.unlink()
+    shutil.rmtree(table.folder, ignore_errors=True)
+
+
+def full_refresh(*tables: Table) -> None:
+    names = [table.name for table in tables]
+    tables[0].project.run("--full-refresh", "--vars", "step: 3", "--select", *names)
+
+
+def rebuild(table: Table) -> None:
+    name = f"{{table: {table.name}}}"
+    arguments = ["--args", name, "--vars", "step: 3"]
+    assert table.project.dbt("run-operation", "mirror_rebuild", *arguments)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What is refused: nothing is changed, until the way out is taken, and the node run again.
+
+    Args:
+        says: what the message has
+        way_out: for `full_refresh`, all tables are run together
+        pending: when a run was killed that was to publish #3: before a `publish`, before a
+            `rebuild`, or after all files were `renamed`
+    """
+
+    done: Callable[[Table], object]
+    says: tuple[str, ...]
+    way_out: Callable[[Table], object]
+    pending: str = ""
+
+
+@dataclass(frozen=True)
+class Healed:
+    """What the next run mends by itself, and tells of.
+
+    Args:
+        message: of the node
+    """
+
+    done: Callable[[Table], object]
+    message: str
+    pending: str = ""
+
+
+NEXT = "+1 ~4 -0 · #4"
+
+CASES: dict[str, Refused | Healed] = {
+    # files
+    "last_file_deleted": Refused(
+        lambda t: t.file(3).unlink(),
+        ("has no file with number 3", "mirror_rebuild"),
+        rebuild,
+    ),
+    "file_between_deleted": Refused(
+        lambda t: t.file(2).unlink(), ("has no file with number 2", "--full-refresh"), full_refresh
+    ),
+    "all_files_deleted": Refused(
+        delete_files,
+        ("has no file with number 3",),
+        full_refresh,
+    ),
+    "file_added": Refused(
+        lambda t: shutil.copy(t.file(3), t.file(4)),
+        ("has a file with number 4", "somebody else writes"),
+        rebuild,
+    ),
+    "file_renamed": Refused(
+        lambda t: t.file(3).rename(t.folder / "orders.parquet"),
+        ("has no file with number 3",),
+        full_refresh,
+    ),
+    "file_given_another_number": Refused(
+        lambda t: t.file(3).rename(t.file(5)), ("has a file with number 5",), full_refresh
+    ),
+    "last_file_truncated": Refused(
+        lambda t: truncate(t.file(3)), ("bytes in the files of the last publication",), rebuild
+    ),
+    "earlier_file_emptied": Refused(
+        lambda t: t.file(1).write_bytes(b""), ("number 1 of 0 bytes",), full_refresh
+    ),
+    # records
+    "journal_edited": Refused(
+        lambda t: edit(t.journal, '"last_file": 3', '"last_file": 2'),
+        ("_journal.json is damaged or was edited", "checksum", "delete"),
+        delete_folder,
+    ),
+    "journal_damaged": Refused(
+        lambda t: truncate(t.journal),
+        ("_journal.json is damaged or was edited", "Restore it; or delete"),
+        delete_folder,
+    ),
+    "journal_emptied": Refused(
+        lambda t: t.journal.write_text(""), ("_journal.json is damaged",), delete_folder
+    ),
+    "journal_lost": Refused(
+        lambda t: t.journal.unlink(),
+        ("has no _journal.json", "its journal is lost", "Delete the folder"),
+        delete_folder,
+    ),
+    "journal_of_another_table": Refused(
+        lambda t: shutil.copy(Table(t.project, "untouched").journal, t.journal),
+        ("was published last", "--full-refresh"),
+        full_refresh,
+    ),
+    "folder_removed": Healed(delete_folder, "initial +5 · #1 · the table folder was gone"),
+    "metadata_changed": Healed(lambda t: edit(t.metadata, '"id"', '"name"'), NEXT),
+    "metadata_damaged": Healed(lambda t: t.metadata.write_text("{"), NEXT),
+    "metadata_lost": Healed(lambda t: t.metadata.unlink(), NEXT),
+    # what a killed run has left
+    "manifest_damaged": Refused(
+        lambda t: truncate(t.manifest),
+        ("manifest.json is damaged or was edited", "Delete it and run again"),
+        delete_manifest,
+        pending="publish",
+    ),
+    "manifest_edited": Refused(
+        lambda t: edit(t.manifest, '"first_file": 3', '"first_file": 7'),
+        ("manifest.json is damaged or was edited",),
+        delete_manifest,
+        pending="publish",
+    ),
+    "manifest_edited_to_climb_out": Refused(
+        lambda t: edit(t.manifest, '"id": "', '"id": "../../../'),
+        ("manifest.json is damaged or was edited",),
+        delete_manifest,
+        pending="publish",
+    ),
+    "manifest_lost": Healed(delete_manifest, "+2 ~3 -0 · #3", pending="publish"),
+    "manifest_lost_when_half_done": Refused(
+        delete_manifest, ("was published last",), full_refresh, pending="renamed"
+    ),
+    "staged_file_deleted": Refused(
+        lambda t: t.staged.unlink(),
+        ("is gone, or not as it was written", "manifest.json and run again"),
+        delete_manifest,
+        pending="publish",
+    ),
+    "staged_file_truncated": Refused(
+        lambda t: truncate(t.staged),
+        ("is gone, or not as it was written",),
+        delete_manifest,
+        pending="publish",
+    ),
+    "staged_rebuild_deleted": Refused(
+        lambda t: t.staged.unlink(),
+        ("is gone, or not as it was written",),
+        delete_manifest,
+        pending="rebuild",
+    ),
+    "folder_of_what_is_pending_removed": Refused(
+        delete_folder,
+        ("continues batch", "_journal.json is gone", "run again to publish a full load"),
+        delete_both,
+        pending="publish",
+    ),
+    # Spark
+    "snapshot_dropped": Refused(
+        lambda t: t.sql("drop table {}"),
+        ("no published snapshot", "--full-refresh"),
+        full_refresh,
+    ),
+    "relation_replaced": Refused(
+        replace_relation, ("no published snapshot", "--full-refresh"), full_refresh
+    ),
+    "rows_inserted": Refused(
+        lambda t: t.sql("insert into {} values (4, 'v3'), (77, 'x')"),
+        ("Spark has 6 rows", "but 4 were published", "mirror_rebuild"),
+        rebuild,
+    ),
+    "rows_truncated": Refused(
+        lambda t: t.sql("truncate table {}"),
+        ("Spark has 0 rows", "but 4 were published"),
+        full_refresh,
+    ),
+    "column_added_in_spark": Healed(lambda t: t.sql("alter table {} add columns (x int)"), NEXT),
+    "relation_became_a_view": Healed(replace_by_view, "rebuild +5 · #1 · was a view meanwhile"),
+    "untouched": Healed(lambda t: None, NEXT),
+}
+
+
+@dataclass
+class Outcome:
+    """What the run after the deed made of a table, and the run after the way out."""
+
+    before: Any
+    after: Any
+    status: str
+    message: str
+
+
+@pytest.fixture(scope="module")
+def project(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    created = Project(tmp_path_factory.mktemp("foreign_hands"), spark)
+    for name in CASES:
+        created.model(MODEL, name, unique_key="id")
+    yield created
+    spark.sql(f"drop schema if exists {created.schema} cascade")
+
+
+@pytest.fixture(scope="module")
+def outcomes(project: Project) -> dict[str, Outcome]:
+    tables = {name: Table(project, name) for name in CASES}
+    kinds = {
+        kind: [name for name, case in CASES.items() if case.pending == kind]
+        for kind in ("", "publish", "rebuild", "renamed")
+    }
+    for step in (0, 1):
+        project.run("--vars", f"step: {step}")
+    project.run("--vars", "step: 2", "--select", *kinds[""])
+    kill_before("publish", project, kinds["publish"])
+    kill_before("publish", project, kinds["rebuild"], "--full-refresh")
+    kill_before("complete", project, kinds["renamed"])
+    found = {}
+    for name, case in CASES.items():
+        case.done(tables[name])
+    before = {name: table.state() for name, table in tables.items()}
+
+    project.dbt("run", "--vars", "step: 3")
+
+    for name, result in project.results().items():
+        after = tables[name].state()
+        found[name] = Outcome(before[name], after, result["status"], result["message"])
+    refused = [(tables[name], case) for name, case in CASES.items() if isinstance(case, Refused)]
+    full_refresh(*(table for table, case in refused if case.way_out is full_refresh))
+    for table, case in refused:
+        if case.way_out is not full_refresh:
+            case.way_out(table)
+    project.run("--vars", "step: 4")
+    return found
+
+
+def kill_before(step: str, project: Project, names: list[str], *args: str) -> None:
+    """Have nothing done from a step of the publication on."""
+    with (
+        patch.object(Publication, step, side_effect=DbtRuntimeError("killed")),
+        patch.object(Publication, "close", lambda self: self._lock.close()),
+    ):
+        project.fail("--vars", "step: 2", "--select", *names, *args)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_somebody_else_has_done_is_healed_or_refused(
+    outcomes: dict[str, Outcome], name: str
+) -> None:
+    case, outcome = CASES[name], outcomes[name]
+    if isinstance(case, Healed):
+        assert (outcome.status, outcome.message) == ("success", case.message)
+    else:
+        assert outcome.status == "error"
+        for part in case.says:
+            assert part in outcome.message
+        assert outcome.after == outcome.before
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_after_the_way_out_mirror_and_model_are_the_same(
+    outcomes: dict[str, Outcome], project: Project, name: str
+) -> None:
+    project.assert_mirrored(name)
+    assert len(project.relation(name)) == 6
+
+
+def test_a_first_file_that_is_deleted_before_it_is_applied_stops_the_service(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Only the service knows what it has applied: a file that is gone may have been."""
+    project = Project(tmp_path, spark)
+    project.model(MODEL, unique_key="id")
+    for step in (0, 1):
+        project.run("--vars", f"step: {step}")
+    project.files()[0].unlink()
+
+    project.run("--vars", "step: 2")
+
+    with pytest.raises(AssertionError, match="waits for 00000000000000000001"):
+        project.mirror()
+    rebuild(Table(project, "orders"))
+    project.assert_mirrored()
+
+
+def test_a_warehouse_that_was_wiped_is_not_taken_for_an_empty_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, spark)
+    project.model(MODEL, unique_key="id")
+    project.model(MODEL, "added", materialized="incremental")
+    project.run("--vars", "step: 0")
+    spark.sql(f"drop schema {project.schema} cascade")
+    files = project.files() + project.files("added")
+
+    message = project.fail("--vars", "step: 1")
+
+    assert message.count("no published snapshot") == 2
+    assert project.files() + project.files("added") == files
+    project.run("--full-refresh", "--vars", "step: 1")
+    project.assert_mirrored()
+    project.assert_mirrored("added")
+
+
+def test_the_status_shows_what_the_next_run_will_refuse(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = Project(tmp_path, spark)
+    project.model(MODEL, unique_key="id")
+    project.run("--vars", "step: 0")
+    project.files()[0].unlink()
+    capsys.readouterr()
+
+    assert project.dbt("run-operation", "mirror_status", "--vars", "step: 0")
+
+    line = capsys.readouterr().out.splitlines()[1]
+    assert "blocked" in line
+    assert "has no file with number 1" in line
+
+
+def test_records_tell_nothing_but_what_was_published(spark: SparkSession, tmp_path: Path) -> None:
+    project = Project(tmp_path, spark)
+    project.model(MODEL, unique_key="id", post_hook="select 'not for others'")
+    with patch.object(LocalStorage, "rename", side_effect=DbtRuntimeError("killed")):
+        project.fail("--vars", "step: 0")
+    table = Table(project, "orders")
+    manifest = json.loads(table.manifest.read_text())
+    project.run("--vars", "step: 0")
+    journal = json.loads(table.journal.read_text())
+
+    assert set(journal) == {"version", "checksum", "batch", "published_at"}
+    assert set(manifest) == {*journal, "table", "previous_batch_id", "files"} - {"published_at"}
+    assert "not for others" not in str((manifest, journal))

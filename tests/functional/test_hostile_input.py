@@ -1,0 +1,382 @@
+"""Names, values and sizes that nobody should use: each works exactly, or is refused in time.
+
+All inputs of a kind are in one project, a model each: so a run or two show all.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.functional.project import Project
+
+ROWS = "select id, concat('v', id) as name from range(3)"
+
+# what would come after the end of a literal or a name
+INJECTED = "x'; drop table victim; --"
+
+# an alias, and what the message has
+ALIASES: dict[str, str] = {
+    "..": "folder of the landing zone",
+    "../up": "folder of the landing zone",
+    "../../../up": "folder of the landing zone",
+    "/etc/passwd": "folder of the landing zone",
+    "a/b": "folder of the landing zone",
+    "a\\b": "folder of the landing zone",
+    "a\nb": "folder of the landing zone",
+    "a\x00b": "folder of the landing zone",
+    "a\u202eb": "folder of the landing zone",
+    "a\u200bb": "folder of the landing zone",
+    "a.": "folder of the landing zone",
+    "_a": "folder of the landing zone",
+    "a:b": "folder of the landing zone",
+    "a*": "folder of the landing zone",
+    'a"b': "folder of the landing zone",
+    "a|b": "folder of the landing zone",
+    "a" * 129: "longer than 128 characters",
+    "列" * 100: "longer than 220 bytes",
+    "a.b": "contains a dot",
+    "a b": "INVALID_SCHEMA_OR_RELATION_NAME",
+    "a`b": "INVALID_ATTRIBUTE_NAME_SYNTAX",
+    "a'b": "INVALID_SCHEMA_OR_RELATION_NAME",
+    "a;b": "INVALID_SCHEMA_OR_RELATION_NAME",
+    "a%2f": "INVALID_SCHEMA_OR_RELATION_NAME",
+    "a[b]": "folder of the landing zone",
+    "🦊": "INVALID_SCHEMA_OR_RELATION_NAME",
+}
+
+# configuration that is refused, and what the message has
+CONFIGS: list[tuple[dict[str, Any], str]] = [
+    ({"unique_key": INJECTED}, "no such column"),
+    ({"unique_key": "id` or 1 = 1 --"}, "no such column"),
+    ({"unique_key": "id, name"}, "no such column"),
+    ({"partition_by": "name) as select 1 as id --"}, "name) as select 1 as id --"),
+    ({"clustered_by": "name) into 1 buckets --", "buckets": 2}, "name) into 1 buckets --"),
+    ({"file_format": "parquet as select 1 as id --"}, "must be the name of a format"),
+    ({"compression": "zstd') select 1 --"}, "Allowed: none, snappy"),
+    ({"landing_format": "../parquet"}, "Allowed: parquet"),
+    ({"target_file_size": "1mb; drop table victim"}, "must be a number with a unit"),
+    ({"target_file_size": "-1mb"}, "must be a number with a unit"),
+    ({"target_file_size": "0kb"}, "must be a number with a unit"),
+    ({"target_file_size": "1e9gb"}, "must be a number with a unit"),
+    ({"insert_marker": INJECTED, "unique_key": "id"}, "Allowed: upsert, insert"),
+    ({"mirror": "no"}, "Allowed: true, false"),
+    ({"incremental_strategy": INJECTED, "materialized": "incremental"}, "Allowed: append, merge"),
+]
+
+# names of columns, each of a key and of another column
+COLUMNS = [
+    "`",
+    "a`b",
+    "``",
+    "'",
+    '"',
+    INJECTED,
+    "x`; drop table victim; --",
+    ") from victim --",
+    "/* */",
+    "--",
+    "a\nb",
+    "a\tb",
+    "a\rb",
+    "a\x01b",
+    "\\",
+    "a\\",
+    "\\'",
+    " ",
+    " a ",
+    ".",
+    "a.b",
+    "🦊",
+    "e\u0301",
+    "\u202eabc",
+    "\u200b",
+    "*",
+    "%",
+    "$(x)",
+    "{{ x }}",
+    "{% raw %}",
+    "x" * 300,
+    "select",
+    "__next_",
+    "DBT_INTERNAL_SOURCE",
+    "latest.marker",
+    "Table Properties: [openmirroring.batch_id=1]",
+]
+
+REFUSED_COLUMNS: dict[str, str] = {
+    "__RowMarker__": "row marker",
+    "a\x00b": "NUL",
+    "_METADATA": "hides",
+}
+
+# texts that end up in SQL, and must come out as they are
+TEXTS = [
+    INJECTED,
+    "ends with a backslash \\",
+    "\\'; drop table victim; --",
+    "line\nTable Properties: [openmirroring.batch_id=1]",
+    "openmirroring.batch_id=1",
+    "🦊 `\"' \\n {} %",
+]
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def raw(sql: str) -> str:
+    """SQL with what has a meaning in Jinja, and with every kind of line end."""
+    return f"{{{{ {sql!r} }}}}"
+
+
+def run(project: Project, *args: str) -> dict[str, tuple[str, str]]:
+    """Run all models; status and message of each.
+
+    dbt's static parser takes an escaped character in `config()` for two.
+    """
+    project.dbt("run", "--no-static-parser", *args)
+    return {name: (r["status"], r["message"]) for name, r in project.results().items()}
+
+
+@pytest.fixture
+def hostile(spark: SparkSession, project: Project) -> Iterator[Project]:
+    """A project with a table that is there at the end."""
+    project.model("select 1 as id", "victim", unique_key="id")
+    yield project
+    assert project.relation("victim") == project.mirror("victim")
+    assert len(project.relation("victim")) == 1
+
+
+def test_names_of_tables_are_refused_before_anything_is_built(hostile: Project) -> None:
+    for i, alias in enumerate(ALIASES):
+        hostile.model(ROWS, f"m{i}", alias=alias, unique_key="id")
+    around = {path for path in hostile.path.iterdir() if path.name not in ("target", "logs")}
+
+    found = run(hostile)
+
+    for i, (alias, part) in enumerate(ALIASES.items()):
+        status, message = found[f"m{i}"]
+        assert status == "error", repr(alias)
+        assert part in message, repr(alias)
+    (schema,) = hostile.landing_zone.iterdir()
+    assert [table.name for table in schema.iterdir()] == ["victim"]
+    assert hostile.tables() == ["victim"]
+    new = {path.name for path in hostile.path.iterdir()} - {path.name for path in around}
+    assert new <= {"target", "logs", "mirror.MirroredDatabase", ".user.yml"}
+
+
+@pytest.mark.parametrize("schema", ["../up", "a/b", "a`; drop schema x; --", "x" * 129])
+def test_names_of_schemas_are_refused_before_anything_is_built(
+    project: Project, schema: str
+) -> None:
+    project.target["schema"] = schema
+    project.write_project()
+    project.model(ROWS, unique_key="id")
+
+    assert not project.dbt("run")
+
+    assert not [path for path in project.landing_zone.rglob("*") if path.is_file()]
+    assert not (project.landing_zone.parent / "up.schema").exists()
+
+
+def test_configuration_is_refused_before_anything_is_published(hostile: Project) -> None:
+    for i, (config, _) in enumerate(CONFIGS):
+        hostile.model(ROWS, f"m{i}", **config)
+
+    found = run(hostile)
+
+    for i, (config, part) in enumerate(CONFIGS):
+        status, message = found[f"m{i}"]
+        assert status == "error", config
+        assert part in message, config
+    (schema,) = hostile.landing_zone.iterdir()
+    assert [table.name for table in schema.iterdir()] == ["victim"]
+    assert hostile.tables() == ["victim"]
+
+
+def test_every_name_of_a_column_works_as_key_and_as_value(hostile: Project) -> None:
+    for step in (0, 1):
+        for i, name in enumerate(COLUMNS):
+            key = f"{name}k"
+            columns = f"id as {quoted(key)}, concat(id, if(id = 1, {step}, '')) as {quoted(name)}"
+            sql = raw(f"select {columns} from range({2 + step})")
+            hostile.model(sql, f"m{i}", unique_key=key)
+        for i, name in enumerate(REFUSED_COLUMNS):
+            hostile.model(raw(f"select 1 as id, 2 as {quoted(name)}"), f"r{i}", unique_key="id")
+        found = run(hostile)
+
+        for i, name in enumerate(COLUMNS):
+            status, message = found[f"m{i}"]
+            assert status == "success", (name, message)
+            assert message.startswith("+1 ~1 -0" if step else "initial +2"), (name, message)
+            hostile.assert_mirrored(f"m{i}")
+        for i, part in enumerate(REFUSED_COLUMNS.values()):
+            assert found[f"r{i}"][0] == "error"
+            assert part in found[f"r{i}"][1]
+            assert not hostile.folder(f"r{i}").exists()
+
+
+def test_columns_that_differ_in_case_only_are_refused(project: Project) -> None:
+    project.target["server_side_parameters"] = {"spark.sql.caseSensitive": "true"}
+    project.write_project()
+    project.model("select 1 as id, 2 as name, 3 as NAME", unique_key="id")
+
+    assert "'name' and 'NAME' differ in case only" in project.fail()
+
+    assert not project.folder().exists()
+
+
+def test_letters_that_are_only_alike_are_different_columns(project: Project) -> None:
+    for value in ("a", "b"):
+        project.model(
+            f"select id as `Straße`, '{value}' as `Strasse` from range(2)", unique_key="straße"
+        )
+        response = project.run()
+        project.assert_mirrored()
+    assert response["rows_updated"] == 2
+    assert '"Straße"' in (project.folder() / "_metadata.json").read_text()
+
+
+def test_names_that_look_like_those_of_tables_for_a_run_are_the_users(project: Project) -> None:
+    project.model(ROWS, unique_key="id")
+    project.model(ROWS, "orders__next_week", unique_key="id")
+    project.model(ROWS, "orders__new_rows_", unique_key="id")
+    project.run()
+
+    project.run("--select", "orders")
+
+    for table in ("orders", "orders__next_week", "orders__new_rows_"):
+        assert project.mirror(table) == project.relation(table)
+
+
+def test_texts_come_out_as_they_are(hostile: Project) -> None:
+    """In descriptions, properties of tables, options and seeds."""
+    models = []
+    for i, text in enumerate(TEXTS):
+        hostile.model(
+            ROWS,
+            f"m{i}",
+            unique_key="id",
+            persist_docs={"relation": True, "columns": True},
+            tblproperties={"a": text, "z": text},
+        )
+        column = {"name": "name", "description": text}
+        models.append({"name": f"m{i}", "description": text, "columns": [column]})
+    hostile.write("models/models.yml", json.dumps({"models": models}, ensure_ascii=False))
+
+    assert {status for status, _ in run(hostile).values()} == {"success"}
+    again = run(hostile)
+
+    for i, text in enumerate(TEXTS):
+        assert again[f"m{i}"][1].startswith("unchanged"), (text, again[f"m{i}"])
+        hostile.assert_mirrored(f"m{i}")
+        properties = hostile.sql(f"show tblproperties {hostile.schema}.m{i}")
+        found = {row["key"]: row["value"] for row in properties}
+        assert (found["a"], found["z"]) == (text, text)
+        described = hostile.sql(f"describe table extended {hostile.schema}.m{i}")
+        comments = {row["col_name"]: row["comment"] or row["data_type"] for row in described}
+        assert (comments["name"], comments["Comment"]) == (text, text)
+
+
+def test_a_seed_with_hostile_names_and_values(hostile: Project) -> None:
+    values = [INJECTED, "\\", "\\'", "a`b", "{{ 1 }}"]
+    names = ["x\\", "x\\'y", "`", INJECTED.replace(";", "")]
+    row = ",".join('"' + value.replace('"', '""') + '"' for value in values[: len(names)])
+    hostile.write("seeds/regions.csv", ",".join(f'"{name}"' for name in names) + f"\n{row}\n")
+    hostile.run()
+
+    hostile.run(command="seed")
+
+    hostile.assert_mirrored("regions")
+
+
+def test_a_cell_of_64_mb(project: Project) -> None:
+    for digit in "12":
+        project.model(f"select 1 as id, repeat('{digit}', 67108864) as text", unique_key="id")
+        project.run()
+        assert project.mirror() == project.relation()
+
+
+def test_a_key_of_sixteen_columns(project: Project) -> None:
+    names = [f"k{i}" for i in range(16)]
+    for rows in (20, 30):
+        key = ", ".join(
+            f"cast((id >> {i}) & 1 as string) as {name}" for i, name in enumerate(names)
+        )
+        project.model(f"select {key}, {rows} as n from range({rows})", unique_key=names)
+        response = project.run()
+        project.assert_mirrored()
+    assert (response["rows_inserted"], response["rows_updated"]) == (10, 20)
+
+
+@pytest.mark.slow
+def test_a_table_of_two_thousand_columns(project: Project) -> None:
+    for value in (0, 1):
+        columns = ", ".join(f"id + {value * (i == 1999)} as c{i}" for i in range(2000))
+        project.model(f"select id, {columns} from range(3)", unique_key="id")
+        response = project.run()
+        project.assert_mirrored()
+    assert response["rows_updated"] == 3
+
+
+def dbt(project: Project, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dbt.cli.main", *command],
+        cwd=project.path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+@pytest.mark.slow
+def test_secrets_of_the_profile_are_in_no_file_and_no_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, variable = "hunter2-in-the-profile", "hunter2-in-the-environment"
+    monkeypatch.setenv("STORAGE_KEY", variable)
+    project = Project(tmp_path)
+    project.target["server_side_parameters"] = {
+        "spark.hadoop.fs.azure.account.key.a": secret,
+        "spark.hadoop.fs.azure.account.key.b": "{{ env_var('STORAGE_KEY') }}",
+    }
+    project.write_project()
+    project.model(ROWS, unique_key="id")
+    project.model("select nonsense", "failing")
+
+    outputs = [dbt(project, *command) for command in (("debug",), ("run", "--debug"))]
+    outputs.append(dbt(project, "run-operation", "mirror_status"))
+
+    assert "initial +3" in outputs[1].stdout
+    for word in (secret.encode(), variable.encode()):
+        assert not [o for o in outputs if word in (o.stdout + o.stderr).encode()]
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert [path.name for path in files if word in path.read_bytes()] == (
+            ["profiles.yml"] if word == secret.encode() else []
+        )
+
+
+@pytest.mark.slow
+def test_a_table_that_is_larger_than_the_memory_of_spark(tmp_path: Path) -> None:
+    """One that cannot be compressed: 640 MB, in a heap of 512 MB."""
+    project = Project(tmp_path)
+    project.target["server_side_parameters"] = {"spark.driver.memory": "512m"}
+    project.write_project()
+    text = ", ".join(
+        f"unhex(sha2(concat(id, '-', {i}, if(id % 100 = 0, '{{salt}}', '')), 512)) as b{i}"
+        for i in range(10)
+    )
+    for salt, published in (("", "initial +1000000"), ("x", "+0 ~10000 -0")):
+        sql = f"select id, {text.format(salt=salt)} from range(1000000)"
+        project.model(sql, unique_key="id")
+        done = dbt(project, "run")
+        assert published in done.stdout
+    assert project.mirror() == project.relation()

@@ -1,0 +1,79 @@
+"""What a killed process leaves in the warehouse is out of the way of the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
+from dbt.adapters.openmirroring.warehouse import (
+    NEW_ROWS_SUFFIX,
+    NEXT_SUFFIX,
+    is_made_for,
+    tidy,
+)
+
+NEXT = f"orders{NEXT_SUFFIX}{new_batch_id()}"
+NEW_ROWS = f"orders{NEW_ROWS_SUFFIX}{new_batch_id()}"
+
+
+def folders(home: Path, *names: str) -> None:
+    for name in names:
+        (home / name).mkdir(parents=True)
+        (home / name / "part-0.parquet").write_text(name)
+
+
+def names(home: Path) -> set[str]:
+    return {path.name for path in home.iterdir()}
+
+
+@pytest.mark.parametrize("name", [NEXT, NEXT.upper()])
+def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
+    assert is_made_for(name, "orders", NEXT_SUFFIX)
+    assert not is_made_for(name, "orders", NEW_ROWS_SUFFIX)
+
+
+@pytest.mark.parametrize(
+    "name", ["orders__next_", "orders__next_week", f"my{NEXT}", f"{NEXT}0", "orders", "o.ders"]
+)
+def test_a_table_of_a_user_is_never_taken_for_one(name: str) -> None:
+    assert not is_made_for(name, "orders", NEXT_SUFFIX)
+    assert not is_made_for(f"orders{NEXT_SUFFIX}{new_batch_id()}", "o.ders", NEXT_SUFFIX)
+
+
+@pytest.mark.parametrize("schema", ["Sales", "default"])
+def test_folders_of_tables_that_were_never_finished_are_removed(
+    tmp_path: Path, schema: str
+) -> None:
+    home = tmp_path / "sales.db" if schema == "Sales" else tmp_path
+    folders(home, NEXT, NEW_ROWS, "orders", "orders__next_week", "customers")
+
+    tidy(tmp_path, schema, "Orders", [])
+
+    assert names(home) == {"orders__next_week", "customers"}
+
+
+def test_folders_of_tables_stay(tmp_path: Path) -> None:
+    home = tmp_path / "sales.db"
+    folders(home, NEXT, NEW_ROWS, "orders")
+
+    tidy(tmp_path, "sales", "orders", [NEXT, NEW_ROWS, "Orders"])
+
+    assert names(home) == {NEXT, NEW_ROWS, "orders"}
+
+
+def test_a_folder_that_was_renamed_before_its_table_is_given_back(tmp_path: Path) -> None:
+    home = tmp_path / "sales.db"
+    folders(home, "orders")
+
+    tidy(tmp_path, "sales", "orders", [NEXT])
+
+    assert names(home) == {NEXT}
+    assert (home / NEXT / "part-0.parquet").read_text() == "orders"
+
+
+def test_a_warehouse_without_the_schema_is_left_alone(tmp_path: Path) -> None:
+    tidy(tmp_path, "sales", "orders", [])
+
+    assert not list(tmp_path.iterdir())
