@@ -35,8 +35,9 @@ from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
 from dbt.adapters.openmirroring.authentication import GivenToken
-from dbt.adapters.openmirroring.landing_zone import onelake, onelake_claim
-from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
+from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 
 HOST = "onelake.dfs.fabric.microsoft.com"
@@ -218,7 +219,7 @@ class OneLakeServer:
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the client of the landing zone talk to this server, and wait for nothing long."""
-        monkeypatch.setattr(onelake, "RequestsTransport", self.transport)
+        monkeypatch.setattr(onelake_client, "RequestsTransport", self.transport)
         monkeypatch.setattr(HttpTransport, "sleep", lambda _, seconds: self.slept.append(seconds))
         monkeypatch.setattr(onelake_claim, "RENEWAL", 0.05)
 
@@ -439,10 +440,10 @@ class OneLakeServer:
         workspace, _, source = (
             unquote(request.headers["x-ms-rename-source"]).lstrip("/").partition("/")
         )
-        self._guard(target)
-        self._guard(source)
         if workspace != WORKSPACE or (self.source_first and source not in self._nodes):
             raise Refused(404, "SourcePathNotFound")
+        self._guard(target)
+        self._guard(source)
         self._check_conditions(request, target)
         node = self._get(source, "SourcePathNotFound")
         self._check_conditions(request, source, "x-ms-source-")

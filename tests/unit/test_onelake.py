@@ -16,17 +16,16 @@ import pytest
 import trustme
 from azure.core.pipeline.transport import RequestsTransport
 from azure.identity import EnvironmentCredential
-from azure.storage.filedatalake import DataLakeServiceClient
 
-from dbt.adapters.openmirroring.authentication import GivenToken
-from dbt.adapters.openmirroring.landing_zone import onelake, onelake_claim
+from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
+from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from tests.onelake_server import HOST, KINDS, ROOT, TOKEN, URL, WORKSPACE, OneLakeServer, listening
 
@@ -407,7 +406,7 @@ FILES = {f"part-{i}.parquet": bytes([i]) * (i * 700) for i in range(8)}
 def test_what_spark_has_written_here_is_uploaded(
     server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str | None
 ) -> None:
-    monkeypatch.setattr(onelake, "_BLOCK", 1000)
+    monkeypatch.setattr(onelake_client, "BLOCK", 1000)
     storage = server.storage(staging=tmp_path)
     rows = "_scratchPad/a.b/1/rows"
     staged(tmp_path / rows, {**FILES, "_SUCCESS": b"", ".part-1.parquet.crc": b"x"})
@@ -497,32 +496,6 @@ def test_spark_writes_to_onelake_itself_if_there_is_no_place_to_stage(
     assert url == f"abfss://{WORKSPACE}@{HOST}/{ROOT}/_scratchPad/a.b/1/rows"
 
 
-# The server of the tests
-
-
-def test_the_server_sees_a_file_that_is_visible_before_it_is_complete(
-    server: OneLakeServer,
-) -> None:
-    client = DataLakeServiceClient(
-        f"https://{HOST}", GivenToken(TOKEN), transport=server.transport()
-    )
-    file = client.get_file_client(WORKSPACE, f"{ROOT}/{NUMBERED}")
-
-    file.upload_data(b"rows", overwrite=True)
-
-    assert any("before it is complete" in violation for violation in server.violations)
-    server.violations.clear()
-
-
-def test_the_server_sees_a_file_that_is_written_twice(server: OneLakeServer) -> None:
-    storage = server.storage()
-    storage.write(NUMBERED, b"rows")
-    storage.write(NUMBERED, b"more")
-
-    assert any("written twice" in violation for violation in server.violations)
-    server.violations.clear()
-
-
 def test_all_of_it_works_through_sockets_with_tls(
     server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -536,7 +509,7 @@ def test_all_of_it_works_through_sockets_with_tls(
 
     with listening(server, context) as port:
         connect = socket.create_connection
-        monkeypatch.setattr(onelake, "RequestsTransport", transport)
+        monkeypatch.setattr(onelake_client, "RequestsTransport", transport)
         monkeypatch.setattr(
             "urllib3.util.connection.create_connection",
             lambda _address, *args, **options: connect(("127.0.0.1", port), 10),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone import onelake, onelake_claim
+from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Manifest,
     MirroredColumn,
@@ -585,8 +585,8 @@ def test_a_process_that_dies_at_any_request_is_finished_or_undone_by_the_next(
         # a dead process neither renews its claim nor retries
         with monkeypatch.context() as dead:
             dead.setattr(onelake_claim, "RENEWAL", 1e6)
-            dead.setattr(onelake._Retry, "is_retry", lambda *_: False)
-            dead.setattr(onelake._Retry, "_is_method_retryable", lambda *_: False)
+            dead.setattr(onelake_client.Retry, "is_retry", lambda *_: False)
+            dead.setattr(onelake_client.Retry, "_is_method_retryable", lambda *_: False)
             with suppress(LandingZoneUnavailableError):
                 publish(server.storage(), kind, [b"new 1", b"new 2"])
         died = dying.times < 10**6

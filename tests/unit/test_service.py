@@ -14,7 +14,8 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.fabric import FabricError, MirroredDatabase
-from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.mirrored_database import (
     DatabaseOperations,

@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.openmirroring.fabric import MirroredDatabase
-    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient
+    from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 
 # a snapshot in the making: <identifier>__next_<batch id>
 NEXT_SUFFIX = "__next_"
@@ -208,7 +208,8 @@ class OpenMirroringAdapter(SparkAdapter):
         if not onelake:
             return LocalStorage(self._landing_zone_path())
         # takes a moment, and a local one needs none of it
-        from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
+        from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
+        from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 
         with self._connecting:
             if not self._onelake:

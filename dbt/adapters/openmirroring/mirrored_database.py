@@ -66,7 +66,8 @@ def what_fabric_says(
 
 
 def _monitoring(credentials: OpenMirroringCredentials) -> OneLakeStorage:
-    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeClient, OneLakeStorage
+    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
+    from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 
     assert credentials.onelake, "Fabric was asked"
     place, token = credentials.onelake.monitoring, token_credential(credentials)

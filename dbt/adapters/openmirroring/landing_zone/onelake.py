@@ -6,7 +6,6 @@ a file is there whole or not at all. Listing, renaming and deleting are calls of
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,6 @@ from typing import Any
 from urllib.parse import quote
 
 from azure.core import MatchConditions
-from azure.core.credentials import TokenCredential
 from azure.core.exceptions import (
     AzureError,
     ClientAuthenticationError,
@@ -27,11 +25,7 @@ from azure.core.exceptions import (
     ResourceModifiedError,
     ResourceNotFoundError,
 )
-from azure.core.pipeline import PipelineRequest, PipelineResponse
-from azure.core.pipeline.policies import RetryPolicy
-from azure.core.pipeline.transport import RequestsTransport
-from azure.storage.blob import BlobServiceClient, ContainerClient, ContentSettings
-from azure.storage.filedatalake import DataLakeServiceClient, FileSystemClient
+from azure.storage.blob import ContentSettings
 
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
@@ -39,59 +33,15 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     PathExistsError,
 )
 from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.onelake_client import BLOCK, OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
 
-# the one in OneLake's documentation
-_API_VERSION = "2021-06-08"
-
-# bytes of a request; so many files at once have one in memory; so often is tried
-_BLOCK = 8 * 1024 * 1024
+# so many files at once, and so often if they fail
 _UPLOADS = 4
 _ROUNDS = 3
 
-# seconds of a request with its retries; a claim counts on it
-_PATIENCE = 90
-
-_CONDITIONS = {"if-match", "if-none-match", "x-ms-source-if-match"}
-
 # bytes that are in OneLake, and all to be uploaded
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class OneLakeClient:
-    """The connection to a workspace, for all threads.
-
-    Args:
-        files: its DFS API
-        blobs: its Blob API
-    """
-
-    place: OneLakeUrl
-    files: FileSystemClient
-    blobs: ContainerClient
-
-    @classmethod
-    def connect(cls, place: OneLakeUrl, credential: TokenCredential) -> OneLakeClient:
-        """Nothing is sent yet."""
-        options: dict[str, Any] = {
-            "api_version": _API_VERSION,
-            "transport": RequestsTransport(connection_timeout=10, read_timeout=30),
-            "retry_policy": _Retry(),
-            "permit_redirects": False,
-            "raw_response_hook": _refuse_ignored_conditions,
-            "max_single_put_size": _BLOCK,
-            "max_block_size": _BLOCK,
-        }
-        url = place.account_url
-        files = DataLakeServiceClient(url, credential, **options)
-        blobs = BlobServiceClient(url.replace(".dfs.", ".blob.", 1), credential, **options)
-        return cls(
-            place,
-            files.get_file_system_client(place.workspace),
-            blobs.get_container_client(place.workspace),
-        )
 
 
 class OneLakeStorage:
@@ -201,7 +151,10 @@ class OneLakeStorage:
         try:
             yield
         finally:
-            self._clear_staging(folder)
+            # somebody else may have staged there by now
+            with suppress(ConcurrentPublicationError):
+                claim.check()
+                self._clear_staging(folder)
             self._claims.remove(claim)
             claim.release()
             # not empty if somebody else holds it, or another one
@@ -323,7 +276,7 @@ class OneLakeStorage:
             try:
                 with path.open("rb") as content:
                     digest = md5(usedforsecurity=False)
-                    for block in iter(lambda: content.read(_BLOCK), b""):
+                    for block in iter(lambda: content.read(BLOCK), b""):
                         digest.update(block)
                     content.seek(0)
                     self._blobs.upload_blob(
@@ -364,58 +317,6 @@ class _File:
     def is_copy_of(self, other: _File) -> bool:
         # a rename may change the ETag
         return (self.size, self.md5) == (other.size, other.md5)
-
-
-class _Retry(RetryPolicy[Any, Any]):
-    """Retries for Azure Storage's pipeline, whose own knows neither 429 nor Retry-After.
-
-    Every request of ours can be sent again: if the answer to one that succeeded is lost, who has
-    asked sees it in what is there. A folder that Fabric reads cannot be deleted, but later it can
-    (specification, "Drop table").
-    """
-
-    def __init__(self) -> None:
-        super().__init__(
-            retry_total=20,
-            retry_connect=20,
-            retry_read=20,
-            retry_status=20,
-            retry_backoff_factor=1,
-            retry_backoff_max=15,
-            timeout=_PATIENCE,
-        )
-
-    def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
-        if (self.get_retry_after(response) or 0) > settings["timeout"]:
-            return False
-        answer, method = response.http_response, response.http_request.method
-        if answer.status_code == 409 and method == "DELETE":
-            return bool(answer.headers.get("x-ms-error-code") != "DirectoryNotEmpty")
-        return bool(super().is_retry(settings, response))
-
-    def get_backoff_time(self, settings: dict[str, Any]) -> float:
-        tried = len(settings["history"])
-        return random.uniform(0, min(settings["max_backoff"], settings["backoff"] * 2**tried))
-
-    def send(self, request: PipelineRequest[Any]) -> PipelineResponse[Any, Any]:
-        # what storage's pipeline has for its own retry, and expects of it
-        options = request.context.options
-        options.pop("hosts", None)
-        location = options.pop("location_mode", None)
-        response = super().send(request)
-        response.http_response.location_mode = location
-        return response
-
-
-def _refuse_ignored_conditions(response: PipelineResponse[Any, Any]) -> None:
-    """OneLake tells which headers it has ignored (documentation, "OneLake API parity")."""
-    ignored = response.http_response.headers.get("x-ms-rejected-headers", "")
-    conditions = _CONDITIONS & {name.strip().lower() for name in ignored.split(",")}
-    if conditions:
-        raise LandingZoneUnavailableError(
-            f"OneLake has ignored {', '.join(sorted(conditions))}, without which nothing keeps "
-            "two runs from publishing the same table at once. The publication was stopped."
-        )
 
 
 def _remedy(error: AzureError) -> str:

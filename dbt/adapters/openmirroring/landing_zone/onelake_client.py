@@ -1,0 +1,115 @@
+"""Azure's clients as OneLake needs them: who may be asked, how often, and for how long."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from azure.core.credentials import TokenCredential
+from azure.core.pipeline import PipelineRequest, PipelineResponse
+from azure.core.pipeline.policies import RetryPolicy
+from azure.core.pipeline.transport import RequestsTransport
+from azure.storage.blob import BlobServiceClient, ContainerClient
+from azure.storage.filedatalake import DataLakeServiceClient, FileSystemClient
+
+from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+
+# the one in OneLake's documentation
+_API_VERSION = "2021-06-08"
+
+# bytes of a request
+BLOCK = 8 * 1024 * 1024
+
+# seconds of a request with its retries; a claim counts on it
+_PATIENCE = 90
+
+_CONDITIONS = {"if-match", "if-none-match", "x-ms-source-if-match"}
+
+
+@dataclass(frozen=True)
+class OneLakeClient:
+    """The connection to a workspace, for all threads.
+
+    Args:
+        files: its DFS API
+        blobs: its Blob API
+    """
+
+    place: OneLakeUrl
+    files: FileSystemClient
+    blobs: ContainerClient
+
+    @classmethod
+    def connect(cls, place: OneLakeUrl, credential: TokenCredential) -> OneLakeClient:
+        """Nothing is sent yet."""
+        options: dict[str, Any] = {
+            "api_version": _API_VERSION,
+            "transport": RequestsTransport(connection_timeout=10, read_timeout=30),
+            "retry_policy": Retry(),
+            "permit_redirects": False,
+            "raw_response_hook": _refuse_ignored_conditions,
+            "max_single_put_size": BLOCK,
+            "max_block_size": BLOCK,
+        }
+        url = place.account_url
+        files = DataLakeServiceClient(url, credential, **options)
+        blobs = BlobServiceClient(url.replace(".dfs.", ".blob.", 1), credential, **options)
+        return cls(
+            place,
+            files.get_file_system_client(place.workspace),
+            blobs.get_container_client(place.workspace),
+        )
+
+
+class Retry(RetryPolicy[Any, Any]):
+    """Retries for Azure Storage's pipeline, whose own knows neither 429 nor Retry-After.
+
+    Every request of ours can be sent again: if the answer to one that succeeded is lost, who has
+    asked sees it in what is there. A folder that Fabric reads cannot be deleted, but later it can
+    (specification, "Drop table").
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            retry_total=20,
+            retry_connect=20,
+            retry_read=20,
+            retry_status=20,
+            retry_backoff_factor=1,
+            retry_backoff_max=15,
+            timeout=_PATIENCE,
+        )
+
+    def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
+        if (self.get_retry_after(response) or 0) > settings["timeout"]:
+            return False
+        answer, method = response.http_response, response.http_request.method
+        if answer.status_code == 409 and method == "DELETE":
+            return bool(answer.headers.get("x-ms-error-code") != "DirectoryNotEmpty")
+        return bool(super().is_retry(settings, response))
+
+    def get_backoff_time(self, settings: dict[str, Any]) -> float:
+        tried = len(settings["history"])
+        return random.uniform(0, min(settings["max_backoff"], settings["backoff"] * 2**tried))
+
+    def send(self, request: PipelineRequest[Any]) -> PipelineResponse[Any, Any]:
+        # what storage's pipeline has for its own retry, and expects of it
+        options = request.context.options
+        options.pop("hosts", None)
+        location = options.pop("location_mode", None)
+        response = super().send(request)
+        response.http_response.location_mode = location
+        return response
+
+
+def _refuse_ignored_conditions(response: PipelineResponse[Any, Any]) -> None:
+    """OneLake tells which headers it has ignored (documentation, "OneLake API parity")."""
+    ignored = response.http_response.headers.get("x-ms-rejected-headers", "")
+    conditions = _CONDITIONS & {name.strip().lower() for name in ignored.split(",")}
+    if conditions:
+        raise LandingZoneUnavailableError(
+            f"OneLake has ignored {', '.join(sorted(conditions))}, without which nothing keeps "
+            "two runs from publishing the same table at once. The publication was stopped."
+        )
