@@ -123,6 +123,7 @@
 {% macro openmirroring__mirror_on_columns_added(change) %}{{ return('changes') }}{% endmacro %}
 {% macro openmirroring__mirror_on_columns_reordered(change) %}{{ return('unchanged') }}{% endmacro %}
 {% macro openmirroring__mirror_on_spark_types_changed(change) %}{{ return('unchanged') }}{% endmacro %}
+{% macro openmirroring__mirror_on_declared_columns_changed(change) %}{{ return('rebuild') }}{% endmacro %}
 {% macro openmirroring__mirror_on_columns_dropped(change) %}{{ return('rebuild') }}{% endmacro %}
 {% macro openmirroring__mirror_on_column_case_changed(change) %}{{ return('rebuild') }}{% endmacro %}
 {% macro openmirroring__mirror_on_column_types_changed(change) %}{{ return('rebuild') }}{% endmacro %}

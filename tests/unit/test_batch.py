@@ -21,7 +21,8 @@ def batch(publication: str, rows: RowCounts, first: int | None, last: int, reaso
     owner = Owner("shop", "model.shop.orders")
     files = last - first + 1 if first else 0
     return Batch(
-        "id", publication, reason, owner, DEFINITION, rows, first, last, files, 10 * files
+        *("id", publication, reason, owner, DEFINITION, rows, "parquet"),
+        *(first, last, files, 10 * files),
     )
 
 

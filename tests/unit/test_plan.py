@@ -5,17 +5,23 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     RowCounts,
     TableDefinition,
 )
+from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.plan import Files, Plan, changes_between
 
 
-def table(columns: str, keys: str = "id", landing_format: str = "parquet") -> TableDefinition:
+def table(
+    columns: str,
+    keys: str = "id",
+    landing_format: str = "parquet",
+    delimited: DelimitedText | None = None,
+) -> TableDefinition:
     """A definition from `name type[:landed type]`, comma separated."""
     parsed = []
     for column in columns.split(","):
         name, spelled = column.split()
         kind, _, landed = spelled.partition(":")
         parsed.append(MirroredColumn(name, kind, landed or kind))
-    return TableDefinition(tuple(parsed), tuple(keys.split()), landing_format)
+    return TableDefinition(tuple(parsed), tuple(keys.split()), landing_format, delimited)
 
 
 PUBLISHED = table("id int, a string, b date")
@@ -74,6 +80,37 @@ def test_changes_between_two_definitions(
     wanted: TableDefinition, changes: list[tuple[str, str]]
 ) -> None:
     found = [(change.kind, change.detail) for change in changes_between(PUBLISHED, wanted)]
+    assert found == changes
+
+
+@pytest.mark.parametrize(
+    ("columns", "text", "changes"),
+    [
+        ("id int, a string", DelimitedText(), []),
+        (
+            "id int, a string, b date",
+            DelimitedText(),
+            [("declared_columns_changed", "column added: b")],
+        ),
+        ("a string, id int", DelimitedText(), [("declared_columns_changed", "columns reordered")]),
+        (
+            "id int, a string",
+            DelimitedText(column_separator=";", null_value=""),
+            [
+                ("landing_format_changed", "column_separator changed from ',' to ';'"),
+                ("landing_format_changed", "null_value changed from 'null' to ''"),
+            ],
+        ),
+    ],
+)
+def test_what_is_declared_of_delimited_text_does_not_evolve(
+    columns: str, text: DelimitedText, changes: list[tuple[str, str]]
+) -> None:
+    published = table("id int, a string", landing_format="csv", delimited=DelimitedText())
+    wanted = table(columns, landing_format="csv", delimited=text)
+
+    found = [(change.kind, change.detail) for change in changes_between(published, wanted)]
+
     assert found == changes
 
 

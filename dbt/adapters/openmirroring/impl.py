@@ -292,7 +292,8 @@ class OpenMirroringAdapter(SparkAdapter):
             landed_types: of these columns
 
         Raises:
-            CompilationError: a reserved column name, or a key that is not a column
+            CompilationError: a reserved column name, a key that is not a column, or a type that
+                the landing format does not have
         """
         names = {column.name.casefold(): column.name for column in columns}
         if ROW_MARKER.casefold() in names:
@@ -306,6 +307,7 @@ class OpenMirroringAdapter(SparkAdapter):
                 f"`unique_key` names {', '.join(map(repr, missing))}, but the model has no such "
                 f"column. It has: {', '.join(names.values())}."
             )
+        refusals.check_landing_format(columns, landed_types, options)
         return TableDefinition(
             columns=tuple(
                 MirroredColumn(column.name, column.dtype, landed_type)
@@ -313,6 +315,7 @@ class OpenMirroringAdapter(SparkAdapter):
             ),
             key_columns=tuple(names[key.casefold()] for key in options.unique_key),
             landing_format=options.landing_format,
+            delimited=options.delimited,
         )
 
     @available

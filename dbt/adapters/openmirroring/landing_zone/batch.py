@@ -8,10 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
+from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_name
 
 VERSION = 1
+
+# the extension of compressed text
+GZIP = ".gz"
 
 # publications that begin with an empty table folder
 STARTS_FOLDER = ("initial", "rebuild")
@@ -39,11 +43,13 @@ class TableDefinition:
         columns: in the model's order, without the row marker
         key_columns: the `keyColumns`, spelled as in columns; empty for an insert-only table
         landing_format: of the data files, which is also their extension
+        delimited: how their text is spelled; None for Parquet
     """
 
     columns: tuple[MirroredColumn, ...]
     key_columns: tuple[str, ...]
     landing_format: str
+    delimited: DelimitedText | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,10 @@ class StagedFile:
     name: str
     size: int
 
+    @property
+    def is_gzip(self) -> bool:
+        return self.name.endswith(GZIP)
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -87,6 +97,7 @@ class Batch:
         id: unique; the snapshot carries it as a table property
         publication: `initial`, `changes`, `rebuild`, or `unchanged` when only the snapshot changes
         reason: why a rebuild, or what else is worth telling
+        extension: of its files, with that of their compression
         first_file: the number of the first file, None when the batch has no file
         last_file: the largest number ever given in this table folder
         table_rows: in the mirrored table after it; None if that is not known
@@ -98,6 +109,7 @@ class Batch:
     owner: Owner
     definition: TableDefinition
     rows: RowCounts
+    extension: str
     first_file: int | None
     last_file: int
     files_written: int
@@ -107,6 +119,9 @@ class Batch:
     @property
     def starts_folder(self) -> bool:
         return self.publication in STARTS_FOLDER
+
+    def file_name(self, number: int) -> str:
+        return file_name(number, self.extension)
 
 
 @dataclass(frozen=True)
@@ -164,6 +179,7 @@ def new_batch_id() -> str:
 
 def _batch(data: dict[str, Any]) -> Batch:
     definition = data["definition"]
+    delimited = definition["delimited"]
     return replace(
         Batch(**data),
         owner=Owner(**data["owner"]),
@@ -172,6 +188,7 @@ def _batch(data: dict[str, Any]) -> Batch:
             columns=tuple(MirroredColumn(**column) for column in definition["columns"]),
             key_columns=tuple(definition["key_columns"]),
             landing_format=definition["landing_format"],
+            delimited=DelimitedText(**delimited) if delimited else None,
         ),
     )
 

@@ -14,7 +14,7 @@ SCHEMA_SUFFIX = ".schema"
 # The service moves what it has applied to one of these (specification, "Cleanup process").
 PROCESSED_FOLDERS = ("_ProcessedFiles", "_FilesReadyToDelete")
 
-_FILE_NAME = re.compile(r"(\d{20})\.\w+")
+_FILE_NAME = re.compile(r"(\d{20})(\.\w+)+")
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
 
 

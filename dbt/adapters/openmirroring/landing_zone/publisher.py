@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
+    GZIP,
     Batch,
     Journal,
     Manifest,
@@ -34,6 +35,9 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 
 # the folder of a batch, on the scratch pad, that holds the files to publish
 ROWS = "rows"
+
+# bytes of a file with nothing in it
+_EMPTY_GZIP = 20
 
 _REBUILD = "`dbt run --full-refresh` drops the table folder and publishes a full load."
 
@@ -141,18 +145,17 @@ class Publication:
 
     def staged(self, plan: Plan) -> list[StagedFile]:
         """4. The files that Spark has written to `rows`, without what it leaves beside them."""
-        return [
+        files = [
             StagedFile(entry.name, entry.size)
             for entry in self._storage.list(f"{self.table.staging(self.batch_id)}/{ROWS}")
-            if entry.name.endswith(f".{plan.definition.landing_format}")
-            and not entry.name.startswith((".", "_"))
+            if not entry.name.startswith((".", "_"))
         ]
+        if plan.definition.delimited:
+            # without rows there is no header either
+            return [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
+        return files
 
-    def commit(
-        self,
-        plan: Plan,
-        files: list[StagedFile],
-    ) -> Manifest:
+    def commit(self, plan: Plan, files: list[StagedFile]) -> Manifest:
         """5. Let the manifest appear. From here on every step can be repeated.
 
         Args:
@@ -174,6 +177,7 @@ class Publication:
             owner=self._owner,
             definition=plan.definition,
             rows=plan.rows,
+            extension=_extension(plan, files),
             first_file=last + 1 if files else None,
             last_file=last + len(files),
             files_written=len(files),
@@ -219,7 +223,7 @@ class Publication:
         largest = self._largest_number() if gone else 0
         for number, file in enumerate(manifest.files, start=batch.first_file or 0):
             if file.name in waiting:
-                target = self.table.file(number, batch.definition.landing_format)
+                target = self.table.file(number, batch.extension)
                 self._storage.rename(f"{staging}/{file.name}", target)
             elif number > largest:
                 raise MirrorError(
@@ -259,6 +263,12 @@ class Publication:
             f"Another run has published {self.table} while this one was building it. Nothing was "
             "changed by this run; run it again."
         )
+
+
+def _extension(plan: Plan, files: list[StagedFile]) -> str:
+    """Of the files to publish. A Parquet file says in itself how it is compressed."""
+    compressed = plan.definition.delimited and any(file.is_gzip for file in files)
+    return f"{plan.definition.landing_format}{GZIP if compressed else ''}"
 
 
 def _table_rows(journal: Journal | None, plan: Plan) -> int | None:
