@@ -218,7 +218,7 @@ def test_what_cannot_be_spelled_is_refused_and_nothing_is_changed(project: Proje
 
 def test_a_change_of_columns_or_spelling_is_a_rebuild(project: Project) -> None:
     def run(columns: str, **delimited: str) -> tuple[str, str]:
-        options = {"landing_format": "csv", "delimited": delimited}
+        options: dict[str, Any] = {"landing_format": "csv", "delimited": delimited}
         project.model(f"select {columns} from range(3)", unique_key="id", **options)
         response = project.run()
         assert_landed(project)

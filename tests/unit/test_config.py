@@ -60,6 +60,13 @@ def test_a_file_size_has_a_unit(size: str | None, parsed: int) -> None:
         ({"uniqe_key": "id"}, "Did you mean `unique_key`?"),
         ({"compresion": "zstd"}, "Did you mean `compression`?"),
         ({"location_root": "/data"}, "not supported"),
+        ({"file_detection": "time"}, "Allowed: sequential, last_update_time."),
+        ({"unique_key": "id", "default_row_marker": "4"}, "Allowed: insert, upsert."),
+        ({"default_row_marker": "upsert"}, "needs a `unique_key`"),
+        (
+            {"unique_key": "id", "default_row_marker": "upsert", "insert_marker": "insert"},
+            "contradicts",
+        ),
         ({"delimited": {"null_value": ""}}, "for a `landing_format` of csv, tsv, psv"),
         ({"landing_format": "csv", "compression": "zstd"}, "Allowed: none, gzip."),
     ],

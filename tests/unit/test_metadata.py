@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -34,6 +36,36 @@ def definition(landing_format: str, text: DelimitedText | None = None) -> TableD
 
 def test_parquet_needs_the_key_columns_only() -> None:
     assert json.loads(metadata(definition("parquet"))) == {"keyColumns": ["a int"]}
+
+
+@pytest.mark.parametrize(
+    ("file_detection", "default_row_marker", "properties"),
+    [
+        ("sequential", "insert", {}),
+        ("sequential", "upsert", {"isUpsertDefaultRowMarker": True}),
+        (
+            "last_update_time",
+            "insert",
+            {"fileDetectionStrategy": "LastUpdateTimeFileDetection"},
+        ),
+        (
+            "last_update_time",
+            "upsert",
+            {
+                "fileDetectionStrategy": "LastUpdateTimeFileDetection",
+                "isUpsertDefaultRowMarker": True,
+            },
+        ),
+    ],
+)
+def test_files_by_time_and_upserts_by_default_are_declared_each_for_itself(
+    file_detection: str, default_row_marker: str, properties: dict[str, Any]
+) -> None:
+    declared = replace(
+        definition("parquet"), file_detection=file_detection, default_row_marker=default_row_marker
+    )
+
+    assert json.loads(metadata(declared)) == {"keyColumns": ["a int"], **properties}
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
@@ -116,6 +118,43 @@ def test_what_is_declared_of_delimited_text_does_not_evolve(
 
 def plan(publication: str = "changes", rows: int = 0, reason: str = "") -> Plan:
     return Plan(publication, reason, PUBLISHED, RowCounts(inserted=rows))
+
+
+@pytest.mark.parametrize(
+    ("definition", "rows", "marked"),
+    [
+        (PUBLISHED, RowCounts(1, 0, 0), True),
+        (replace(PUBLISHED, default_row_marker="upsert"), RowCounts(1, 1, 0), False),
+        (replace(PUBLISHED, default_row_marker="upsert"), RowCounts(1, 1, 1), True),
+        (
+            replace(PUBLISHED, default_row_marker="upsert", delimited=DelimitedText()),
+            RowCounts(1, 1, 0),
+            True,
+        ),
+        (replace(PUBLISHED, key_columns=()), RowCounts(1, 0, 0), False),
+    ],
+    ids=["inserts", "upserts", "upserts with deletes", "delimited text", "keyless"],
+)
+def test_changes_have_row_markers_where_they_need_them(
+    definition: TableDefinition, rows: RowCounts, marked: bool
+) -> None:
+    assert Plan("changes", "", definition, rows).is_marked == marked
+    assert not Plan("rebuild", "", definition, rows).is_marked
+
+
+@pytest.mark.parametrize(
+    ("option", "detail"),
+    [
+        ({"file_detection": "last_update_time"}, "from 'sequential' to 'last_update_time'"),
+        ({"default_row_marker": "upsert"}, "from 'insert' to 'upsert'"),
+    ],
+)
+def test_what_is_declared_of_files_and_markers_cannot_change(
+    option: dict[str, str], detail: str
+) -> None:
+    (change,) = changes_between(PUBLISHED, replace(PUBLISHED, **option))  # type: ignore[arg-type]
+    assert change.kind == "landing_format_changed"
+    assert detail in change.detail
 
 
 def test_only_an_unchanged_plan_without_a_reason_is_void() -> None:

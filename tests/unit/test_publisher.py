@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,11 +28,12 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
 
 TABLE = TableFolder("sales", "orders")
 OWNER = Owner("shop", "model.shop.orders")
 DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
+BY_TIME = replace(DEFINITION, file_detection="last_update_time")
 
 
 @contextmanager
@@ -52,8 +54,14 @@ def stage(storage: Storage, opened: Publication, contents: list[bytes]) -> None:
         storage.write(f"{folder}/_SUCCESS", b"")
 
 
-def commit(storage: Storage, opened: Publication, kind: str, contents: list[bytes]) -> Manifest:
-    plan = Plan(kind, "", DEFINITION, RowCounts(inserted=len(contents)))
+def commit(
+    storage: Storage,
+    opened: Publication,
+    kind: str,
+    contents: list[bytes],
+    definition: TableDefinition = DEFINITION,
+) -> Manifest:
+    plan = Plan(kind, "", definition, RowCounts(inserted=len(contents)))
     stage(storage, opened, contents)
     return opened.commit(plan, opened.staged(plan))
 
@@ -63,9 +71,11 @@ def finish(opened: Publication, manifest: Manifest) -> None:
     opened.complete(manifest)
 
 
-def publish(storage: Storage, kind: str, contents: list[bytes]) -> str:
+def publish(
+    storage: Storage, kind: str, contents: list[bytes], definition: TableDefinition = DEFINITION
+) -> str:
     with publication(storage) as opened:
-        finish(opened, commit(storage, opened, kind, contents))
+        finish(opened, commit(storage, opened, kind, contents, definition))
         return opened.batch_id
 
 
@@ -218,37 +228,87 @@ class DyingStorage:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._storage, name)
-        if name not in ("write", "create", "rename", "delete"):
+        if name not in ("write", "create", "touch", "rename", "delete"):
             return method
 
-        def change(*args: Any) -> None:
+        def change(*args: Any) -> Any:
             self._left -= 1
             if self._left < 0 or (self._left == 0 and not self._applied):
                 raise Killed
-            method(*args)
+            answer = method(*args)
             if self._left == 0:
                 raise Killed
+            return answer
 
         return change
 
 
+def by_time(storage: Storage) -> list[bytes | None]:
+    """The contents of the data files in the order of their times, which no two have in common."""
+    folders = (TABLE.path, f"{TABLE.path}/_ProcessedFiles")
+    files = [
+        (entry.modified, f"{folder}/{entry.name}")
+        for folder in folders
+        for entry in storage.list(folder)
+        if not entry.name.startswith("_")
+    ]
+    assert len({modified for modified, _ in files}) == len(files)
+    return [storage.read(path) for _, path in sorted(files)]
+
+
+def test_files_without_numbers_have_unique_names_and_times_in_their_order(
+    storage: Storage,
+) -> None:
+    first = publish(storage, "initial", [b"a", b"b"], BY_TIME)
+    names = list(data_files(storage))
+    assert names == [f"{n:020d}-{first}.parquet" for n in (1, 2)]
+    storage.rename(f"{TABLE.path}/{names[0]}", f"{TABLE.path}/_ProcessedFiles/{names[0]}")
+    second = publish(storage, "changes", [b"c", b"d", b"e"], BY_TIME)
+    assert list(data_files(storage))[1:] == [f"{n:020d}-{second}.parquet" for n in (3, 4, 5)]
+    assert by_time(storage) == [b"a", b"b", b"c", b"d", b"e"]
+
+
+def test_a_clock_that_was_set_back_does_not_change_the_order(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"], BY_TIME)
+    (name,) = data_files(storage)
+    storage.touch(f"{TABLE.path}/{name}", 2 * 10**18)
+
+    publish(storage, "changes", [b"b", b"c"], BY_TIME)
+
+    assert by_time(storage) == [b"a", b"b", b"c"]
+
+
+def test_a_storage_that_does_not_keep_times_is_found_out(storage: Storage) -> None:
+    class Forgetful(DyingStorage):
+        def touch(self, path: str, after: int) -> int:
+            return after + 1
+
+        def list(self, folder: str) -> list[Entry]:
+            return [replace(entry, modified=7) for entry in self._storage.list(folder)]
+
+    forgetful: Any = Forgetful(storage, 1000, False)
+    with pytest.raises(MirrorError, match="cannot know their order"):
+        publish(forgetful, "initial", [b"a", b"b"], BY_TIME)
+
+
+@pytest.mark.parametrize("definition", [DEFINITION, BY_TIME], ids=["numbers", "times"])
 @pytest.mark.parametrize("applied", [False, True])
 @pytest.mark.parametrize("kind", ["initial", "changes", "rebuild"])
 def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
-    storage: Storage, kind: str, applied: bool
+    storage: Storage, kind: str, applied: bool, definition: TableDefinition
 ) -> None:
     points = 0
     while True:
         storage.delete("sales.schema")
         if kind != "initial":
-            publish(storage, "initial", [b"old 1", b"old 2"])
+            publish(storage, "initial", [b"old 1", b"old 2"], definition)
         before = data_files(storage)
         dying: Any = DyingStorage(storage, points + 1, applied)
         opened = Publication(dying, TABLE, OWNER)
         killed = False
         try:
             stage(storage, opened, [b"new 1", b"new 2", b"new 3"])
-            plan = Plan(kind, "", DEFINITION, RowCounts(inserted=3))
+            plan = Plan(kind, "", definition, RowCounts(inserted=3))
             finish(opened, opened.commit(plan, opened.staged(plan)))
             opened.close()
         except Killed:
@@ -261,10 +321,13 @@ def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
         recovered = recover(storage)
 
         first = 3 if kind == "changes" else 1
-        new = {number(first + i): f"new {i + 1}".encode() for i in range(3)}
+        unique = f"-{opened.batch_id}" if definition.is_by_time else ""
+        new = {f"{first + i:020d}{unique}.parquet": f"new {i + 1}".encode() for i in range(3)}
         after = {**before, **new} if kind == "changes" else new
         assert recovered == committed
         assert data_files(storage) == (after if committed or completed else before)
+        if definition.is_by_time:
+            assert by_time(storage) == [*data_files(storage).values()]
         assert [entry.name for entry in storage.list("")] in ([], ["sales.schema"])
         assert not recover(storage), "one recovery is enough"
         if not killed:

@@ -2,6 +2,7 @@
 
 import errno
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -101,6 +102,29 @@ def test_of_many_renames_to_one_name_one_wins(storage: Storage) -> None:
     assert len(lost) == writers - 1
     (winner,) = set(range(writers)) - set(lost)
     assert storage.read("target") == str(winner).encode()
+
+
+def test_a_touched_file_is_later_than_another_and_stays_so_when_it_is_renamed(
+    storage: Storage,
+) -> None:
+    for name in ("first", "second", "third"):
+        storage.write(f"staged/{name}", b"")
+    later = 2 * 10**18
+    times = [later]
+    for name in ("third", "first", "second"):
+        times.append(storage.touch(f"staged/{name}", times[-1]))
+        storage.rename(f"staged/{name}", f"table/{name}")
+
+    assert times == sorted(set(times)), "each is later than the one before"
+    found = {entry.name: entry.modified for entry in storage.list("table")}
+    assert found == dict(zip(("third", "first", "second"), times[1:], strict=True))
+
+
+def test_a_touched_file_has_the_time_of_now_if_that_is_later(storage: Storage) -> None:
+    before = time.time_ns()
+    storage.write("a", b"")
+
+    assert before <= storage.touch("a", 0) <= time.time_ns()
 
 
 def test_a_folder_is_deleted_with_all_that_is_in_it(storage: Storage) -> None:

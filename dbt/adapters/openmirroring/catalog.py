@@ -92,7 +92,9 @@ def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
     batch = journal.batch
     rows = batch.rows
     format_ = batch.definition.landing_format
-    last = batch.file_name(batch.last_file)
+    # a name that is unique is that of a file of its own batch only
+    named = batch.first_file or not batch.definition.is_by_time
+    last = batch.file_name(batch.last_file) if named else None
     keys = ", ".join(batch.definition.key_columns) or "none"
     figures = (
         ("folder", "Table folder", table.path, "within the landing zone"),

@@ -11,6 +11,7 @@ from typing import Any
 from dbt.adapters.spark.impl import SparkConfig
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.landing_zone.batch import LAST_UPDATE_TIME, UPSERT
 from dbt.adapters.openmirroring.landing_zone.delimited import (
     ALLOWED,
     COLUMN_SEPARATORS,
@@ -37,6 +38,8 @@ class OpenMirroringConfig(SparkConfig):
     landing_format: str | None = None
     delimited: dict[str, Any] | None = None
     compression: str | None = None
+    file_detection: str | None = None
+    default_row_marker: str | None = None
     target_file_size: str | None = None
     delete_when: str | None = None
 
@@ -53,6 +56,8 @@ class NodeConfig:
         landing_format: `parquet`, `csv`, `tsv`, `psv`
         delimited: how the text of the last three is spelled; None for Parquet
         compression: `none`, `snappy`, `gzip`, `zstd`
+        file_detection: the order of the files: `sequential` by number, or `last_update_time`
+        default_row_marker: what a row without row marker is: `insert`, or `upsert`
         target_file_size: bytes
         incremental_strategy: what the new rows of an incremental model do to the snapshot:
             `append`, `merge`, `delete+insert`, `insert_overwrite`, `microbatch`
@@ -67,6 +72,8 @@ class NodeConfig:
     landing_format: str = "parquet"
     delimited: DelimitedText | None = None
     compression: str = "zstd"
+    file_detection: str = "sequential"
+    default_row_marker: str = "insert"
     target_file_size: int = 128 * 2**20
     incremental_strategy: str = "append"
     delete_when: str | None = None
@@ -113,6 +120,8 @@ class NodeConfig:
             landing_format=landing_format,
             delimited=_delimited(config.get("delimited"), landing_format),
             compression=_compression(config, landing_format),
+            file_detection=_choice(config, "file_detection", ("sequential", LAST_UPDATE_TIME)),
+            default_row_marker=_choice(config, "default_row_marker", ("insert", UPSERT)),
             target_file_size=_size(config.get("target_file_size")),
             incremental_strategy=_strategy(config, unique_key),
             delete_when=config.get("delete_when"),
@@ -132,6 +141,15 @@ class NodeConfig:
         if config.get("insert_marker") and not parsed.unique_key:
             raise CompilationError(
                 "`insert_marker` needs a `unique_key`: without one there are no row markers."
+            )
+        if parsed.default_row_marker == UPSERT and not parsed.unique_key:
+            raise CompilationError(
+                "`default_row_marker: upsert` needs a `unique_key`: an upsert looks for the key."
+            )
+        if parsed.default_row_marker == UPSERT and parsed.insert_marker != UPSERT:
+            raise CompilationError(
+                "`insert_marker: insert` contradicts `default_row_marker: upsert`, by which new "
+                "rows are upserts. Remove one of them."
             )
         if parsed.delete_when and parsed.incremental_strategy not in ("merge", "delete+insert"):
             raise CompilationError(

@@ -316,6 +316,8 @@ class OpenMirroringAdapter(SparkAdapter):
             key_columns=tuple(names[key.casefold()] for key in options.unique_key),
             landing_format=options.landing_format,
             delimited=options.delimited,
+            file_detection=options.file_detection,
+            default_row_marker=options.default_row_marker,
         )
 
     @available

@@ -14,6 +14,10 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_nam
 
 VERSION = 1
 
+# what else a table can be declared to be (specification, "Nonsequential files")
+LAST_UPDATE_TIME = "last_update_time"
+UPSERT = "upsert"
+
 # the extension of compressed text
 GZIP = ".gz"
 
@@ -44,12 +48,21 @@ class TableDefinition:
         key_columns: the `keyColumns`, spelled as in columns; empty for an insert-only table
         landing_format: of the data files, which is also their extension
         delimited: how their text is spelled; None for Parquet
+        file_detection: what gives the files their order: `sequential`: their numbers, or
+            `last_update_time`
+        default_row_marker: what a row without row marker is: `insert`, or `upsert`
     """
 
     columns: tuple[MirroredColumn, ...]
     key_columns: tuple[str, ...]
     landing_format: str
     delimited: DelimitedText | None = None
+    file_detection: str = "sequential"
+    default_row_marker: str = "insert"
+
+    @property
+    def is_by_time(self) -> bool:
+        return self.file_detection == LAST_UPDATE_TIME
 
 
 @dataclass(frozen=True)
@@ -121,7 +134,13 @@ class Batch:
         return self.publication in STARTS_FOLDER
 
     def file_name(self, number: int) -> str:
-        return file_name(number, self.extension)
+        """Of a file of this batch.
+
+        Where times are the order, a name must be unique and nothing else (specification,
+        "Nonsequential files"). It has the batch's id besides the number, so that it is not used
+        again after a rebuild either.
+        """
+        return file_name(number, self.extension, self.id if self.definition.is_by_time else "")
 
 
 @dataclass(frozen=True)
@@ -189,6 +208,8 @@ def _batch(data: dict[str, Any]) -> Batch:
             key_columns=tuple(definition["key_columns"]),
             landing_format=definition["landing_format"],
             delimited=DelimitedText(**delimited) if delimited else None,
+            file_detection=definition["file_detection"],
+            default_row_marker=definition["default_row_marker"],
         ),
     )
 

@@ -14,7 +14,7 @@ SCHEMA_SUFFIX = ".schema"
 # The service moves what it has applied to one of these (specification, "Cleanup process").
 PROCESSED_FOLDERS = ("_ProcessedFiles", "_FilesReadyToDelete")
 
-_FILE_NAME = re.compile(r"(\d{20})(\.\w+)+")
+_FILE_NAME = re.compile(r"(\d{20})(-\w+)?(\.\w+)+")
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
 
 
@@ -81,9 +81,13 @@ class TableFolder:
         return f"{self.path}/{file_name(number, extension)}"
 
 
-def file_name(number: int, extension: str) -> str:
-    """The name of a data file: 20 digits (specification, "Format requirements")."""
-    return f"{number:020d}.{extension}"
+def file_name(number: int, extension: str, unique: str = "") -> str:
+    """The name of a data file: 20 digits (specification, "Format requirements").
+
+    Args:
+        unique: what makes a name unique that is not one of consecutive ones
+    """
+    return f"{number:020d}{'-' if unique else ''}{unique}.{extension}"
 
 
 def file_number(name: str) -> int | None:

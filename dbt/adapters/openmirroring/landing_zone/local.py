@@ -7,6 +7,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     PathExistsError,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
+
+# nanoseconds that file systems count times in: most of them single ones, the coarsest two seconds
+_CLOCK_STEPS = (1_000_000, 2_000_000_000)
 
 
 class LocalStorage:
@@ -39,7 +43,12 @@ class LocalStorage:
             except FileNotFoundError:
                 return []
             return [
-                Entry(item.name, 0 if item.is_dir() else item.stat().st_size, item.is_dir())
+                Entry(
+                    item.name,
+                    0 if item.is_dir() else item.stat().st_size,
+                    item.is_dir(),
+                    item.stat().st_mtime_ns,
+                )
                 for item in found
             ]
 
@@ -64,6 +73,16 @@ class LocalStorage:
         with self._explained("rename a file to", target):
             (self._root / target).parent.mkdir(parents=True, exist_ok=True)
             self._move(self._root / source, self._root / target)
+
+    def touch(self, path: str, after: int) -> int:
+        file = self._root / path
+        with self._explained("touch", path):
+            for step in _CLOCK_STEPS:
+                modified = max(time.time_ns(), after + step)
+                os.utime(file, ns=(modified, modified))
+                if file.stat().st_mtime_ns > after:
+                    break
+            return file.stat().st_mtime_ns
 
     def delete(self, path: str) -> None:
         with self._explained("delete", path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
+from dbt.adapters.openmirroring.landing_zone.batch import UPSERT, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText, data_type
 
 
@@ -18,6 +18,10 @@ def metadata(definition: TableDefinition) -> bytes:
     properties: dict[str, Any] = {}
     if definition.key_columns:
         properties["keyColumns"] = list(definition.key_columns)
+    if definition.is_by_time:
+        properties["fileDetectionStrategy"] = "LastUpdateTimeFileDetection"
+    if definition.default_row_marker == UPSERT:
+        properties["isUpsertDefaultRowMarker"] = True
     if definition.delimited:
         properties |= _delimited(definition, definition.delimited)
     return json.dumps(properties, ensure_ascii=False, indent=2).encode()

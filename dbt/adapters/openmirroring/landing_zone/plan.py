@@ -7,6 +7,7 @@ from math import ceil
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     STARTS_FOLDER,
+    UPSERT,
     RowCounts,
     TableDefinition,
 )
@@ -48,8 +49,16 @@ class Plan:
 
     @property
     def is_marked(self) -> bool:
-        """Its rows have row markers."""
-        return not self.starts_folder and bool(self.definition.key_columns)
+        """Its rows have row markers.
+
+        Where rows without one are upserts, only deletes need it; but delimited text must not drop
+        the column once it was there (best practices).
+        """
+        definition = self.definition
+        if self.starts_folder or not definition.key_columns:
+            return False
+        by_default = definition.default_row_marker == UPSERT and not definition.delimited
+        return bool(self.rows.deleted) or not by_default
 
     @property
     def is_void(self) -> bool:
@@ -139,14 +148,20 @@ def _format_changes(published: TableDefinition, wanted: TableDefinition) -> list
     if published.landing_format != wanted.landing_format:
         formats = f"{published.landing_format} to {wanted.landing_format}"
         return [Change(kind, f"landing format changed from {formats}")]
-    if published.delimited and wanted.delimited:
-        before, after = asdict(published.delimited), asdict(wanted.delimited)
-        return [
-            Change(kind, f"{name} changed from {before[name]!r} to {after[name]!r}")
-            for name in before
-            if before[name] != after[name]
-        ]
-    return []
+    before, after = (_format_options(definition) for definition in (published, wanted))
+    return [
+        Change(kind, f"{name} changed from {before[name]!r} to {after[name]!r}")
+        for name in before
+        if before[name] != after[name]
+    ]
+
+
+def _format_options(definition: TableDefinition) -> dict[str, str]:
+    options = {
+        "file_detection": definition.file_detection,
+        "default_row_marker": definition.default_row_marker,
+    }
+    return options | (asdict(definition.delimited) if definition.delimited else {})
 
 
 def _names(columns: tuple[str, ...] | list[str]) -> str:

@@ -7,6 +7,7 @@ The numbers in the docstrings are the steps of a publication. What happens in Sp
 from __future__ import annotations
 
 from contextlib import ExitStack
+from itertools import pairwise
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     GZIP,
@@ -31,7 +32,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
 )
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
 
 # the folder of a batch, on the scratch pad, that holds the files to publish
 ROWS = "rows"
@@ -208,7 +209,7 @@ class Publication:
 
         Raises:
             PathExistsError: somebody else wrote a file with one of the batch's numbers
-            MirrorError: a staged file is gone and was never published
+            MirrorError: a staged file is gone and was never published, or the files have no order
         """
         self.committed = True
         batch = manifest.batch
@@ -220,17 +221,23 @@ class Publication:
                 # nothing of the new folder is published yet, so whatever is there is the old one
                 self._storage.delete(self.table.path)
             self._storage.write(self.table.metadata, metadata(batch.definition))
+        by_time = batch.definition.is_by_time
+        latest = max((file.modified for file in self._data_files()), default=0) if by_time else 0
         largest = self._largest_number() if gone else 0
         for number, file in enumerate(manifest.files, start=batch.first_file or 0):
+            staged = f"{staging}/{file.name}"
             if file.name in waiting:
-                target = self.table.file(number, batch.extension)
-                self._storage.rename(f"{staging}/{file.name}", target)
+                if by_time:
+                    latest = self._storage.touch(staged, latest)
+                self._storage.rename(staged, f"{self.table.path}/{batch.file_name(number)}")
             elif number > largest:
                 raise MirrorError(
                     f"The staged file {staging}/{file.name} is gone, and {self.table.path} has no "
                     f"file with its number {number}: somebody else has deleted it. Delete "
                     f"{self.table.manifest}, then run with --full-refresh to publish a full load."
                 )
+        if by_time:
+            self._check_times()
 
     def complete(self, manifest: Manifest) -> None:
         """7. Write the journal and clear the scratch pad. The snapshot was swapped before."""
@@ -253,10 +260,26 @@ class Publication:
             return True
         return current in (manifest.previous_batch_id, manifest.batch.id)
 
+    def _check_times(self) -> None:
+        """Make sure that the times of the files are their order: equal times have none."""
+        files = [file for file in self._storage.list(self.table.path) if file_number(file.name)]
+        for earlier, later in pairwise(files):
+            if later.modified <= earlier.modified:
+                raise MirrorError(
+                    f"In {self.table.path}, {later.name} is not later than {earlier.name}: the "
+                    "storage does not keep the time of a file that it renames, so the service "
+                    "cannot know their order. Set `file_detection: sequential`, and run with "
+                    "--full-refresh to publish a full load."
+                )
+
     def _largest_number(self) -> int:
+        return max((file_number(file.name) or 0 for file in self._data_files()), default=0)
+
+    def _data_files(self) -> list[Entry]:
+        """What was published and not deleted since, also if the service has moved it."""
         folders = [self.table.path, *(f"{self.table.path}/{name}" for name in PROCESSED_FOLDERS)]
-        names = [entry.name for folder in folders for entry in self._storage.list(folder)]
-        return max((number for name in names if (number := file_number(name))), default=0)
+        found = [entry for folder in folders for entry in self._storage.list(folder)]
+        return [entry for entry in found if file_number(entry.name)]
 
     def _lost_race(self) -> ConcurrentPublicationError:
         return ConcurrentPublicationError(
