@@ -18,6 +18,9 @@
   {%- set journal = publication.verify(mirror_batch_id(snapshot), rebuild is not none or was_view) -%}
 
   {%- if not journal -%}
+    {%- for warning in adapter.add_table(publication, definition) -%}
+      {%- do exceptions.warn(warning) -%}
+    {%- endfor -%}
     {{ return(mirror_plan_load(next, 'initial', '', definition)) }}
   {%- elif rebuild -%}
     {{ return(mirror_plan_load(next, 'rebuild', rebuild, definition)) }}

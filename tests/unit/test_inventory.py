@@ -27,7 +27,7 @@ DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "pa
 
 
 def publish(storage: Storage, complete: bool = True) -> None:
-    publication = Publication(storage, ORDERS, Owner("shop", "model.shop.orders"))
+    publication = Publication(storage, ORDERS, Owner("shop", "model.shop.orders", "sales"))
     storage.write(f"{ORDERS.staging(publication.batch_id)}/rows/part-0.parquet", b"rows")
     kind = "changes" if publication.journal() else "initial"
     plan = Plan(kind, "", DEFINITION, RowCounts(inserted=1))
@@ -56,10 +56,10 @@ def test_tables_are_found_by_their_folders_and_on_the_scratch_pad(storage: Stora
     publish(storage, complete=False)
     storage.write("a.schema/b/_metadata.json", b"{}")
     storage.write("a.schema/_ignored/file", b"")
-    storage.write("without_schema/file", b"")
-    storage.write("_scratchPad/debug/file", b"")
+    storage.write("c/file", b"")
+    storage.write("_scratchPad/_debug/file", b"")
 
-    assert table_folders(storage) == {ORDERS, TableFolder("a", "b")}
+    assert table_folders(storage) == {ORDERS, TableFolder("a", "b"), TableFolder("", "c")}
 
 
 def test_a_table_is_told_by_its_records(storage: Storage) -> None:

@@ -55,6 +55,14 @@ def test_a_node_is_found_by_each_of_its_names(storage: Storage, text: str) -> No
     assert tables.node(text).table == "sales.past"
 
 
+def test_a_table_without_a_schema_folder_is_called_by_its_name_alone(storage: Storage) -> None:
+    tables = ProjectTables(storage, "shop", "sales", [node("orders", schema_folder=False)])
+
+    assert tables.node("model.shop.orders").table == "orders"
+    (status,) = tables.statuses()
+    assert (status.table, status.mirrored_table) == ("orders", "dbo.orders")
+
+
 def test_a_name_of_several_tables_is_refused(storage: Storage) -> None:
     tables = ProjectTables(storage, "shop", "sales", [node("a", alias="b"), node("b", alias="c")])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
 
 TABLE = TableFolder("sales", "orders")
-OWNER = Owner("shop", "model.shop.orders")
+OWNER = Owner("shop", "model.shop.orders", "sales")
 DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
 BY_TIME = replace(DEFINITION, file_detection="last_update_time")
 
@@ -106,7 +106,10 @@ def test_an_initial_load_is_numbered_from_one_with_metadata_and_journal(storage:
     assert json.loads(storage.read(TABLE.metadata) or b"") == {"keyColumns": ["id"]}
     journal = json.loads(storage.read(TABLE.journal) or b"")
     assert journal["batch"]["id"] == batch_id
-    assert journal["batch"]["owner"] == {"project": "shop", "node": "model.shop.orders"}
+    assert journal["batch"]["owner"] == {
+        **{"project": "shop", "node": "model.shop.orders"},
+        "schema": "sales",
+    }
     assert (journal["batch"]["first_file"], journal["batch"]["last_file"]) == (1, 2)
 
 
@@ -475,10 +478,22 @@ def test_verify_refuses_a_folder_without_a_journal(storage: Storage) -> None:
 
 def test_verify_refuses_the_folder_of_another_project(storage: Storage) -> None:
     batch_id = publish(storage, "initial", [b"a"])
-    with publication(storage, Owner("other", "model.other.orders")) as opened:
+    with publication(storage, Owner("other", "model.other.orders", "sales")) as opened:
         for full_refresh in (False, True):
             with pytest.raises(ForeignTableFolderError, match="'shop'"):
                 opened.verify(batch_id, full_refresh)
+
+
+def test_verify_refuses_the_folder_of_a_table_in_another_schema(storage: Storage) -> None:
+    """At the root of the landing zone, where a name can be there once."""
+    at_root = TableFolder("", "orders")
+    with closing(Publication(storage, at_root, OWNER)) as opened:
+        plan = Plan("initial", "", DEFINITION, RowCounts())
+        finish(opened, opened.commit(plan, []))
+    with closing(Publication(storage, at_root, replace(OWNER, schema="archive"))) as opened:
+        for full_refresh in (False, True):
+            with pytest.raises(ForeignTableFolderError, match="in the schema 'sales'"):
+                opened.verify(None, full_refresh)
 
 
 def test_verify_refuses_files_that_somebody_else_has_added(storage: Storage) -> None:

@@ -40,6 +40,7 @@ class OpenMirroringConfig(SparkConfig):
     compression: str | None = None
     file_detection: str | None = None
     default_row_marker: str | None = None
+    schema_folder: bool | None = None
     target_file_size: str | None = None
     delete_when: str | None = None
 
@@ -58,6 +59,7 @@ class NodeConfig:
         compression: `none`, `snappy`, `gzip`, `zstd`
         file_detection: the order of the files: `sequential` by number, or `last_update_time`
         default_row_marker: what a row without row marker is: `insert`, or `upsert`
+        schema_folder: False puts the table folder at the root of the landing zone
         target_file_size: bytes
         incremental_strategy: what the new rows of an incremental model do to the snapshot:
             `append`, `merge`, `delete+insert`, `insert_overwrite`, `microbatch`
@@ -74,6 +76,7 @@ class NodeConfig:
     compression: str = "zstd"
     file_detection: str = "sequential"
     default_row_marker: str = "insert"
+    schema_folder: bool = True
     target_file_size: int = 128 * 2**20
     incremental_strategy: str = "append"
     delete_when: str | None = None
@@ -122,6 +125,7 @@ class NodeConfig:
             compression=_compression(config, landing_format),
             file_detection=_choice(config, "file_detection", ("sequential", LAST_UPDATE_TIME)),
             default_row_marker=_choice(config, "default_row_marker", ("insert", UPSERT)),
+            schema_folder=_choice(config, "schema_folder", (True, False)),
             target_file_size=_size(config.get("target_file_size")),
             incremental_strategy=_strategy(config, unique_key),
             delete_when=config.get("delete_when"),

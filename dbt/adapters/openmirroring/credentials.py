@@ -10,6 +10,7 @@ from dbt.adapters.spark.connections import SparkConnectionMethod, SparkCredentia
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring import replica
+from dbt.adapters.openmirroring.landing_zone.source import Source
 
 
 @dataclass
@@ -18,15 +19,17 @@ class OpenMirroringCredentials(SparkCredentials):
 
     Args:
         landing_zone: a local folder; a relative path starts at the dbt project
+        source: what `_partnerEvents.json` tells of the source
         replicate: apply what was published to mirrored tables beside the landing zone, at the end
             of each run, as the service would
 
     Raises:
         DbtConfigError: no landing zone, one of a kind that is not supported, or one that cannot be
-            replicated
+            replicated; a source that is not described as it must be
     """
 
     landing_zone: str | None = None
+    source: dict[str, Any] | None = None
     replicate: bool = False
 
     def __post_init__(self) -> None:
@@ -40,6 +43,8 @@ class OpenMirroringCredentials(SparkCredentials):
                 f"`landing_zone` {self.landing_zone!r} is not a local folder: this version "
                 "publishes to local folders only"
             )
+        if self.source is not None:
+            Source.parse(self.source)
         if self.replicate:
             self._check_replicator()
         self.method = self.method or SparkConnectionMethod.SESSION

@@ -55,10 +55,13 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     new_batch_id,
 )
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.inventory import landed_table, mirrored_folder
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER, SCRATCH_PAD, TableFolder
+from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.project_tables import (
     Outcome,
@@ -117,6 +120,9 @@ class OpenMirroringAdapter(SparkAdapter):
         super().__init__(config, mp_context)
         self._node = threading.local()
         self._to_replicate = False
+        self._new_tables = NewTables()
+        self._source_lock = threading.Lock()
+        self._is_source_declared = False
 
     @classmethod
     def quote(cls, identifier: str) -> str:
@@ -157,11 +163,10 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def _published_statistics(self, relation: OpenMirroringRelation) -> dict[str, Any]:
         try:
-            table = TableFolder(str(relation.schema), str(relation.identifier))
-            content = self.landing_zone().read(table.journal)
-            if not content:
-                return {}
-            return catalog.statistics(table, Journal.from_json(content, table.journal))
+            storage = self.landing_zone()
+            table = mirrored_folder(storage, str(relation.schema), str(relation.identifier))
+            journal = landed_table(storage, table).journal
+            return catalog.statistics(table, journal) if journal else {}
         except MirrorError as error:  # the documentation can do without
             logger.debug(f"{relation}: {error}")
             return {}
@@ -196,7 +201,7 @@ class OpenMirroringAdapter(SparkAdapter):
         """`dbt debug`: Java and Spark start with the first statement, then the landing zone."""
         super().debug_query()
         storage = self.landing_zone()
-        folder = f"{SCRATCH_PAD}/debug"
+        folder = f"{SCRATCH_PAD}/_debug"
         with storage.lock(folder):
             storage.create(f"{folder}/file", b"")
             storage.rename(f"{folder}/file", f"{folder}/renamed")
@@ -213,14 +218,38 @@ class OpenMirroringAdapter(SparkAdapter):
         Args:
             node: as in the graph
         """
-        publication = Publication(
-            self.landing_zone(),
-            TableFolder(str(relation.schema), str(relation.identifier)),
-            Owner(project=self.config.project_name, node=node["unique_id"]),
-        )
+        schema, identifier = str(relation.schema), str(relation.identifier)
+        at_root = node["config"].get("schema_folder") is False
+        owner = Owner(project=self.config.project_name, node=node["unique_id"], schema=schema)
+        return self._open_publication(TableFolder("" if at_root else schema, identifier), owner)
+
+    def _open_publication(self, table: TableFolder, owner: Owner) -> Publication:
+        storage = self.landing_zone()
+        self._declare_source(storage)
+        publication = Publication(storage, table, owner)
         self._node.publication = publication
         self._to_replicate = bool(self.config.credentials.replicate)
         return publication
+
+    def _declare_source(self, storage: Storage) -> None:
+        """Once a run."""
+        source = self.config.credentials.source
+        with self._source_lock:
+            if source and not self._is_source_declared:
+                declare_source(storage, Source.parse(source))
+                self._is_source_declared = True
+
+    @available
+    def add_table(self, publication: Publication, definition: TableDefinition) -> list[str]:
+        """Count a table that is published for the first time.
+
+        Returns:
+            warnings for the user
+
+        Raises:
+            MirrorError: it would be one too many
+        """
+        return self._new_tables.add(self.landing_zone(), publication.table, definition)
 
     @available
     def next_snapshot(
@@ -572,12 +601,12 @@ class OpenMirroringAdapter(SparkAdapter):
         return Outcome(tuple(lines), tuple(failed))
 
     def _recover_table(self, manifest: Manifest) -> Manifest | None:
-        table = manifest.table
+        owner, identifier = manifest.batch.owner, manifest.table.identifier
         target = self.Relation.create(
-            schema=table.schema, identifier=table.identifier, type=RelationType.Table
+            schema=owner.schema, identifier=identifier, type=RelationType.Table
         )
         try:
-            publication = self.open_publication(target, {"unique_id": manifest.batch.owner.node})
+            publication = self._open_publication(manifest.table, owner)
             arguments = {"publication": publication, "target": target}
             finished = self.execute_macro("mirror_recover_table", kwargs=arguments)
             return cast("Manifest | None", finished)
@@ -636,10 +665,13 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: it is not, and why
         """
+        table = mirrored_folder(
+            self.landing_zone(), str(relation.schema), str(relation.identifier)
+        )
         return replica.applied(
             self._landing_zone_path(),
-            str(relation.schema),
-            str(relation.identifier),
+            table.schema,
+            table.identifier,
             replicate=self.config.credentials.replicate,
             seconds=float(seconds),
         )

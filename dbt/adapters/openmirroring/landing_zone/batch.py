@@ -67,10 +67,17 @@ class TableDefinition:
 
 @dataclass(frozen=True)
 class Owner:
-    """The dbt project and the node (its unique id) that publish a table."""
+    """Who publishes a table.
+
+    Args:
+        project: the dbt project
+        node: its unique id
+        schema: of its relation in Spark
+    """
 
     project: str
     node: str
+    schema: str
 
 
 @dataclass(frozen=True)

@@ -87,15 +87,30 @@ def drop_table(storage: Storage, table: LandedTable) -> bool:
 
 def table_folders(storage: Storage) -> set[TableFolder]:
     """The tables that have a table folder, or a place on the scratch pad."""
-    return set(_published(storage)) | set(_staged(storage))
+    return set(published_folders(storage)) | set(_staged(storage))
 
 
-def _published(storage: Storage) -> Iterator[TableFolder]:
-    for schema in storage.list(""):
-        if schema.is_folder and schema.name.endswith(SCHEMA_SUFFIX):
-            for table in storage.list(schema.name):
+def mirrored_folder(storage: Storage, schema: str, identifier: str) -> TableFolder:
+    """Where a relation of Spark was published last: with or without a schema folder."""
+    folders = (TableFolder(schema, identifier), TableFolder("", identifier))
+    published = [
+        (journal.published_at, str(folder), folder)
+        for folder in folders
+        if (journal := landed_table(storage, folder).journal)
+        and journal.batch.owner.schema == schema
+    ]
+    return max(published)[-1] if published else folders[0]
+
+
+def published_folders(storage: Storage) -> Iterator[TableFolder]:
+    """The table folders, whoever has published them."""
+    for entry in storage.list(""):
+        if entry.is_folder and entry.name.endswith(SCHEMA_SUFFIX):
+            for table in storage.list(entry.name):
                 if table.is_folder:
-                    yield from _table_folder(schema.name.removesuffix(SCHEMA_SUFFIX), table.name)
+                    yield from _table_folder(entry.name.removesuffix(SCHEMA_SUFFIX), table.name)
+        elif entry.is_folder:
+            yield from _table_folder("", entry.name)
 
 
 def _staged(storage: Storage) -> Iterator[TableFolder]:

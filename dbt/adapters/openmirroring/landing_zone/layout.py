@@ -11,6 +11,9 @@ ROW_MARKER = "__rowMarker__"
 SCRATCH_PAD = "_scratchPad"
 SCHEMA_SUFFIX = ".schema"
 
+# `defaultSchema` of a mirrored database: of tables without a schema folder
+DEFAULT_SCHEMA = "dbo"
+
 # The service moves what it has applied to one of these (specification, "Cleanup process").
 PROCESSED_FOLDERS = ("_ProcessedFiles", "_FilesReadyToDelete")
 
@@ -25,7 +28,8 @@ class TableFolder:
     All paths are relative to the landing zone, with forward slashes.
 
     Args:
-        schema: the schema, without the suffix `.schema` that its folder gets
+        schema: the schema, without the suffix `.schema` that its folder gets; empty for a table
+            at the root of the landing zone
         identifier: the table's name
 
     Raises:
@@ -37,7 +41,8 @@ class TableFolder:
     identifier: str
 
     def __post_init__(self) -> None:
-        for kind, name in (("schema", self.schema), ("table", self.identifier)):
+        kinds = [("table", self.identifier)] + ([("schema", self.schema)] if self.schema else [])
+        for kind, name in kinds:
             if not name or _FORBIDDEN.search(name) or name != name.strip(" .") or name[0] == "_":
                 raise MirrorError(
                     f"The {kind} name {name!r} cannot be a folder of the landing zone: names must "
@@ -51,11 +56,17 @@ class TableFolder:
             )
 
     def __str__(self) -> str:
-        return f"{self.schema}.{self.identifier}"
+        return f"{self.schema}.{self.identifier}" if self.schema else self.identifier
 
     @property
     def path(self) -> str:
-        return f"{self.schema}{SCHEMA_SUFFIX}/{self.identifier}"
+        folder = f"{self.schema}{SCHEMA_SUFFIX}/" if self.schema else ""
+        return f"{folder}{self.identifier}"
+
+    @property
+    def mirrored_table(self) -> str:
+        """`schema.table` in the mirrored database."""
+        return f"{self.schema or DEFAULT_SCHEMA}.{self.identifier}"
 
     @property
     def metadata(self) -> str:

@@ -121,6 +121,13 @@ class Publication:
                 "the model another `alias` or `schema`; if that project is gone, delete the "
                 "folder."
             )
+        if batch.owner.schema != self._owner.schema:
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} belongs to {batch.owner.node} in the schema "
+                f"{batch.owner.schema!r}: a landing zone has one table of that name without a "
+                "schema folder. Nothing was changed. Give the model another `alias`, or remove "
+                "`schema_folder: false`; if that model is gone, delete the folder."
+            )
         if full_refresh:
             return journal
         if snapshot_batch_id != batch.id:
