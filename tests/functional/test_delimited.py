@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from tests.functional.project import Project, Row, canonical
 
@@ -95,15 +97,15 @@ def arrow_rows(folder: Path, file: Path) -> Counter[Row]:
     return Counter(canonical(row.items()) for row in table.to_pylist())
 
 
-def assert_landed(project: Project) -> None:
+def assert_landed(project: Project, table: str = "orders") -> None:
     """The replica equals the model, and what Arrow reads of a load does too."""
-    project.assert_mirrored()
-    journal = json.loads((project.folder() / "_journal.json").read_text())
+    project.assert_mirrored(table)
+    journal = json.loads((project.folder(table) / "_journal.json").read_text())
     if journal["batch"]["publication"] in ("initial", "rebuild"):
         read: Counter[Row] = Counter()
-        for file in project.files():
-            read += arrow_rows(project.folder(), file)
-        assert read == project.relation()
+        for file in project.files(table):
+            read += arrow_rows(project.folder(table), file)
+        assert read == project.relation(table)
 
 
 SPELLINGS: dict[str, dict[str, Any]] = {
@@ -141,6 +143,56 @@ def test_every_value_is_read_back_as_it_was_in_every_spelling(
         assert_landed(project)
     assert response["publication"] == "changes"
     assert (response["rows_updated"], response["rows_deleted"]) == (1, 1)
+
+
+spellings = st.fixed_dictionaries(
+    {
+        "landing_format": st.sampled_from(["csv", "tsv", "psv"]),
+        "compression": st.sampled_from(["none", "gzip"]),
+        "delimited": st.fixed_dictionaries(
+            {
+                "row_separator": st.sampled_from(["\r\n", "\n", "\r"]),
+                "column_separator": st.sampled_from([",", ";", "|", "\t"]),
+                "quote_character": st.sampled_from(['"', "'"]),
+                "escape_character": st.sampled_from(["\\", "/", '"']),
+                "null_value": st.sampled_from(["", "null", "NA"]),
+                "encoding": st.sampled_from(["UTF-8", "utf-16", "utf-16le", "utf-16be"]),
+            }
+        ),
+    }
+)
+hostile_texts = st.text(
+    st.one_of(
+        st.sampled_from("\"'\\/,;|\t\r\n nulNA\0"), st.characters(exclude_categories=["Cs"])
+    ),
+    max_size=10,
+)
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=4,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(
+    models=st.lists(
+        st.tuples(spellings, st.lists(hostile_texts, min_size=20, max_size=60)),
+        min_size=3,
+        max_size=3,
+    )
+)
+def test_texts_that_nobody_thought_of_are_read_back_as_they_were(
+    project: Project, models: list[tuple[dict[str, Any], list[str]]]
+) -> None:
+    for i, (spelling, values) in enumerate(models):
+        project.model(texts(values), f"generated_{i}", unique_key="id", **spelling)
+
+    project.run("--full-refresh")
+
+    for i in range(len(models)):
+        assert_landed(project, f"generated_{i}")
 
 
 def test_single_byte_encodings_hold_what_they_have(project: Project) -> None:

@@ -85,8 +85,6 @@ def test_the_table_in_the_readme_has_these_types() -> None:
 
 
 def test_every_type_lands_as_the_table_says_or_is_refused_with_a_cast(project: Project) -> None:
-    project.target["server_side_parameters"] = {"spark.sql.timeType.enabled": "true"}
-    project.write_project()
     refused = {}
     for landing_format in ("parquet", "csv"):
         landed = []
