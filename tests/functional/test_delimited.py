@@ -313,3 +313,24 @@ def test_rows_without_a_key_are_added_and_a_format_is_changed(project: Project) 
     project.model(texts(HOSTILE), landing_format="parquet")
     assert project.run()["publication"] == "rebuild"
     project.assert_mirrored()
+
+
+def test_an_incremental_model_is_published_without_quotes_if_it_needs_none(
+    project: Project,
+) -> None:
+    options = {
+        "materialized": "incremental",
+        "unique_key": "id",
+        "landing_format": "csv",
+        "delimited": {"quote_character": "", "escape_character": "", "null_value": ""},
+    }
+    project.model("select cast(id as int) as id, concat('a', id) as name from range(3)", **options)
+    project.run()
+    assert_landed(project)
+    assert project.files()[0].read_bytes().startswith(b"id,name\r\n")
+    project.model("select * from values (2, '\"B\\'\\\\'), (3, null) as t(id, name)", **options)
+
+    response = project.run()
+
+    assert (response["rows_inserted"], response["rows_updated"]) == (1, 1)
+    assert_landed(project)

@@ -11,6 +11,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from deltalake import DeltaTable
 
+from dbt.adapters.openmirroring.landing_zone import limits
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from tests.functional.project import Project, Row, canonical
 
@@ -105,3 +106,33 @@ def test_a_recovery_finds_the_relation_of_a_table_without_a_schema_folder(
 
     assert mirror(project, "dbo/orders") == project.relation()
     project.assert_tidy()
+
+
+def test_limits_of_a_mirrored_database_are_told_before_anything_is_published(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = list("abcde")
+    columns = ", ".join(f"id as {key}" for key in keys)
+    project.model(f"select {columns} from range(3)", unique_key=keys)
+    with monkeypatch.context() as context:
+        context.setattr(limits, "MAX_TABLES", 0)
+        assert "would be the table number 1 " in project.fail()
+    assert "has 5 columns" in project.fail("--warn-error")
+    assert not folders(project)
+
+    project.run()
+
+    project.assert_mirrored()
+
+
+def test_two_models_cannot_have_one_name_without_schema_folders(project: Project) -> None:
+    project.model(ROWS, unique_key="id", schema_folder=False)
+    project.run()
+    other: dict[str, Any] = {"schema": "archive", "alias": "orders", "schema_folder": False}
+    project.model(ROWS, "archived", unique_key="id", **other)
+
+    error = project.fail("--full-refresh", "--select", "archived")
+
+    assert f"belongs to model.shop.orders in the schema '{project.schema}'" in error
+    assert mirror(project, "dbo/orders") == project.relation()
+    project.sql(f"drop schema {project.schema}_archive cascade")

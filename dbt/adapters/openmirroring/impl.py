@@ -55,7 +55,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     new_batch_id,
 )
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.landing_zone.inventory import landed_table, mirrored_folder
+from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER, SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
@@ -163,9 +163,9 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def _published_statistics(self, relation: OpenMirroringRelation) -> dict[str, Any]:
         try:
-            storage = self.landing_zone()
-            table = mirrored_folder(storage, str(relation.schema), str(relation.identifier))
-            journal = landed_table(storage, table).journal
+            table, journal = last_published(
+                self.landing_zone(), str(relation.schema), str(relation.identifier)
+            )
             return catalog.statistics(table, journal) if journal else {}
         except MirrorError as error:  # the documentation can do without
             logger.debug(f"{relation}: {error}")
@@ -665,7 +665,7 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: it is not, and why
         """
-        table = mirrored_folder(
+        table, _ = last_published(
             self.landing_zone(), str(relation.schema), str(relation.identifier)
         )
         return replica.applied(

@@ -90,16 +90,28 @@ def table_folders(storage: Storage) -> set[TableFolder]:
     return set(published_folders(storage)) | set(_staged(storage))
 
 
-def mirrored_folder(storage: Storage, schema: str, identifier: str) -> TableFolder:
-    """Where a relation of Spark was published last: with or without a schema folder."""
+def last_published(
+    storage: Storage, schema: str, identifier: str
+) -> tuple[TableFolder, Journal | None]:
+    """Where a relation of Spark was published last, with or without a schema folder.
+
+    Args:
+        schema, identifier: of the relation
+
+    Returns:
+        the table folder, and its journal; None if there is none
+
+    Raises:
+        MirrorError: a journal cannot be read
+    """
     folders = (TableFolder(schema, identifier), TableFolder("", identifier))
-    published = [
-        (journal.published_at, str(folder), folder)
+    found = [
+        (folder, journal)
         for folder in folders
-        if (journal := landed_table(storage, folder).journal)
-        and journal.batch.owner.schema == schema
+        if (content := storage.read(folder.journal))
+        and (journal := Journal.from_json(content, folder.journal)).batch.owner.schema == schema
     ]
-    return max(published)[-1] if published else folders[0]
+    return max(found, key=lambda each: each[1].published_at, default=(folders[0], None))
 
 
 def published_folders(storage: Storage) -> Iterator[TableFolder]:

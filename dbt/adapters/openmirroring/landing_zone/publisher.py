@@ -121,7 +121,7 @@ class Publication:
                 "the model another `alias` or `schema`; if that project is gone, delete the "
                 "folder."
             )
-        if batch.owner.schema != self._owner.schema:
+        if not self.table.schema and batch.owner.schema != self._owner.schema:
             raise ForeignTableFolderError(
                 f"The table folder {self.table.path} belongs to {batch.owner.node} in the schema "
                 f"{batch.owner.schema!r}: a landing zone has one table of that name without a "
