@@ -22,10 +22,13 @@
       "timestamp_micros(cast(cast(cast(" ~ source ~ " - timestamp_ntz'1970-01-01 00:00:00' as interval second) "
       ~ "as decimal(20, 6)) * 1000000 as bigint))"
     }) }}
+  {%- elif type.startswith(('geometry(', 'geography(')) -%}
+    {#- well-known binary: it has no reference system -#}
+    {{ return({'type': 'binary', 'value': "st_asbinary(" ~ source ~ ")"}) }}
   {%- elif type.startswith(('string collate', 'char(', 'varchar(')) -%}
     {{ return({'type': 'string', 'value': "cast(" ~ source ~ " as string)"}) }}
   {%- elif type in ('boolean', 'tinyint', 'smallint', 'int', 'bigint', 'float', 'double', 'string', 'binary', 'date', 'timestamp')
-      or type.startswith('decimal(') -%}
+      or type.startswith(('decimal(', 'time(')) -%}
     {{ return({'type': type, 'value': source}) }}
   {%- endif -%}
   {%- do exceptions.raise_compiler_error(

@@ -91,5 +91,5 @@
 {% endmacro %}
 
 {% macro mirror_literal(text) %}
-  {{- return(text | replace('\\', '\\\\') | replace("'", "\\'")) -}}
+  {{- return(text | replace('\\', '\\\\') | replace("'", "\\'") | replace('\r', '\\r') | replace('\n', '\\n') | replace('\0', '\\u0000')) -}}
 {% endmacro %}

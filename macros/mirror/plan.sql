@@ -19,6 +19,9 @@
   {%- set journal = publication.verify(published, rebuild is not none or was_view) -%}
 
   {%- if not journal -%}
+    {%- for warning in adapter.add_table(publication, definition) -%}
+      {%- do exceptions.warn(warning) -%}
+    {%- endfor -%}
     {{ return(mirror_plan_load(next, 'initial', 'the table folder was gone' if published else '', definition)) }}
   {%- elif rebuild -%}
     {{ return(mirror_plan_load(next, 'rebuild', rebuild, definition)) }}
@@ -127,6 +130,7 @@
 {% macro openmirroring__mirror_on_columns_added(change) %}{{ return('changes') }}{% endmacro %}
 {% macro openmirroring__mirror_on_columns_reordered(change) %}{{ return('unchanged') }}{% endmacro %}
 {% macro openmirroring__mirror_on_spark_types_changed(change) %}{{ return('unchanged') }}{% endmacro %}
+{% macro openmirroring__mirror_on_declared_columns_changed(change) %}{{ return('rebuild') }}{% endmacro %}
 {% macro openmirroring__mirror_on_columns_dropped(change) %}{{ return('rebuild') }}{% endmacro %}
 {% macro openmirroring__mirror_on_column_case_changed(change) %}{{ return('rebuild') }}{% endmacro %}
 {% macro openmirroring__mirror_on_column_types_changed(change) %}{{ return('rebuild') }}{% endmacro %}

@@ -17,8 +17,9 @@
   {%- endif -%}
   {%- set files = plan.files(bytes, rows, options.target_file_size) -%}
   {%- call statement('mirror_stage') -%}
-  insert overwrite directory '{{ mirror_literal(publication.staging_url('rows')) }}' using parquet
-  options (compression '{{ options.compression }}', maxRecordsPerFile {{ files.rows_per_file }})
+  insert overwrite directory '{{ mirror_literal(publication.staging_url('rows')) }}' using {{ 'text' if options.delimited else 'parquet' }}
+  options (compression '{{ options.compression }}', maxRecordsPerFile {{ files.rows_per_file }} {{- mirror_text_options(options.delimited) }})
+  {%- set rows -%}
   {%- if plan.starts_folder %}
   {{ mirror_load(next, columns, files.count) }}
   {%- elif plan.definition.key_columns %}
@@ -26,6 +27,8 @@
   {%- else %}
   {{ mirror_changes_keyless(publication.staging_url('keys'), mirror_written(next, rewrite), columns, plan, files.count) }}
   {%- endif -%}
+  {%- endset -%}
+  {{ mirror_lines(rows, plan, files.rows_per_file) if options.delimited else rows }}
   {%- endcall -%}
   {{ return(mirror_staged_files(publication, plan)) }}
 {% endmacro %}
@@ -70,9 +73,11 @@
   {%- set changed = mirror_files(keys_url) -%}
   select
     {%- for column in columns %}
-      c{{ loop.index0 }} as {{ column.quoted }},
+      c{{ loop.index0 }} as {{ column.quoted }} {{- ',' if plan.is_marked or not loop.last }}
     {%- endfor %}
+    {%- if plan.is_marked %}
       marker as `__rowMarker__`
+    {%- endif %}
   from (
     select /*+ REPARTITION_BY_RANGE({{ files }}, position, {{ mirror_ordinals(keys, columns) }}) */ *
     from (
@@ -149,7 +154,7 @@
 
 {% macro openmirroring__mirror_staged_files(publication, plan) %}
   {%- set staged = publication.staged(plan) -%}
-  {%- if staged | length < 2 -%}
+  {%- if staged | length < 2 or plan.definition.delimited -%}
     {{ return(staged) }}
   {%- endif -%}
   {%- set query -%}

@@ -27,6 +27,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.shuffle.partitions": "2",
+        # a type that tables do not have otherwise
+        "spark.sql.timeType.enabled": "true",
     }
     session = embedded_spark.start(tmp_path_factory.mktemp("spark"), settings)
     yield session

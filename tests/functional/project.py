@@ -181,6 +181,8 @@ def _landed(field: StructField) -> str:
     name = "`" + field.name.replace("`", "``") + "`"
     if field.dataType.typeName() in ("array", "map", "struct", "variant"):
         return f"to_json({name}, {JSON_OPTIONS}) as {name}"
+    if field.dataType.typeName() in ("geometry", "geography"):
+        return f"st_asbinary({name}) as {name}"
     return name
 
 
@@ -194,6 +196,8 @@ def _text(value: Any) -> str:
         if value.tzinfo:
             value = value.astimezone(dt.timezone.utc).replace(tzinfo=None)
         return str(value.isoformat())
+    if isinstance(value, dt.time):  # Delta has none
+        return f"str {value.isoformat(timespec='microseconds')}"
     if isinstance(value, (bytes, bytearray)):
         return f"bytes {bytes(value).hex()}"
     return f"{type(value).__name__} {value}"

@@ -18,10 +18,11 @@ DEFINITION = TableDefinition((MirroredColumn("ünï `x`", "int", "int"),), ("ün
 
 
 def batch(publication: str, rows: RowCounts, first: int | None, last: int, reason: str) -> Batch:
-    owner = Owner("shop", "model.shop.orders")
+    owner = Owner("shop", "model.shop.orders", "sales")
     files = last - first + 1 if first else 0
     return Batch(
-        "id", publication, reason, owner, DEFINITION, rows, first, last, files, 10 * files, 7
+        *("id", publication, reason, owner, DEFINITION, rows, "parquet"),
+        *(first, last, files, 10 * files, 7),
     )
 
 

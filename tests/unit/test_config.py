@@ -4,6 +4,7 @@ import pytest
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.config import NodeConfig
+from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 
 
 def test_without_options_a_node_is_mirrored_with_the_defaults() -> None:
@@ -49,7 +50,7 @@ def test_a_file_size_has_a_unit(size: str | None, parsed: int) -> None:
         ({"on_breaking_change": "ignore"}, "Allowed: rebuild, fail."),
         ({"unique_key": "id", "insert_marker": "4"}, "Allowed: upsert, insert."),
         ({"insert_marker": "insert"}, "needs a `unique_key`"),
-        ({"landing_format": "avro"}, "Allowed: parquet."),
+        ({"landing_format": "avro"}, "Allowed: parquet, csv, tsv, psv."),
         ({"compression": True}, "Allowed: none, snappy, gzip, zstd."),
         ({"target_file_size": "128"}, "kb, mb or gb"),
         ({"target_file_size": "0mb"}, "kb, mb or gb"),
@@ -59,6 +60,15 @@ def test_a_file_size_has_a_unit(size: str | None, parsed: int) -> None:
         ({"uniqe_key": "id"}, "Did you mean `unique_key`?"),
         ({"compresion": "zstd"}, "Did you mean `compression`?"),
         ({"location_root": "/data"}, "not supported"),
+        ({"file_detection": "time"}, "Allowed: sequential, last_update_time."),
+        ({"unique_key": "id", "default_row_marker": "4"}, "Allowed: insert, upsert."),
+        ({"default_row_marker": "upsert"}, "needs a `unique_key`"),
+        (
+            {"unique_key": "id", "default_row_marker": "upsert", "insert_marker": "insert"},
+            "contradicts",
+        ),
+        ({"delimited": {"null_value": ""}}, "for a `landing_format` of csv, tsv, psv"),
+        ({"landing_format": "csv", "compression": "zstd"}, "Allowed: none, gzip."),
     ],
 )
 def test_what_is_unknown_contradictory_or_misspelled_is_refused(
@@ -69,8 +79,62 @@ def test_what_is_unknown_contradictory_or_misspelled_is_refused(
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("landing_format", "separator"), [("csv", ","), ("tsv", "\t"), ("psv", "|")]
+)
+def test_delimited_text_has_the_defaults_of_the_specification(
+    landing_format: str, separator: str
+) -> None:
+    parsed = NodeConfig.parse({"landing_format": landing_format})
+
+    assert parsed.compression == "none"
+    assert parsed.delimited == DelimitedText(separator, "\r\n", '"', "\\", "null", "UTF-8")
+
+
+@pytest.mark.parametrize("newline", ["\n", r"\n"], ids=["character", "spelled"])
+def test_every_property_of_delimited_text_can_be_set(newline: str) -> None:
+    options = {
+        "first_row_as_header": True,
+        "row_separator": newline,
+        "column_separator": ";",
+        "quote_character": "'",
+        "escape_character": "",
+        "null_value": "",
+        "encoding": "UTF-16",
+    }
+
+    parsed = NodeConfig.parse({"landing_format": "csv", "delimited": options})
+
+    assert parsed.delimited == DelimitedText(";", "\n", "'", "", "", "utf-16")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"first_row_as_header": False}, "must be true"),
+        ({"row_separator": "|"}, r"Allowed: '\r\n', '\n', '\r'."),
+        ({"column_separator": "#"}, "Allowed: ',', ';', '|', "),
+        ({"quote_character": "`"}, "`delimited.quote_character` is '`'"),
+        ({"escape_character": "^"}, "`delimited.escape_character` is '^'"),
+        ({"encoding": "ebcdic"}, "windows-1252"),
+        ({"null_value": None}, "in quotes"),
+        ({"null_value": "a,b"}, "',' in it"),
+        ({"null_value": "N/A", "escape_character": "/"}, "'/' in it"),
+        ({"null_value": "0"}, "a number"),
+        ({"null_value": "nan"}, "a number"),
+        ({"null_value": " null"}, "another spelling of NULL"),
+        ({"quote": "'"}, "There are: column_separator, row_separator"),
+        ("csv", "options with values"),
+    ],
+)
+def test_delimited_text_that_could_be_mistaken_is_refused(options: Any, message: str) -> None:
+    with pytest.raises(CompilationError) as error:
+        NodeConfig.parse({"landing_format": "csv", "delimited": options})
+    assert message in str(error.value)
+
+
 def test_options_of_others_are_none_of_our_business() -> None:
-    NodeConfig.parse({"partition_by": "day", "owner": "me", "my_package_setting": 1})
+    NodeConfig.parse({"partition_by": "day", "delimiter": ",", "owner": "me", "my_package": 1})
 
 
 @pytest.mark.parametrize(

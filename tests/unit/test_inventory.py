@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.inventory import (
     drop_table,
     landed_table,
+    last_published,
     table_folders,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
@@ -27,7 +29,7 @@ DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "pa
 
 
 def publish(storage: Storage, complete: bool = True) -> None:
-    publication = Publication(storage, ORDERS, Owner("shop", "model.shop.orders"))
+    publication = Publication(storage, ORDERS, Owner("shop", "model.shop.orders", ORDERS.schema))
     storage.write(f"{ORDERS.staging(publication.batch_id)}/rows/part-0.parquet", b"rows")
     kind = "changes" if publication.journal() else "initial"
     plan = Plan(kind, "", DEFINITION, RowCounts(inserted=1))
@@ -56,10 +58,10 @@ def test_tables_are_found_by_their_folders_and_on_the_scratch_pad(storage: Stora
     publish(storage, complete=False)
     storage.write("a.schema/b/_metadata.json", b"{}")
     storage.write("a.schema/_ignored/file", b"")
-    storage.write("without_schema/file", b"")
-    storage.write("_scratchPad/debug/file", b"")
+    storage.write("c/file", b"")
+    storage.write("_scratchPad/_debug/file", b"")
 
-    assert table_folders(storage) == {ORDERS, TableFolder("a", "b")}
+    assert table_folders(storage) == {ORDERS, TableFolder("a", "b"), TableFolder("", "c")}
 
 
 def test_a_table_is_told_by_its_records(storage: Storage) -> None:
@@ -78,6 +80,27 @@ def test_a_table_is_told_by_its_records(storage: Storage) -> None:
         *(True, True),
         False,
     )
+
+
+def test_a_relation_is_where_it_was_published_last_whatever_else_has_its_name(
+    storage: Storage,
+) -> None:
+    at_root = TableFolder("", ORDERS.identifier)
+    assert last_published(storage, ORDERS.schema, ORDERS.identifier) == (ORDERS, None)
+    publish(storage)
+    journal = landed_table(storage, ORDERS).journal
+    assert journal
+    owner = replace(journal.batch.owner, schema="archive")
+    for earlier in (
+        replace(journal, published_at="2020-01-01T00:00:00+00:00"),
+        replace(journal, batch=replace(journal.batch, owner=owner), published_at="9999"),
+    ):
+        storage.write(at_root.journal, earlier.to_json())
+        assert last_published(storage, ORDERS.schema, ORDERS.identifier) == (ORDERS, journal)
+
+    later = replace(journal, published_at="9999")
+    storage.write(at_root.journal, later.to_json())
+    assert last_published(storage, ORDERS.schema, ORDERS.identifier) == (at_root, later)
 
 
 def test_a_record_that_cannot_be_read_is_a_problem_of_its_table(storage: Storage) -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
@@ -5,17 +7,23 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     RowCounts,
     TableDefinition,
 )
+from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.plan import Files, Plan, changes_between
 
 
-def table(columns: str, keys: str = "id", landing_format: str = "parquet") -> TableDefinition:
+def table(
+    columns: str,
+    keys: str = "id",
+    landing_format: str = "parquet",
+    delimited: DelimitedText | None = None,
+) -> TableDefinition:
     """A definition from `name type[:landed type]`, comma separated."""
     parsed = []
     for column in columns.split(","):
         name, spelled = column.split()
         kind, _, landed = spelled.partition(":")
         parsed.append(MirroredColumn(name, kind, landed or kind))
-    return TableDefinition(tuple(parsed), tuple(keys.split()), landing_format)
+    return TableDefinition(tuple(parsed), tuple(keys.split()), landing_format, delimited)
 
 
 PUBLISHED = table("id int, a string, b date")
@@ -77,8 +85,76 @@ def test_changes_between_two_definitions(
     assert found == changes
 
 
+@pytest.mark.parametrize(
+    ("columns", "text", "changes"),
+    [
+        ("id int, a string", DelimitedText(), []),
+        (
+            "id int, a string, b date",
+            DelimitedText(),
+            [("declared_columns_changed", "column added: b")],
+        ),
+        ("a string, id int", DelimitedText(), [("declared_columns_changed", "columns reordered")]),
+        (
+            "id int, a string",
+            DelimitedText(column_separator=";", null_value=""),
+            [
+                ("landing_format_changed", "column_separator changed from ',' to ';'"),
+                ("landing_format_changed", "null_value changed from 'null' to ''"),
+            ],
+        ),
+    ],
+)
+def test_what_is_declared_of_delimited_text_does_not_evolve(
+    columns: str, text: DelimitedText, changes: list[tuple[str, str]]
+) -> None:
+    published = table("id int, a string", landing_format="csv", delimited=DelimitedText())
+    wanted = table(columns, landing_format="csv", delimited=text)
+
+    found = [(change.kind, change.detail) for change in changes_between(published, wanted)]
+
+    assert found == changes
+
+
 def plan(publication: str = "changes", rows: int = 0, reason: str = "") -> Plan:
     return Plan(publication, reason, PUBLISHED, RowCounts(inserted=rows))
+
+
+@pytest.mark.parametrize(
+    ("definition", "rows", "marked"),
+    [
+        (PUBLISHED, RowCounts(1, 0, 0), True),
+        (replace(PUBLISHED, default_row_marker="upsert"), RowCounts(1, 1, 0), False),
+        (replace(PUBLISHED, default_row_marker="upsert"), RowCounts(1, 1, 1), True),
+        (
+            replace(PUBLISHED, default_row_marker="upsert", delimited=DelimitedText()),
+            RowCounts(1, 1, 0),
+            True,
+        ),
+        (replace(PUBLISHED, key_columns=()), RowCounts(1, 0, 0), False),
+    ],
+    ids=["inserts", "upserts", "upserts with deletes", "delimited text", "keyless"],
+)
+def test_changes_have_row_markers_where_they_need_them(
+    definition: TableDefinition, rows: RowCounts, marked: bool
+) -> None:
+    assert Plan("changes", "", definition, rows).is_marked == marked
+    assert not Plan("rebuild", "", definition, rows).is_marked
+
+
+@pytest.mark.parametrize(
+    ("option", "detail"),
+    [
+        ({"file_detection": "last_update_time"}, "from 'sequential' to 'last_update_time'"),
+        ({"default_row_marker": "upsert"}, "from 'insert' to 'upsert'"),
+    ],
+)
+def test_what_is_declared_of_files_and_markers_cannot_change(
+    option: dict[str, str], detail: str
+) -> None:
+    (change,) = changes_between(PUBLISHED, replace(PUBLISHED, **option))  # type: ignore[arg-type]
+    assert change.kind == "landing_format_changed"
+    assert detail in change.detail
 
 
 def test_only_an_unchanged_plan_without_a_reason_is_void() -> None:

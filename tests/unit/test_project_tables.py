@@ -63,6 +63,14 @@ def test_a_node_is_found_by_each_of_its_names(storage: Storage, text: str) -> No
     assert tables.node(text).table == "sales.past"
 
 
+def test_a_table_without_a_schema_folder_is_called_by_its_name_alone(storage: Storage) -> None:
+    tables = ProjectTables(storage, "shop", "sales", [node("orders", schema_folder=False)])
+
+    assert tables.node("model.shop.orders").table == "orders"
+    (status,) = tables.statuses()
+    assert (status.table, status.mirrored_table) == ("orders", "dbo.orders")
+
+
 def test_a_name_of_several_tables_is_refused(storage: Storage) -> None:
     tables = ProjectTables(storage, "shop", "sales", [node("a", alias="b"), node("b", alias="c")])
 
@@ -83,7 +91,7 @@ def test_text_is_aligned() -> None:
 def publish(storage: Storage, files: int = 1) -> datetime:
     """Publish `sales.orders`; returns when."""
     table = TableFolder("sales", "orders")
-    opened = Publication(storage, table, Owner("shop", "model.shop.orders"))
+    opened = Publication(storage, table, Owner("shop", "model.shop.orders", "sales"))
     for i in range(files):
         storage.write(f"{table.staging(opened.batch_id)}/rows/{i}.parquet", b"rows")
     definition = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")

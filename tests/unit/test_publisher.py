@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -32,14 +33,15 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
 from dbt.adapters.openmirroring.service import Service, ServiceError, ServiceReport, TableReport
 from tests.fabric_server import Clock
 from tests.onelake_server import KINDS, OneLakeServer
 
 TABLE = TableFolder("sales", "orders")
-OWNER = Owner("shop", "model.shop.orders")
+OWNER = Owner("shop", "model.shop.orders", "sales")
 DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
+BY_TIME = replace(DEFINITION, file_detection="last_update_time")
 
 
 @contextmanager
@@ -62,8 +64,14 @@ def stage(storage: Storage, opened: Publication, contents: list[bytes]) -> None:
         storage.write(f"{folder}/_SUCCESS", b"")
 
 
-def commit(storage: Storage, opened: Publication, kind: str, contents: list[bytes]) -> Manifest:
-    plan = Plan(kind, "", DEFINITION, RowCounts(inserted=len(contents)))
+def commit(
+    storage: Storage,
+    opened: Publication,
+    kind: str,
+    contents: list[bytes],
+    definition: TableDefinition = DEFINITION,
+) -> Manifest:
+    plan = Plan(kind, "", definition, RowCounts(inserted=len(contents)))
     stage(storage, opened, contents)
     return opened.commit(plan, opened.staged(plan))
 
@@ -73,9 +81,11 @@ def finish(opened: Publication, manifest: Manifest) -> None:
     opened.complete(manifest)
 
 
-def publish(storage: Storage, kind: str, contents: list[bytes]) -> str:
+def publish(
+    storage: Storage, kind: str, contents: list[bytes], definition: TableDefinition = DEFINITION
+) -> str:
     with publication(storage) as opened:
-        finish(opened, commit(storage, opened, kind, contents))
+        finish(opened, commit(storage, opened, kind, contents, definition))
         return opened.batch_id
 
 
@@ -106,7 +116,10 @@ def test_an_initial_load_is_numbered_from_one_with_metadata_and_journal(storage:
     assert json.loads(storage.read(TABLE.metadata) or b"") == {"keyColumns": ["id"]}
     journal = json.loads(storage.read(TABLE.journal) or b"")
     assert journal["batch"]["id"] == batch_id
-    assert journal["batch"]["owner"] == {"project": "shop", "node": "model.shop.orders"}
+    assert journal["batch"]["owner"] == {
+        **{"project": "shop", "node": "model.shop.orders"},
+        "schema": "sales",
+    }
     assert (journal["batch"]["first_file"], journal["batch"]["last_file"]) == (1, 2)
 
 
@@ -225,37 +238,94 @@ class DyingStorage:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._storage, name)
-        if name not in ("write", "create", "rename", "delete"):
+        if name not in ("write", "create", "touch", "rename", "delete"):
             return method
 
-        def change(*args: Any) -> None:
+        def change(*args: Any) -> Any:
             self._left -= 1
             if self._left < 0 or (self._left == 0 and not self._applied):
                 raise Killed
-            method(*args)
+            answer = method(*args)
             if self._left == 0:
                 raise Killed
+            return answer
 
         return change
 
 
+def by_time(storage: Storage) -> list[bytes | None]:
+    """The contents of the data files in the order of their times, which no two have in common."""
+    folders = (TABLE.path, f"{TABLE.path}/_ProcessedFiles")
+    files = [
+        (entry.modified, f"{folder}/{entry.name}")
+        for folder in folders
+        for entry in storage.list(folder)
+        if not entry.name.startswith("_")
+    ]
+    assert len({modified for modified, _ in files}) == len(files)
+    return [storage.read(path) for _, path in sorted(files)]
+
+
+@pytest.mark.parametrize("storage", ["local"], indirect=True)
+def test_files_without_numbers_have_unique_names_and_times_in_their_order(
+    storage: Storage,
+) -> None:
+    first = publish(storage, "initial", [b"a", b"b"], BY_TIME)
+    names = list(data_files(storage))
+    assert names == [f"{n:020d}-{first}.parquet" for n in (1, 2)]
+    storage.rename(f"{TABLE.path}/{names[0]}", f"{TABLE.path}/_ProcessedFiles/{names[0]}")
+    second = publish(storage, "changes", [b"c", b"d", b"e"], BY_TIME)
+    assert list(data_files(storage))[1:] == [f"{n:020d}-{second}.parquet" for n in (3, 4, 5)]
+    assert by_time(storage) == [b"a", b"b", b"c", b"d", b"e"]
+
+
+@pytest.mark.parametrize("storage", ["local"], indirect=True)
+def test_a_clock_that_was_set_back_does_not_change_the_order(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"], BY_TIME)
+    (name,) = data_files(storage)
+    storage.touch(f"{TABLE.path}/{name}", 2 * 10**18)
+
+    publish(storage, "changes", [b"b", b"c"], BY_TIME)
+
+    assert by_time(storage) == [b"a", b"b", b"c"]
+
+
+def test_a_storage_that_does_not_keep_times_is_found_out(storage: Storage) -> None:
+    class Forgetful(DyingStorage):
+        def touch(self, path: str, after: int) -> int:
+            return after + 1
+
+        def list(self, folder: str) -> list[Entry]:
+            return [replace(entry, modified=7) for entry in self._storage.list(folder)]
+
+    forgetful: Any = Forgetful(storage, 1000, False)
+    with pytest.raises(MirrorError, match="cannot know their order"):
+        publish(forgetful, "initial", [b"a", b"b"], BY_TIME)
+
+
+@pytest.mark.parametrize(
+    ("storage", "definition"),
+    [("local", DEFINITION), ("local", BY_TIME), ("onelake", DEFINITION)],
+    indirect=["storage"],
+    ids=["local", "local, by time", "onelake"],
+)
 @pytest.mark.parametrize("applied", [False, True])
 @pytest.mark.parametrize("kind", ["initial", "changes", "rebuild"])
 def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
-    storage: Storage, kind: str, applied: bool
+    storage: Storage, kind: str, applied: bool, definition: TableDefinition
 ) -> None:
     points = 0
     while True:
         storage.delete("sales.schema")
         if kind != "initial":
-            publish(storage, "initial", [b"old 1", b"old 2"])
+            publish(storage, "initial", [b"old 1", b"old 2"], definition)
         before = data_files(storage)
         dying: Any = DyingStorage(storage, points + 1, applied)
         opened = Publication(dying, TABLE, OWNER)
         killed = False
         try:
             stage(storage, opened, [b"new 1", b"new 2", b"new 3"])
-            plan = Plan(kind, "", DEFINITION, RowCounts(inserted=3))
+            plan = Plan(kind, "", definition, RowCounts(inserted=3))
             finish(opened, opened.commit(plan, opened.staged(plan)))
             opened.close()
         except Killed:
@@ -268,10 +338,13 @@ def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
         recovered = recover(storage)
 
         first = 3 if kind == "changes" else 1
-        new = {number(first + i): f"new {i + 1}".encode() for i in range(3)}
+        unique = f"-{opened.batch_id}" if definition.is_by_time else ""
+        new = {f"{first + i:020d}{unique}.parquet": f"new {i + 1}".encode() for i in range(3)}
         after = {**before, **new} if kind == "changes" else new
         assert recovered == committed
         assert data_files(storage) == (after if committed or completed else before)
+        if definition.is_by_time:
+            assert by_time(storage) == [*data_files(storage).values()]
         assert [entry.name for entry in storage.list("")] in ([], ["sales.schema"])
         assert not recover(storage), "one recovery is enough"
         if not killed:
@@ -420,10 +493,22 @@ def test_verify_refuses_a_folder_without_a_journal(storage: Storage) -> None:
 
 def test_verify_refuses_the_folder_of_another_project(storage: Storage) -> None:
     batch_id = publish(storage, "initial", [b"a"])
-    with publication(storage, Owner("other", "model.other.orders")) as opened:
+    with publication(storage, Owner("other", "model.other.orders", "sales")) as opened:
         for full_refresh in (False, True):
             with pytest.raises(ForeignTableFolderError, match="'shop'"):
                 opened.verify(batch_id, full_refresh)
+
+
+def test_verify_refuses_the_folder_of_a_table_in_another_schema(storage: Storage) -> None:
+    """At the root of the landing zone, where a name can be there once."""
+    at_root = TableFolder("", "orders")
+    with closing(Publication(storage, at_root, OWNER)) as opened:
+        plan = Plan("initial", "", DEFINITION, RowCounts())
+        finish(opened, opened.commit(plan, []))
+    with closing(Publication(storage, at_root, replace(OWNER, schema="archive"))) as opened:
+        for full_refresh in (False, True):
+            with pytest.raises(ForeignTableFolderError, match="in the schema 'sales'"):
+                opened.verify(None, full_refresh)
 
 
 def test_verify_refuses_files_that_somebody_else_has_added(storage: Storage) -> None:

@@ -14,6 +14,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.fabric import FabricError, MirroredDatabase
+from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
 from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
@@ -24,7 +25,6 @@ from dbt.adapters.openmirroring.mirrored_database import (
 )
 from dbt.adapters.openmirroring.service import (
     CHECK_AGE,
-    MAX_TABLES,
     REBUILD_TIMEOUT,
     Service,
     ServiceError,

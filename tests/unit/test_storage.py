@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -105,6 +106,39 @@ def test_of_many_renames_to_one_name_one_wins(storage: Storage) -> None:
     assert len(lost) == writers - 1
     (winner,) = set(range(writers)) - set(lost)
     assert storage.read("target") == str(winner).encode()
+
+
+@pytest.mark.parametrize("storage", ["local"], indirect=True)
+def test_a_touched_file_is_later_than_another_and_stays_so_when_it_is_renamed(
+    storage: Storage,
+) -> None:
+    for name in ("first", "second", "third"):
+        storage.write(f"staged/{name}", b"")
+    later = 2 * 10**18
+    times = [later]
+    for name in ("third", "first", "second"):
+        times.append(storage.touch(f"staged/{name}", times[-1]))
+        storage.rename(f"staged/{name}", f"table/{name}")
+
+    assert times == sorted(set(times)), "each is later than the one before"
+    found = {entry.name: entry.modified for entry in storage.list("table")}
+    assert found == dict(zip(("third", "first", "second"), times[1:], strict=True))
+
+
+@pytest.mark.parametrize("storage", ["local"], indirect=True)
+def test_a_touched_file_has_the_time_of_now_if_that_is_later(storage: Storage) -> None:
+    before = time.time_ns()
+    storage.write("a", b"")
+
+    assert before <= storage.touch("a", 0) <= time.time_ns()
+
+
+@pytest.mark.parametrize("storage", ["onelake"], indirect=True)
+def test_onelake_cannot_give_a_file_its_time_and_says_so(storage: Storage) -> None:
+    storage.write("a", b"")
+
+    with pytest.raises(LandingZoneUnavailableError, match="file_detection: sequential"):
+        storage.touch("a", 0)
 
 
 def test_a_folder_is_deleted_with_all_that_is_in_it(storage: Storage) -> None:

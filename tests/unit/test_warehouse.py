@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.warehouse import (
     NEW_ROWS_SUFFIX,
     NEXT_SUFFIX,
@@ -14,8 +13,8 @@ from dbt.adapters.openmirroring.warehouse import (
     tidy,
 )
 
-NEXT = f"orders{NEXT_SUFFIX}{new_batch_id()}"
-NEW_ROWS = f"orders{NEW_ROWS_SUFFIX}{new_batch_id()}"
+NEXT = f"orders{NEXT_SUFFIX}{'20261121204415ef7e865d'}"
+NEW_ROWS = f"orders{NEW_ROWS_SUFFIX}{'20261121204415ef7e865d'}"
 
 
 def folders(home: Path, *names: str) -> None:
@@ -39,7 +38,7 @@ def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
 )
 def test_a_table_of_a_user_is_never_taken_for_one(name: str) -> None:
     assert not is_made_for(name, "orders", NEXT_SUFFIX)
-    assert not is_made_for(f"orders{NEXT_SUFFIX}{new_batch_id()}", "o.ders", NEXT_SUFFIX)
+    assert not is_made_for(f"orders{NEXT_SUFFIX}{'20261121204415ef7e865d'}", "o.ders", NEXT_SUFFIX)
 
 
 @pytest.mark.parametrize("schema", ["Sales", "default"])

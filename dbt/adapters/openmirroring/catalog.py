@@ -10,7 +10,7 @@ from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_name
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.relation import OpenMirroringColumn
 
 DESCRIBE_HEADLINES = {
@@ -92,7 +92,9 @@ def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
     batch = journal.batch
     rows = batch.rows
     format_ = batch.definition.landing_format
-    last = file_name(batch.last_file, format_)
+    # a name that is unique is that of a file of its own batch only
+    named = batch.first_file or not batch.definition.is_by_time
+    last = batch.file_name(batch.last_file) if named else None
     keys = ", ".join(batch.definition.key_columns) or "none"
     figures = (
         ("folder", "Table folder", table.path, "within the landing zone"),

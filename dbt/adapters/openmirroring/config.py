@@ -11,9 +11,22 @@ from typing import Any
 from dbt.adapters.spark.impl import SparkConfig
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.landing_zone.batch import LAST_UPDATE_TIME, UPSERT
+from dbt.adapters.openmirroring.landing_zone.delimited import (
+    ALLOWED,
+    COLUMN_SEPARATORS,
+    DelimitedText,
+)
+
 _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
 _PROVIDER = re.compile(r"[\w.]+")
 _UNITS = {"kb": 2**10, "mb": 2**20, "gb": 2**30}
+
+# Spark writes text in Hadoop's codecs: it has no zstd, and frames snappy in a way of its own
+_TEXT_COMPRESSIONS = ("none", "gzip")
+
+# what numbers, dates and truth values are spelled like, which are not quoted
+_UNQUOTED = re.compile(r"[-+]?\d.*|true|false|[-+]?(nan|inf.*)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass
@@ -24,7 +37,11 @@ class OpenMirroringConfig(SparkConfig):
     on_breaking_change: str | None = None
     insert_marker: str | None = None
     landing_format: str | None = None
+    delimited: dict[str, Any] | None = None
     compression: str | None = None
+    file_detection: str | None = None
+    default_row_marker: str | None = None
+    schema_folder: bool | None = None
     target_file_size: str | None = None
     delete_when: str | None = None
 
@@ -38,8 +55,12 @@ class NodeConfig:
         mirror: False keeps the node in Spark alone
         on_breaking_change: `rebuild`, or `fail`
         insert_marker: of new rows in a change set: `upsert`, or `insert`
-        landing_format: `parquet`
+        landing_format: `parquet`, `csv`, `tsv`, `psv`
+        delimited: how the text of the last three is spelled; None for Parquet
         compression: `none`, `snappy`, `gzip`, `zstd`
+        file_detection: the order of the files: `sequential` by number, or `last_update_time`
+        default_row_marker: what a row without row marker is: `insert`, or `upsert`
+        schema_folder: False puts the table folder at the root of the landing zone
         target_file_size: bytes
         incremental_strategy: what the new rows of an incremental model do to the snapshot:
             `append`, `merge`, `delete+insert`, `insert_overwrite`, `microbatch`
@@ -52,7 +73,11 @@ class NodeConfig:
     on_breaking_change: str = "rebuild"
     insert_marker: str = "upsert"
     landing_format: str = "parquet"
+    delimited: DelimitedText | None = None
     compression: str = "zstd"
+    file_detection: str = "sequential"
+    default_row_marker: str = "insert"
+    schema_folder: bool = True
     target_file_size: int = 128 * 2**20
     incremental_strategy: str = "append"
     delete_when: str | None = None
@@ -89,13 +114,18 @@ class NodeConfig:
         """
         _refuse_misspelled(config)
         unique_key = _columns(config, "unique_key")
+        landing_format = _choice(config, "landing_format", ("parquet", *COLUMN_SEPARATORS))
         parsed = cls(
             unique_key=unique_key,
             mirror=_choice(config, "mirror", (True, False)),
             on_breaking_change=_choice(config, "on_breaking_change", ("rebuild", "fail")),
             insert_marker=_choice(config, "insert_marker", ("upsert", "insert")),
-            landing_format=_choice(config, "landing_format", ("parquet",)),
-            compression=_choice(config, "compression", ("none", "snappy", "gzip", "zstd")),
+            landing_format=landing_format,
+            delimited=_delimited(config.get("delimited"), landing_format),
+            compression=_compression(config, landing_format),
+            file_detection=_choice(config, "file_detection", ("sequential", LAST_UPDATE_TIME)),
+            default_row_marker=_choice(config, "default_row_marker", ("insert", UPSERT)),
+            schema_folder=_choice(config, "schema_folder", (True, False)),
             target_file_size=_size(config.get("target_file_size")),
             incremental_strategy=_strategy(config, unique_key),
             delete_when=_text(config, "delete_when"),
@@ -120,6 +150,15 @@ class NodeConfig:
         if config.get("insert_marker") and not parsed.unique_key:
             raise CompilationError(
                 "`insert_marker` needs a `unique_key`: without one there are no row markers."
+            )
+        if parsed.default_row_marker == UPSERT and not parsed.unique_key:
+            raise CompilationError(
+                "`default_row_marker: upsert` needs a `unique_key`: an upsert looks for the key."
+            )
+        if parsed.default_row_marker == UPSERT and parsed.insert_marker != UPSERT:
+            raise CompilationError(
+                "`insert_marker: insert` contradicts `default_row_marker: upsert`, by which new "
+                "rows are upserts. Remove one of them."
             )
         if parsed.delete_when and parsed.incremental_strategy not in ("merge", "delete+insert"):
             raise CompilationError(
@@ -151,7 +190,8 @@ def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
 
 def _refuse_misspelled(config: Mapping[str, Any]) -> None:
     ours = {field.name for field in fields(NodeConfig)}
-    known = ours | {field.name for field in fields(SparkConfig)} | {"unique_key"}
+    # a seed has a `delimiter`
+    known = ours | {field.name for field in fields(SparkConfig)} | {"unique_key", "delimiter"}
     for name in config:
         close = [] if name in known else get_close_matches(name, ours, n=1, cutoff=0.8)
         if close:
@@ -166,6 +206,77 @@ def _choice(config: Mapping[str, Any], name: str, allowed: tuple[Any, ...]) -> A
         choices = ", ".join(str(choice).lower() for choice in allowed)
         raise CompilationError(f"`{name}` is {value!r}. Allowed: {choices}.")
     return value
+
+
+def _compression(config: Mapping[str, Any], landing_format: str) -> str:
+    if landing_format == "parquet":
+        chosen: str = _choice(config, "compression", ("none", "snappy", "gzip", "zstd"))
+        return chosen
+    if config.get("compression") is None:
+        return _TEXT_COMPRESSIONS[0]
+    return str(_choice(config, "compression", _TEXT_COMPRESSIONS))
+
+
+def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
+    """How delimited text is spelled.
+
+    Raises:
+        CompilationError: an option that the specification does not have, or a combination in
+            which NULL, or where a value ends, could be mistaken
+    """
+    if landing_format not in COLUMN_SEPARATORS:
+        if options:
+            formats = ", ".join(COLUMN_SEPARATORS)
+            raise CompilationError(f"`delimited` is for a `landing_format` of {formats}.")
+        return None
+    if not isinstance(options or {}, Mapping):
+        raise CompilationError(f"`delimited` is {options!r}. It must have options with values.")
+    given = dict(options or {})
+    if given.pop("first_row_as_header", True) is not True:
+        raise CompilationError("`delimited.first_row_as_header` must be true: it is required.")
+    names = [field.name for field in fields(DelimitedText)]
+    unknown = [str(name) for name in given if name not in names]
+    if unknown:
+        raise CompilationError(
+            f"Unknown option `delimited.{unknown[0]}`. There are: {', '.join(names)}."
+        )
+    values = {"column_separator": COLUMN_SEPARATORS[landing_format], **given}
+    for name, allowed in ALLOWED.items():
+        if name in given:
+            values[name] = _allowed(f"delimited.{name}", values[name], allowed)
+    text = DelimitedText(**values)
+    _check_null_value(text)
+    return text
+
+
+def _allowed(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """One of the allowed values, in whichever case.
+
+    dbt's static parser takes a config() for text: it leaves backslashes as they are written.
+    """
+    for choice in allowed:
+        spelled = (choice.casefold(), choice.encode("unicode_escape").decode().casefold())
+        if isinstance(value, str) and value.casefold() in spelled:
+            return choice
+    raise CompilationError(f"`{name}` is {value!r}. Allowed: {', '.join(map(repr, allowed))}.")
+
+
+def _check_null_value(text: DelimitedText) -> None:
+    null = text.null_value
+    if not isinstance(null, str):
+        raise CompilationError(f"`delimited.null_value` is {null!r}. It must be text, in quotes.")
+    special = {text.column_separator, text.quote_character, text.escape_character, "\r", "\n"}
+    found = sorted(character for character in special - {""} if character in null)
+    if found:
+        raise CompilationError(
+            f"`delimited.null_value` is {null!r}, and {found[0]!r} in it means something else. "
+            "Set another one, e.g. null."
+        )
+    if null != null.strip() or not null.isascii() or _UNQUOTED.fullmatch(null):
+        raise CompilationError(
+            f"`delimited.null_value` is {null!r}, which could be taken for a number, a date, a "
+            "truth value or another spelling of NULL. Set another one, e.g. null."
+        )
 
 
 def _columns(config: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dbt_common.exceptions import DbtConfigError
 from dbt.adapters.openmirroring import replica
 from dbt.adapters.openmirroring.authentication import check_authentication
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.source import Source
 
 
 @dataclass
@@ -24,6 +25,7 @@ class OpenMirroringCredentials(SparkCredentials):
         staging_location: a folder of this machine where Spark writes files for OneLake, to be
             uploaded from there; a relative path starts at the dbt project. Without it Spark writes
             to OneLake itself, except the embedded one, which cannot
+        source: what `_partnerEvents.json` tells of the source
         replicate: apply what was published to mirrored tables beside the landing zone, at the end
             of each run, as the service would
         wait_for_mirror: seconds that a command may wait at its end until the service has applied
@@ -38,11 +40,13 @@ class OpenMirroringCredentials(SparkCredentials):
 
     Raises:
         DbtConfigError: no landing zone, one of a kind that is not supported, or one that cannot be
-            replicated; settings of the authentication that do not go together
+            replicated; settings of the authentication that do not go together; a source that is
+            not described as it must be
     """
 
     landing_zone: str | None = None
     staging_location: str | None = None
+    source: dict[str, Any] | None = None
     replicate: bool = False
     wait_for_mirror: float = 0
     authentication: str = "default"
@@ -63,6 +67,8 @@ class OpenMirroringCredentials(SparkCredentials):
         onelake = self.onelake
         if self.staging_location and not onelake:
             raise DbtConfigError("`staging_location` is for a landing zone in OneLake only")
+        if self.source is not None:
+            Source.parse(self.source)
         if self.replicate:
             self._check_replicator()
         if self.wait_for_mirror < 0:

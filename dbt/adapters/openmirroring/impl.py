@@ -48,6 +48,7 @@ from dbt.adapters.openmirroring.constraints import (
 )
 from dbt.adapters.openmirroring.incremental import IncrementalColumn, incremental_columns
 from dbt.adapters.openmirroring.landing_zone.batch import (
+    LAST_UPDATE_TIME,
     Journal,
     Manifest,
     MirroredColumn,
@@ -58,11 +59,14 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     new_batch_id,
 )
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER, SCRATCH_PAD, TableFolder
+from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import ROWS, Publication
+from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.mirrored_database import (
     DatabaseOperations,
@@ -136,6 +140,9 @@ class OpenMirroringAdapter(SparkAdapter):
         self._published: dict[str, datetime] = {}
         self._onelake: OneLakeClient | None = None
         self._connecting = threading.Lock()
+        self._new_tables = NewTables()
+        self._source_lock = threading.Lock()
+        self._is_source_declared = False
 
     @classmethod
     def quote(cls, identifier: str) -> str:
@@ -176,11 +183,10 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def _published_statistics(self, relation: OpenMirroringRelation) -> dict[str, Any]:
         try:
-            table = TableFolder(str(relation.schema), str(relation.identifier))
-            content = self.landing_zone().read(table.journal)
-            if not content:
-                return {}
-            return catalog.statistics(table, Journal.from_json(content, table.journal))
+            table, journal = last_published(
+                self.landing_zone(), str(relation.schema), str(relation.identifier)
+            )
+            return catalog.statistics(table, journal) if journal else {}
         except MirrorError as error:  # the documentation can do without
             logger.debug(f"{relation}: {error}")
             return {}
@@ -197,7 +203,13 @@ class OpenMirroringAdapter(SparkAdapter):
         values = dict(config)
         if unique_key:
             values["unique_key"] = unique_key
-        return NodeConfig.parse(values)
+        options = NodeConfig.parse(values)
+        if options.file_detection == LAST_UPDATE_TIME and self.config.credentials.onelake:
+            raise CompilationError(
+                "`file_detection: last_update_time` is for local landing zones: OneLake has no "
+                "request that gives a file its time. Set `file_detection: sequential`."
+            )
+        return options
 
     @available
     def statements(self, sql: str | None) -> list[str]:
@@ -248,7 +260,7 @@ class OpenMirroringAdapter(SparkAdapter):
         if self.config.credentials.onelake:
             self._service.check_all()
         storage = self.landing_zone()
-        folder = f"{SCRATCH_PAD}/debug"
+        folder = f"{SCRATCH_PAD}/_debug"
         with storage.lock(folder):
             storage.create(f"{folder}/file", b"")
             storage.rename(f"{folder}/file", f"{folder}/renamed")
@@ -265,18 +277,41 @@ class OpenMirroringAdapter(SparkAdapter):
         Args:
             node: as in the graph
         """
+        schema, identifier = str(relation.schema), str(relation.identifier)
+        at_root = node["config"].get("schema_folder") is False
+        owner = Owner(project=self.config.project_name, node=node["unique_id"], schema=schema)
+        return self._open_publication(TableFolder("" if at_root else schema, identifier), owner)
+
+    def _open_publication(self, table: TableFolder, owner: Owner) -> Publication:
         service = self._service if self.config.credentials.onelake else None
         if service:
             service.check()
-        publication = Publication(
-            self.landing_zone(),
-            TableFolder(str(relation.schema), str(relation.identifier)),
-            Owner(project=self.config.project_name, node=node["unique_id"]),
-            service,
-        )
+        storage = self.landing_zone()
+        self._declare_source(storage)
+        publication = Publication(storage, table, owner, service)
         self._node.publication = publication
         self._to_replicate = bool(self.config.credentials.replicate)
         return publication
+
+    def _declare_source(self, storage: Storage) -> None:
+        """Once a run."""
+        source = self.config.credentials.source
+        with self._source_lock:
+            if source and not self._is_source_declared:
+                declare_source(storage, Source.parse(source))
+                self._is_source_declared = True
+
+    @available
+    def add_table(self, publication: Publication, definition: TableDefinition) -> list[str]:
+        """Count a table that is published for the first time.
+
+        Returns:
+            warnings for the user
+
+        Raises:
+            MirrorError: it would be one too many
+        """
+        return self._new_tables.add(self.landing_zone(), publication.table, definition)
 
     @available
     def check_table(self, publication: Publication, rebuilds: bool) -> None:
@@ -289,7 +324,7 @@ class OpenMirroringAdapter(SparkAdapter):
             ServiceError: it will not
         """
         if self.config.credentials.onelake:
-            self._service.check_table(str(publication.table), rebuilds)
+            self._service.check_table(publication.table.mirrored_table, rebuilds)
 
     @available
     def next_snapshot(
@@ -365,7 +400,8 @@ class OpenMirroringAdapter(SparkAdapter):
             landed_types: of these columns
 
         Raises:
-            CompilationError: a reserved column name, or a key that is not a column
+            CompilationError: a reserved column name, a key that is not a column, or a type that
+                the landing format does not have
         """
         names: dict[str, str] = {}
         for column in columns:
@@ -396,6 +432,7 @@ class OpenMirroringAdapter(SparkAdapter):
                 f"`unique_key` names {', '.join(map(repr, missing))}, but the model has no such "
                 f"column. It has: {', '.join(names.values())}."
             )
+        refusals.check_landing_format(columns, landed_types, options)
         return TableDefinition(
             columns=tuple(
                 MirroredColumn(column.name, column.dtype, landed_type)
@@ -403,6 +440,9 @@ class OpenMirroringAdapter(SparkAdapter):
             ),
             key_columns=tuple(names[key.lower()] for key in options.unique_key),
             landing_format=options.landing_format,
+            delimited=options.delimited,
+            file_detection=options.file_detection,
+            default_row_marker=options.default_row_marker,
         )
 
     @available
@@ -627,7 +667,7 @@ class OpenMirroringAdapter(SparkAdapter):
             if publication.committed:
                 unfinished[0] = None
             if publication.published_at:
-                self._published[str(publication.table)] = publication.published_at
+                self._published[publication.table.mirrored_table] = publication.published_at
             publication.close()
         for relation in unfinished:
             if relation and self.get_relation("", relation.schema, relation.identifier):
@@ -686,12 +726,12 @@ class OpenMirroringAdapter(SparkAdapter):
         return Outcome(tuple(lines), tuple(failed))
 
     def _recover_table(self, manifest: Manifest) -> Manifest | None:
-        table = manifest.table
+        owner, identifier = manifest.batch.owner, manifest.table.identifier
         target = self.Relation.create(
-            schema=table.schema, identifier=table.identifier, type=RelationType.Table
+            schema=owner.schema, identifier=identifier, type=RelationType.Table
         )
         try:
-            publication = self.open_publication(target, {"unique_id": manifest.batch.owner.node})
+            publication = self._open_publication(manifest.table, owner)
             arguments = {"publication": publication, "target": target}
             finished = self.execute_macro("mirror_recover_table", kwargs=arguments)
             return cast("Manifest | None", finished)
@@ -767,10 +807,13 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: it is not, and why
         """
+        table, _ = last_published(
+            self.landing_zone(), str(relation.schema), str(relation.identifier)
+        )
         return replica.applied(
             self._landing_zone_path(),
-            str(relation.schema),
-            str(relation.identifier),
+            table.schema,
+            table.identifier,
             replicate=self.config.credentials.replicate,
             seconds=float(seconds),
         )

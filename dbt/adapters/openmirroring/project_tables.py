@@ -41,17 +41,20 @@ class Node:
 
     Args:
         unique_id: in the graph
-        schema, identifier: of its table
+        schema, identifier: of its relation in Spark
+        schema_folder: whether its table folder is in that of its schema
     """
 
     unique_id: str
     name: str
     schema: str
     identifier: str
+    schema_folder: bool
 
     @property
     def table(self) -> str:
-        return f"{self.schema}.{self.identifier}"
+        """As it is told: as the table folder is."""
+        return f"{self.schema}.{self.identifier}" if self.schema_folder else self.identifier
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class TableStatus:
     """How it is about a table.
 
     Args:
-        table: `schema.table`
+        table: `schema.table`, or the table alone at the root of the landing zone
         landed: what the landing zone has of it; None if it cannot have anything
         note: what a user should know, in a line; empty if all is well
     """
@@ -71,10 +74,16 @@ class TableStatus:
 
     @property
     def schema(self) -> str:
-        return self.table.rpartition(".")[0]
+        """Of the relation in Spark that was published last."""
+        journal = self.landed.journal if self.landed else None
+        return journal.batch.owner.schema if journal else ""
+
+    @property
+    def mirrored_table(self) -> str:
+        return self.landed.folder.mirrored_table if self.landed else self.table
 
     def cells(self, report: ServiceReport) -> tuple[str, ...]:
-        applied = report.tables.get(self.table, TableReport())
+        applied = report.tables.get(self.mirrored_table, TableReport())
         synced = applied.last_sync
         journal = self.landed.journal if self.landed else None
         pending = self.landed.pending if self.landed else None
@@ -166,7 +175,8 @@ class ProjectTables:
             *("mirrored table", "state", "last", "rows", "publication", "published (UTC)"),
             *("changes", "pending", "service", "applied (UTC)", ""),
         )
-        rows = [status.cells(report) for status in self.statuses()]
+        statuses = self.statuses()
+        rows = [status.cells(report) for status in statuses]
         return list(text_table([headline, *rows], numbers=(2, 3)))
 
     def drop_orphans(self, dry_run: bool, schema: str | None) -> Outcome:
@@ -239,7 +249,7 @@ class ProjectTables:
 
     def _node_status(self, node: Node) -> TableStatus:
         try:
-            folder = TableFolder(node.schema, node.identifier)
+            folder = TableFolder(node.schema if node.schema_folder else "", node.identifier)
         except MirrorError as error:
             return TableStatus(node.table, BLOCKED, None, error.msg)
         table = landed_table(self._storage, folder)
@@ -274,7 +284,13 @@ class ProjectTables:
 def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
     """Those of the graph's nodes that are mirrored."""
     return [
-        Node(node["unique_id"], node["name"], str(node["schema"]), str(node["alias"]))
+        Node(
+            node["unique_id"],
+            node["name"],
+            str(node["schema"]),
+            str(node["alias"]),
+            node["config"].get("schema_folder") is not False,
+        )
         for node in nodes
         if node["resource_type"] in ("model", "seed", "snapshot")
         and node["config"].get("materialized") in _MIRRORED_KINDS

@@ -88,6 +88,7 @@ def applied(
     """The mirrored table, once all that was published of it is applied.
 
     Args:
+        schema: empty for a table without a schema folder
         replicate: apply it here and now, instead of waiting for another process that does
         seconds: how long to wait for that
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.openmirroring.landing_zone.batch import Batch
-from dbt.adapters.openmirroring.landing_zone.layout import file_name
 
 
 @dataclass
@@ -34,7 +33,6 @@ class MirrorResponse(AdapterResponse):
 
     @classmethod
     def of(cls, batch: Batch) -> MirrorResponse:
-        extension = batch.definition.landing_format
         rows = batch.rows
         return cls(
             _message=message(batch),
@@ -44,8 +42,8 @@ class MirrorResponse(AdapterResponse):
             rows_deleted=rows.deleted,
             files_written=batch.files_written,
             bytes_written=batch.bytes_written,
-            first_file=file_name(batch.first_file, extension) if batch.first_file else None,
-            last_file=file_name(batch.last_file, extension) if batch.first_file else None,
+            first_file=batch.file_name(batch.first_file) if batch.first_file else None,
+            last_file=batch.file_name(batch.last_file) if batch.first_file else None,
             publication=batch.publication,
             reason=batch.reason or None,
         )

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -28,9 +29,6 @@ _RESUME = {
 
 # of a mirrored table
 FAILED = "Failed"
-
-# of a mirrored database (troubleshooting, "Limits error messages")
-MAX_TABLES = 1000
 
 # seconds: between two questions, how old an answer may be before a publication, and how long a
 # dropped table may take to disappear, or a new one to appear

@@ -106,6 +106,16 @@ def test_encodings(item: Item, encoding: str) -> None:
     assert item.rows() == [(1, "Käse")]
 
 
+def test_a_row_may_be_larger_than_what_arrow_reads_at_once(item: Item) -> None:
+    declare(item)
+    value = "x,\r\n" * 600_000
+    land(item, 1, f'id,name\r\n1,"{value}"\r\n')
+
+    item.scan()
+
+    assert item.rows() == [(1, value)]
+
+
 def test_files_may_be_compressed(item: Item) -> None:
     declare(item)
     land(item, 1, "id,name\r\n1,a\r\n", compressed=True)

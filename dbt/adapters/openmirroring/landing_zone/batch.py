@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
+from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_name
 
 VERSION = 1
 
@@ -22,6 +23,12 @@ WITHDRAW = (
     "Delete {manifest} and run again: the batch is computed anew. If a part of it was published "
     "already, that run says so."
 )
+# what else a table can be declared to be (specification, "Nonsequential files")
+LAST_UPDATE_TIME = "last_update_time"
+UPSERT = "upsert"
+
+# the extension of compressed text
+GZIP = ".gz"
 
 # publications that begin with an empty table folder
 STARTS_FOLDER = ("initial", "rebuild")
@@ -52,19 +59,37 @@ class TableDefinition:
         columns: in the model's order, without the row marker
         key_columns: the `keyColumns`, spelled as in columns; empty for an insert-only table
         landing_format: of the data files, which is also their extension
+        delimited: how their text is spelled; None for Parquet
+        file_detection: what gives the files their order: `sequential`: their numbers, or
+            `last_update_time`
+        default_row_marker: what a row without row marker is: `insert`, or `upsert`
     """
 
     columns: tuple[MirroredColumn, ...]
     key_columns: tuple[str, ...]
     landing_format: str
+    delimited: DelimitedText | None = None
+    file_detection: str = "sequential"
+    default_row_marker: str = "insert"
+
+    @property
+    def is_by_time(self) -> bool:
+        return self.file_detection == LAST_UPDATE_TIME
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The dbt project and the node (its unique id) that publish a table."""
+    """Who publishes a table.
+
+    Args:
+        project: the dbt project
+        node: its unique id
+        schema: of its relation in Spark
+    """
 
     project: str
     node: str
+    schema: str
 
 
 @dataclass(frozen=True)
@@ -94,6 +119,10 @@ class StagedFile:
     def __post_init__(self) -> None:
         _check_name(self.name)
 
+    @property
+    def is_gzip(self) -> bool:
+        return self.name.endswith(GZIP)
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -103,6 +132,7 @@ class Batch:
         id: unique; the snapshot carries it as a table property
         publication: `initial`, `changes`, `rebuild`, or `unchanged` when only the snapshot changes
         reason: why a rebuild, or what else is worth telling
+        extension: of its files, with that of their compression
         first_file: the number of the first file, None when the batch has no file
         last_file: the largest number ever given in this table folder
         table_rows: in the mirrored table after it
@@ -114,6 +144,7 @@ class Batch:
     owner: Owner
     definition: TableDefinition
     rows: RowCounts
+    extension: str
     first_file: int | None
     last_file: int
     files_written: int
@@ -126,6 +157,15 @@ class Batch:
     @property
     def starts_folder(self) -> bool:
         return self.publication in STARTS_FOLDER
+
+    def file_name(self, number: int) -> str:
+        """Of a file of this batch.
+
+        Where times are the order, a name must be unique and nothing else (specification,
+        "Nonsequential files"). It has the batch's id besides the number, so that it is not used
+        again after a rebuild either.
+        """
+        return file_name(number, self.extension, self.id if self.definition.is_by_time else "")
 
 
 @dataclass(frozen=True)
@@ -192,6 +232,7 @@ def new_batch_id() -> str:
 
 def _batch(data: dict[str, Any]) -> Batch:
     definition = data["definition"]
+    delimited = definition["delimited"]
     return replace(
         Batch(**data),
         owner=Owner(**data["owner"]),
@@ -200,6 +241,9 @@ def _batch(data: dict[str, Any]) -> Batch:
             columns=tuple(MirroredColumn(**column) for column in definition["columns"]),
             key_columns=tuple(definition["key_columns"]),
             landing_format=definition["landing_format"],
+            delimited=DelimitedText(**delimited) if delimited else None,
+            file_detection=definition["file_detection"],
+            default_row_marker=definition["default_row_marker"],
         ),
     )
 

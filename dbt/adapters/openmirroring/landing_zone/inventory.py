@@ -87,15 +87,42 @@ def drop_table(storage: Storage, table: LandedTable) -> bool:
 
 def table_folders(storage: Storage) -> set[TableFolder]:
     """The tables that have a table folder, or a place on the scratch pad."""
-    return set(_published(storage)) | set(_staged(storage))
+    return set(published_folders(storage)) | set(_staged(storage))
 
 
-def _published(storage: Storage) -> Iterator[TableFolder]:
-    for schema in storage.list(""):
-        if schema.is_folder and schema.name.endswith(SCHEMA_SUFFIX):
-            for table in storage.list(schema.name):
+def last_published(
+    storage: Storage, schema: str, identifier: str
+) -> tuple[TableFolder, Journal | None]:
+    """Where a relation of Spark was published last, with or without a schema folder.
+
+    Args:
+        schema, identifier: of the relation
+
+    Returns:
+        the table folder, and its journal; None if there is none
+
+    Raises:
+        MirrorError: a journal cannot be read
+    """
+    folders = (TableFolder(schema, identifier), TableFolder("", identifier))
+    found = [
+        (folder, journal)
+        for folder in folders
+        if (content := storage.read(folder.journal))
+        and (journal := Journal.from_json(content, folder.journal)).batch.owner.schema == schema
+    ]
+    return max(found, key=lambda each: each[1].published_at, default=(folders[0], None))
+
+
+def published_folders(storage: Storage) -> Iterator[TableFolder]:
+    """The table folders, whoever has published them."""
+    for entry in storage.list(""):
+        if entry.is_folder and entry.name.endswith(SCHEMA_SUFFIX):
+            for table in storage.list(entry.name):
                 if table.is_folder:
-                    yield from _table_folder(schema.name.removesuffix(SCHEMA_SUFFIX), table.name)
+                    yield from _table_folder(entry.name.removesuffix(SCHEMA_SUFFIX), table.name)
+        elif entry.is_folder:
+            yield from _table_folder("", entry.name)
 
 
 def _staged(storage: Storage) -> Iterator[TableFolder]:

@@ -11,10 +11,13 @@ ROW_MARKER = "__rowMarker__"
 SCRATCH_PAD = "_scratchPad"
 SCHEMA_SUFFIX = ".schema"
 
+# `defaultSchema` of a mirrored database: of tables without a schema folder
+DEFAULT_SCHEMA = "dbo"
+
 # The service moves what it has applied to one of these (specification, "Cleanup process").
 PROCESSED_FOLDERS = ("_ProcessedFiles", "_FilesReadyToDelete")
 
-_FILE_NAME = re.compile(r"(\d{20})\.\w+")
+_FILE_NAME = re.compile(r"(\d{20})(-\w+)?(\.\w+)+")
 # what storage refuses, and what Spark takes for a pattern
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|\[\]{}]')
 
@@ -32,7 +35,8 @@ class TableFolder:
     All paths are relative to the landing zone, with forward slashes.
 
     Args:
-        schema: the schema, without the suffix `.schema` that its folder gets
+        schema: the schema, without the suffix `.schema` that its folder gets; empty for a table
+            at the root of the landing zone
         identifier: the table's name
 
     Raises:
@@ -44,7 +48,8 @@ class TableFolder:
     identifier: str
 
     def __post_init__(self) -> None:
-        for kind, name in (("schema", self.schema), ("table", self.identifier)):
+        kinds = [("table", self.identifier)] + ([("schema", self.schema)] if self.schema else [])
+        for kind, name in kinds:
             if (
                 not name
                 or _FORBIDDEN.search(name)
@@ -71,11 +76,17 @@ class TableFolder:
             )
 
     def __str__(self) -> str:
-        return f"{self.schema}.{self.identifier}"
+        return f"{self.schema}.{self.identifier}" if self.schema else self.identifier
 
     @property
     def path(self) -> str:
-        return f"{self.schema}{SCHEMA_SUFFIX}/{self.identifier}"
+        folder = f"{self.schema}{SCHEMA_SUFFIX}/" if self.schema else ""
+        return f"{folder}{self.identifier}"
+
+    @property
+    def mirrored_table(self) -> str:
+        """`schema.table` in the mirrored database."""
+        return f"{self.schema or DEFAULT_SCHEMA}.{self.identifier}"
 
     @property
     def metadata(self) -> str:
@@ -101,9 +112,13 @@ class TableFolder:
         return f"{self.path}/{file_name(number, extension)}"
 
 
-def file_name(number: int, extension: str) -> str:
-    """The name of a data file: 20 digits (specification, "Format requirements")."""
-    return f"{number:020d}.{extension}"
+def file_name(number: int, extension: str, unique: str = "") -> str:
+    """The name of a data file: 20 digits (specification, "Format requirements").
+
+    Args:
+        unique: what makes a name unique that is not one of consecutive ones
+    """
+    return f"{number:020d}{'-' if unique else ''}{unique}.{extension}"
 
 
 def file_number(name: str) -> int | None:

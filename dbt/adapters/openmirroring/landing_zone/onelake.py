@@ -130,6 +130,12 @@ class OneLakeStorage:
                         "changed it. Nothing was published of it; run again."
                     )
 
+    def touch(self, path: str, after: int) -> int:  # noqa: ARG002 - of Storage
+        raise LandingZoneUnavailableError(
+            f"Cannot give {path} in {self._where} a time: OneLake has no request for it. Set "
+            "`file_detection: sequential`."
+        )
+
     def delete(self, path: str) -> None:
         self._check_claims()
         with self._explained("delete", path), suppress(ResourceNotFoundError):

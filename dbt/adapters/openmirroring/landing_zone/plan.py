@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import ceil
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     STARTS_FOLDER,
+    UPSERT,
     RowCounts,
     TableDefinition,
 )
@@ -45,6 +46,19 @@ class Plan:
     @property
     def starts_folder(self) -> bool:
         return self.publication in STARTS_FOLDER
+
+    @property
+    def is_marked(self) -> bool:
+        """Its rows have row markers.
+
+        Where rows without one are upserts, only deletes need it; but delimited text must not drop
+        the column once it was there (best practices).
+        """
+        definition = self.definition
+        if self.starts_folder or not definition.key_columns:
+            return False
+        by_default = definition.default_row_marker == UPSERT and not definition.delimited
+        return bool(self.rows.deleted) or not by_default
 
     @property
     def is_void(self) -> bool:
@@ -105,10 +119,7 @@ def changes_between(published: TableDefinition, wanted: TableDefinition) -> list
     added = [name for name in after if name not in before and name not in recased.values()]
     retyped = [name for name in after if name in before and before[name] != after[name]]
 
-    changes = []
-    if published.landing_format != wanted.landing_format:
-        formats = f"{published.landing_format} to {wanted.landing_format}"
-        changes.append(Change("landing_format_changed", f"landing format changed from {formats}"))
+    changes = _format_changes(published, wanted)
     if published.key_columns != wanted.key_columns:
         keys = f"{_names(published.key_columns)} to {_names(wanted.key_columns)}"
         changes.append(Change("key_columns_changed", f"key columns changed from {keys}"))
@@ -121,12 +132,36 @@ def changes_between(published: TableDefinition, wanted: TableDefinition) -> list
         types = ", ".join(f"{name} from {before[name]} to {after[name]}" for name in retyped)
         changes.append(Change("column_types_changed", f"column type changed: {types}"))
     if added:
-        changes.append(Change("columns_added", f"column added: {_names(added)}"))
+        kind = "declared_columns_changed" if wanted.delimited else "columns_added"
+        changes.append(Change(kind, f"column added: {_names(added)}"))
     if not changes and list(before) != list(after):
-        changes.append(Change("columns_reordered", "columns reordered"))
+        kind = "declared_columns_changed" if wanted.delimited else "columns_reordered"
+        changes.append(Change(kind, "columns reordered"))
     elif not changes and published.columns != wanted.columns:
         changes.append(Change("spark_types_changed", "types changed in Spark only"))
     return changes
+
+
+def _format_changes(published: TableDefinition, wanted: TableDefinition) -> list[Change]:
+    """What changes in `_metadata.json` besides columns and keys."""
+    kind = "landing_format_changed"
+    if published.landing_format != wanted.landing_format:
+        formats = f"{published.landing_format} to {wanted.landing_format}"
+        return [Change(kind, f"landing format changed from {formats}")]
+    before, after = (_format_options(definition) for definition in (published, wanted))
+    return [
+        Change(kind, f"{name} changed from {before[name]!r} to {after[name]!r}")
+        for name in before
+        if before[name] != after[name]
+    ]
+
+
+def _format_options(definition: TableDefinition) -> dict[str, str]:
+    options = {
+        "file_detection": definition.file_detection,
+        "default_row_marker": definition.default_row_marker,
+    }
+    return options | (asdict(definition.delimited) if definition.delimited else {})
 
 
 def _names(columns: tuple[str, ...] | list[str]) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from datetime import datetime, timezone
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Protocol
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
+    GZIP,
     WITHDRAW,
     Batch,
     Journal,
@@ -27,7 +28,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     PathExistsError,
     SnapshotMismatchError,
 )
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
@@ -35,6 +36,9 @@ from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, prob
 
 # the folder of a batch, on the scratch pad, that holds the files to publish
 ROWS = "rows"
+
+# bytes of a file with nothing in it
+_EMPTY_GZIP = 20
 
 _REBUILD = "`dbt run --full-refresh` drops the table folder and publishes a full load."
 _REBUILD_FROM_SPARK = (
@@ -158,6 +162,13 @@ class Publication:
                 "the model another `alias` or `schema`; if that project is gone, delete the "
                 "folder."
             )
+        if not self.table.schema and batch.owner.schema != self._owner.schema:
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} belongs to {batch.owner.node} in the schema "
+                f"{batch.owner.schema!r}: a landing zone has one table of that name without a "
+                "schema folder. Nothing was changed. Give the model another `alias`, or remove "
+                "`schema_folder: false`; if that model is gone, delete the folder."
+            )
         if full_refresh:
             return journal
         if snapshot_batch_id != batch.id:
@@ -208,18 +219,17 @@ class Publication:
 
     def staged(self, plan: Plan) -> list[StagedFile]:
         """4. The files that Spark has written to `rows`, without what it leaves beside them."""
-        return [
+        files = [
             StagedFile(entry.name, entry.size)
             for entry in self._storage.collect(f"{self.table.staging(self.batch_id)}/{ROWS}")
-            if entry.name.endswith(f".{plan.definition.landing_format}")
-            and not entry.name.startswith((".", "_"))
+            if not entry.name.startswith((".", "_"))
         ]
+        if plan.definition.delimited:
+            # without rows there is no header either
+            return [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
+        return files
 
-    def commit(
-        self,
-        plan: Plan,
-        files: list[StagedFile],
-    ) -> Manifest:
+    def commit(self, plan: Plan, files: list[StagedFile]) -> Manifest:
         """5. Let the manifest appear. From here on every step can be repeated.
 
         Args:
@@ -241,6 +251,7 @@ class Publication:
             owner=self._owner,
             definition=plan.definition,
             rows=plan.rows,
+            extension=_extension(plan, files),
             first_file=last + 1 if files else None,
             last_file=last + len(files),
             files_written=len(files),
@@ -274,8 +285,8 @@ class Publication:
 
         Raises:
             PathExistsError: somebody else wrote a file with one of the batch's numbers
-            MirrorError: a staged file is gone and was never published, or was changed, or the
-                service was waited for in vain
+            MirrorError: a staged file is gone and was never published, or was changed, the files
+                have no order, or the service was waited for in vain
         """
         self.committed = True
         batch = manifest.batch
@@ -294,15 +305,21 @@ class Publication:
                 # nothing of the new folder is published yet, so whatever is there is the old one
                 self._storage.delete(self.table.path)
                 if self._service:
-                    self._service.wait_until_gone(str(self.table))
+                    self._service.wait_until_gone(self.table.mirrored_table)
             self._storage.write(self.table.metadata, metadata(batch.definition))
         self._renaming_since = datetime.now(timezone.utc)
+        by_time = batch.definition.is_by_time
+        latest = TableFiles.of(self._storage, self.table).latest if by_time else 0
         for number, file in enumerate(manifest.files, start=batch.first_file or 0):
+            staged = f"{staging}/{file.name}"
             if file.name in waiting:
-                target = self.table.file(number, batch.definition.landing_format)
-                self._storage.rename(f"{staging}/{file.name}", target)
+                if by_time:
+                    latest = self._storage.touch(staged, latest)
+                self._storage.rename(staged, f"{self.table.path}/{batch.file_name(number)}")
+        if by_time:
+            self._check_times()
         if batch.publication == "rebuild" and self._service:
-            self._service.wait_until_back(str(self.table))
+            self._service.wait_until_back(self.table.mirrored_table)
 
     def _unpublished(self, manifest: Manifest, count: int) -> list[StagedFile]:
         """Those of a batch's first files that cannot be what is in the table folder.
@@ -314,7 +331,7 @@ class Publication:
         journal = self.journal() if gone else None
         if journal and manifest.batch.starts_folder and journal.batch.id != manifest.batch.id:
             return list(gone)  # it is still the folder that the batch was to drop
-        found = TableFiles.of(self._storage, self.table) if gone else TableFiles({}, {})
+        found = TableFiles.of(self._storage, self.table) if gone else TableFiles()
         return [
             file
             for number, file in enumerate(gone, start=manifest.batch.first_file or 0)
@@ -346,11 +363,29 @@ class Publication:
             return True
         return current in (manifest.previous_batch_id, manifest.batch.id)
 
+    def _check_times(self) -> None:
+        """Make sure that the times of the files are their order: equal times have none."""
+        files = [file for file in self._storage.list(self.table.path) if file_number(file.name)]
+        for earlier, later in pairwise(files):
+            if later.modified <= earlier.modified:
+                raise MirrorError(
+                    f"In {self.table.path}, {later.name} is not later than {earlier.name}: the "
+                    "storage does not keep the time of a file that it renames, so the service "
+                    "cannot know their order. Set `file_detection: sequential`, and run with "
+                    "--full-refresh to publish a full load."
+                )
+
     def _lost_race(self) -> ConcurrentPublicationError:
         return ConcurrentPublicationError(
             f"Another run has published {self.table} while this one was building it. Nothing was "
             "changed by this run; run it again."
         )
+
+
+def _extension(plan: Plan, files: list[StagedFile]) -> str:
+    """Of the files to publish. A Parquet file says in itself how it is compressed."""
+    compressed = plan.definition.delimited and any(file.is_gzip for file in files)
+    return f"{plan.definition.landing_format}{GZIP if compressed else ''}"
 
 
 def _table_rows(journal: Journal | None, plan: Plan) -> int:

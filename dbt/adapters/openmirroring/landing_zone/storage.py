@@ -10,11 +10,17 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or folder in a listing; size in bytes, 0 for a folder."""
+    """A file or folder in a listing.
+
+    Args:
+        size: in bytes, 0 for a folder
+        modified: nanoseconds since 1970, 0 where that is not known
+    """
 
     name: str
     size: int
     is_folder: bool
+    modified: int = 0
 
 
 class Storage(Protocol):
@@ -50,6 +56,16 @@ class Storage(Protocol):
 
         Raises:
             PathExistsError: there is another file at the target; neither was touched
+        """
+
+    def touch(self, path: str, after: int) -> int:
+        """Make a file's modification time later than another; it keeps it when it is renamed.
+
+        Args:
+            after: nanoseconds since 1970
+
+        Returns:
+            the time that `list` now tells, in nanoseconds since 1970
         """
 
     def delete(self, path: str) -> None:

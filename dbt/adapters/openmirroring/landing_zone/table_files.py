@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
@@ -25,19 +25,27 @@ class TableFiles:
     Args:
         unprocessed: directly in the table folder
         processed: in the folders that the service moves to what it has applied, in order
+        latest: when the last of them was changed; nanoseconds since 1970
     """
 
-    unprocessed: Mapping[int, int]
-    processed: Mapping[int, int]
+    unprocessed: Mapping[int, int] = field(default_factory=dict)
+    processed: Mapping[int, int] = field(default_factory=dict)
+    latest: int = 0
 
     @classmethod
     def of(cls, storage: Storage, table: TableFolder) -> TableFiles:
         # in the order in which the service moves them: so none is missed
         entries = storage.list(table.path)
-        processed: dict[int, int] = {}
-        for folder in (entry.name for entry in entries if entry.name in PROCESSED_FOLDERS):
-            processed |= _sizes(storage.list(f"{table.path}/{folder}"))
-        return cls(_sizes(entries), processed)
+        processed = [
+            file
+            for folder in entries
+            if folder.name in PROCESSED_FOLDERS
+            for file in storage.list(f"{table.path}/{folder.name}")
+        ]
+        latest = max(
+            (file.modified for file in (*entries, *processed) if file_number(file.name)), default=0
+        )
+        return cls(_sizes(entries), _sizes(processed), latest)
 
     @property
     def sizes(self) -> dict[int, int]:

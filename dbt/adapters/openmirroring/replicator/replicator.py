@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
 from dbt.adapters.openmirroring.replicator.folder import (
+    DEFAULT_SCHEMA,
     METADATA,
     SCHEMA_SUFFIX,
     TableFolder,
@@ -66,14 +67,21 @@ class Replicator:
         return reports
 
     def replicate(self, schema: str, table: str) -> TableReport | None:
-        """Apply what is there of one table in a schema folder; None without such a folder."""
+        """Apply what is there of one table; None if it has no folder.
+
+        Args:
+            schema: empty for a table without a schema folder
+        """
         with self._alone():
             report = self._replicate(self._folder(schema, table))
             self.monitoring.record([report] if report else [])
         return report
 
     def mirrored(self, schema: str, table: str) -> MirroredTable | None:
-        """A table with a schema folder, or None until all files of that folder are applied.
+        """A table, or None until all files of its folder are applied.
+
+        Args:
+            schema: empty for a table without a schema folder
 
         Raises:
             TableError: `_metadata.json` is not valid
@@ -91,6 +99,8 @@ class Replicator:
             return None
 
     def _folder(self, schema: str, table: str) -> TableFolder:
+        if not schema:
+            return TableFolder(DEFAULT_SCHEMA, self.landing_zone / table)
         return TableFolder(schema, self.landing_zone / f"{schema}{SCHEMA_SUFFIX}" / table)
 
     def _path(self, folder: TableFolder) -> Path:

@@ -19,6 +19,9 @@ ROW_MARKER = "__rowMarker__"
 # rows, of a file that is streamed
 _BATCH = 32_768
 
+# bytes of delimited text that are read at once: no row can be larger
+_BLOCK = 32 * 2**20
+
 _UTC = pa.timestamp("us", "UTC")
 
 _WIDER = {
@@ -121,7 +124,7 @@ def text_rows(name: str, open_file: Callable[[], BinaryIO], text: TextFormat) ->
         escape_char=text.escape if text.escape and text.escape != text.quote else False,
         newlines_in_values=quoted,
     )
-    read = pacsv.ReadOptions(encoding=text.encoding, use_threads=False)
+    read = pacsv.ReadOptions(encoding=text.encoding, use_threads=False, block_size=_BLOCK)
     try:
         with pacsv.open_csv(_uncompressed(name, open_file()), read, parse) as header:
             names = header.schema.names

@@ -1,0 +1,99 @@
+"""`_partnerEvents.json`: who publishes, and from what (specification, "Events file")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+
+PARTNER_EVENTS = "_partnerEvents.json"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the profile tells of the source.
+
+    Args:
+        type: any text
+        partner_name: who publishes; the same in all mirrored databases of an organization
+        version: of the source
+        additional_information: names and values
+    """
+
+    type: str
+    partner_name: str = "dbt-openmirroring"
+    version: str | None = None
+    additional_information: Mapping[str, str] | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, Any]) -> Source:
+        """Read `source` of the profile.
+
+        Raises:
+            DbtConfigError: an unknown option, or a value that is not text
+        """
+        names = [field.name for field in fields(cls)]
+        unknown = [name for name in options if name not in names]
+        if unknown:
+            raise DbtConfigError(
+                f"Unknown option `source.{unknown[0]}` in profile. There are: {', '.join(names)}"
+            )
+        if not options.get("type"):
+            raise DbtConfigError(
+                "`source` in profile needs a `type`, e.g. SQL, Oracle, Salesforce"
+            )
+        information = options.get("additional_information")
+        if not isinstance(information or {}, Mapping):
+            raise DbtConfigError(
+                "`source.additional_information` in profile must be names and values"
+            )
+        texts = {name: _text(name, options[name]) for name in names[:3] if options.get(name)}
+        details = {str(name): _text(name, value) for name, value in (information or {}).items()}
+        return cls(**texts, additional_information=details or None)
+
+    @property
+    def events(self) -> dict[str, Any]:
+        information = {
+            "sourceType": self.type,
+            "sourceVersion": self.version,
+            "additionalInformation": self.additional_information,
+        }
+        return {
+            "partnerName": self.partner_name,
+            "sourceInfo": {name: value for name, value in information.items() if value},
+        }
+
+
+def declare_source(storage: Storage, source: Source) -> None:
+    """Write `_partnerEvents.json` at the root of the landing zone, if it says something else.
+
+    Raises:
+        MirrorError: it has the name of another partner
+    """
+    content = storage.read(PARTNER_EVENTS)
+    try:
+        found = json.loads(content) if content else {}
+        partner = found.get("partnerName", source.partner_name)
+    except (ValueError, AttributeError):  # somebody was killed while writing it
+        found, partner = {}, source.partner_name
+    if partner != source.partner_name:
+        raise MirrorError(
+            f"{PARTNER_EVENTS} in the landing zone names the partner {partner!r}, and `source` in "
+            f"the profile {source.partner_name!r}. The name has to be the same in all mirrored "
+            "databases. Nothing was changed. Set `partner_name` to it, or delete the file."
+        )
+    if found != source.events:
+        written = json.dumps(source.events, ensure_ascii=False, indent=2)
+        storage.write(PARTNER_EVENTS, written.encode())
+
+
+def _text(name: object, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise DbtConfigError(f"`source` in profile: {name} is {value!r}. It must be text.")
+    return str(value)

@@ -1,0 +1,336 @@
+"""Delimited text says what the rows say: to our replicator, and to Arrow's reader."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.functional.project import Project, Row, canonical
+
+# each is one that some spelling could lose, or take for something else
+HOSTILE = [
+    *("", " ", "null", "N/A", "NULL", '""', "''", '"', "'", "\\", "/", "\\\\", '\\"', "/'"),
+    *(",", ";", "|", "\t", "\r", "\n", "\r\n", "a,b;c|d\te", 'a"b', "a'b", "a\\", 'a\\"', "a/"),
+    *(
+        '"a"',
+        "'a'",
+        '\\",',
+        "\\n",
+        "a\r\nb",
+        "\ufeff",
+        "\u00e9",
+        "#",
+        " a ",
+        "\\N",
+        "__rowMarker__",
+    ),
+]
+UNICODE = ["\u20ac", "列", "\U0001f600", "e\u0301", "\u2028", "\x00", "\x01", "\x85"]
+
+ARROW_TYPES = {
+    "Int16": pa.int16(),
+    "Int32": pa.int32(),
+    "Int64": pa.int64(),
+    "Double": pa.float64(),
+    "Single": pa.float32(),
+    "Boolean": pa.bool_(),
+    "ByteArray": pa.binary(),
+    "IDate": pa.date32(),
+    "ITime": pa.time64("us"),
+    "DateTime": pa.timestamp("us"),
+    "String": pa.string(),
+}
+
+
+def literal(value: str | None) -> str:
+    if value is None:
+        return "cast(null as string)"
+    return "'" + "".join(f"\\u{ord(c):04x}" if ord(c) < 0x10000 else c for c in value) + "'"
+
+
+def texts(values: list[str], changed: bool = False) -> str:
+    """A model: each value as a key with itself, and once more as that of a number."""
+    rows = [f"({i}, {literal(value)})" for i, value in enumerate(values)]
+    rows.append(f"({len(values)}, {literal('gone' if changed else None)})")
+    return (
+        "select cast(id as int) as id, name, id % 2 = 0 as even "
+        f"from values {', '.join(rows[changed:])} as t(id, name)"
+    )
+
+
+def arrow_rows(folder: Path, file: Path) -> Counter[Row]:
+    """The rows of a file, read by Arrow's reader as `_metadata.json` declares them."""
+    metadata = json.loads((folder / "_metadata.json").read_text())
+    options = metadata["FileFormatTypeProperties"]
+    types = {
+        column["Name"]: ARROW_TYPES[column["DataType"]]
+        for column in metadata["SchemaDefinition"]["Columns"]
+    }
+    quote, escape = options["QuoteCharacter"], options["EscapeCharacter"]
+    content = file.read_bytes()
+    table = pacsv.read_csv(
+        pa.BufferReader(gzip.decompress(content) if file.suffix == ".gz" else content),
+        read_options=pacsv.ReadOptions(encoding=options["Encoding"]),
+        parse_options=pacsv.ParseOptions(
+            delimiter=options["ColumnSeparator"],
+            quote_char=quote or False,
+            double_quote=bool(quote) and quote == escape,
+            escape_char=escape if escape and escape != quote else False,
+            newlines_in_values=True,
+        ),
+        convert_options=pacsv.ConvertOptions(
+            column_types={**types, "__rowMarker__": pa.int32()},
+            null_values=[options["NullValue"]],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return Counter(canonical(row.items()) for row in table.to_pylist())
+
+
+def assert_landed(project: Project, table: str = "orders") -> None:
+    """The replica equals the model, and what Arrow reads of a load does too."""
+    project.assert_mirrored(table)
+    journal = json.loads((project.folder(table) / "_journal.json").read_text())
+    if journal["batch"]["publication"] in ("initial", "rebuild"):
+        read: Counter[Row] = Counter()
+        for file in project.files(table):
+            read += arrow_rows(project.folder(table), file)
+        assert read == project.relation(table)
+
+
+SPELLINGS: dict[str, dict[str, Any]] = {
+    "csv": {"landing_format": "csv"},
+    "tsv": {"landing_format": "tsv", "compression": "gzip"},
+    "psv": {"landing_format": "psv", "delimited": {"escape_character": '"'}},
+    "semicolons": {
+        "landing_format": "csv",
+        "delimited": {"column_separator": ";", "row_separator": "\n", "null_value": "N/A"},
+    },
+    "apostrophes": {
+        "landing_format": "csv",
+        "delimited": {"quote_character": "'", "escape_character": "/", "row_separator": "\r"},
+    },
+    "apostrophes escaped by quotes": {
+        "landing_format": "tsv",
+        "delimited": {"quote_character": "'", "escape_character": '"', "null_value": ""},
+    },
+    "utf-16": {"landing_format": "csv", "delimited": {"encoding": "utf-16"}},
+    "utf-16be": {
+        "landing_format": "psv",
+        "compression": "gzip",
+        "delimited": {"encoding": "utf-16be", "row_separator": "\n"},
+    },
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS.keys())
+def test_every_value_is_read_back_as_it_was_in_every_spelling(
+    project: Project, spelling: dict[str, Any]
+) -> None:
+    for changed in (False, True):
+        project.model(texts(HOSTILE + UNICODE, changed), unique_key="id", **spelling)
+        response = project.run()
+        assert_landed(project)
+    assert response["publication"] == "changes"
+    assert (response["rows_updated"], response["rows_deleted"]) == (1, 1)
+
+
+spellings = st.fixed_dictionaries(
+    {
+        "landing_format": st.sampled_from(["csv", "tsv", "psv"]),
+        "compression": st.sampled_from(["none", "gzip"]),
+        "delimited": st.fixed_dictionaries(
+            {
+                "row_separator": st.sampled_from(["\r\n", "\n", "\r"]),
+                "column_separator": st.sampled_from([",", ";", "|", "\t"]),
+                "quote_character": st.sampled_from(['"', "'"]),
+                "escape_character": st.sampled_from(["\\", "/", '"']),
+                "null_value": st.sampled_from(["", "null", "NA"]),
+                "encoding": st.sampled_from(["UTF-8", "utf-16", "utf-16le", "utf-16be"]),
+            }
+        ),
+    }
+)
+hostile_texts = st.text(
+    st.one_of(
+        st.sampled_from("\"'\\/,;|\t\r\n nulNA\0"), st.characters(exclude_categories=["Cs"])
+    ),
+    max_size=10,
+)
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=4,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(
+    models=st.lists(
+        st.tuples(spellings, st.lists(hostile_texts, min_size=20, max_size=60)),
+        min_size=3,
+        max_size=3,
+    )
+)
+def test_texts_that_nobody_thought_of_are_read_back_as_they_were(
+    project: Project, models: list[tuple[dict[str, Any], list[str]]]
+) -> None:
+    for i, (spelling, values) in enumerate(models):
+        project.model(texts(values), f"generated_{i}", unique_key="id", **spelling)
+
+    project.run("--full-refresh")
+
+    for i in range(len(models)):
+        assert_landed(project, f"generated_{i}")
+
+
+def test_single_byte_encodings_hold_what_they_have(project: Project) -> None:
+    """Several models in one run: the letters of an encoding in its file, and others refused."""
+    letters = {
+        "ascii": "az~",
+        "iso-8859-1": "\u00e9\u00ff\u00a0",
+        "windows-1252": "\u20ac\u0160\u2019\u00e9",
+    }
+    for i, (encoding, text) in enumerate(letters.items()):
+        options = {"landing_format": "csv", "delimited": {"encoding": encoding}}
+        project.model(texts([text, "a,b"]), f"fine_{i}", unique_key="id", **options)
+        project.model(texts([text, "\u5217"]), f"refused_{i}", unique_key="id", **options)
+
+    assert not project.dbt("run")
+
+    for i, (encoding, text) in enumerate(letters.items()):
+        project.assert_mirrored(f"fine_{i}")
+        assert text.encode(encoding) in project.files(f"fine_{i}")[0].read_bytes()
+        message = project.results()[f"refused_{i}"]["message"]
+        assert f"a character that {encoding} does not have" in message
+        assert not project.folder(f"refused_{i}").exists()
+
+
+TYPES = """
+    id, cast(id as tinyint) as t, cast(id as smallint) as h, cast(id as int) as i,
+    cast(array(1.5, -0.0D, double('NaN'), double('Infinity'), 1e300, 0.1)[id] as double) as d,
+    cast(array(1.5, -0.0, float('NaN'), float('-Infinity'), 3.4e38, 0.1)[id] as float) as f,
+    id = 1 as b, date_add(date'0001-01-01', cast(id * 700000 as int)) as day,
+    timestamp_micros(-60000000000000000 + id * 60000000000000001) as ts,
+    cast(timestamp_micros(id * 900001) as timestamp_ntz) as ntz,
+    cast(array('', 'x', 'null', '"', '\\n', ',')[id] as binary) as bin,
+    array(id, null) as arr, named_struct('a"b', id) as st, cast(id as varchar(3)) as vc
+"""
+
+
+def test_every_type_is_read_back_as_it_was_in_every_time_zone(project: Project) -> None:
+    project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Europe/Berlin"}
+    project.write_project()
+    for missing in ("cast(null as tinyint)", "cast(2 as tinyint)"):
+        project.model(
+            f"select * from (select {TYPES} from range(6)) union all "
+            f"select 6, {missing}, {', '.join(['null'] * 12)}",
+            unique_key="id",
+            landing_format="csv",
+        )
+        response = project.run()
+        project.assert_mirrored()
+    assert (response["publication"], response["rows_updated"]) == ("changes", 1)
+
+
+def test_what_cannot_be_spelled_is_refused_and_nothing_is_changed(project: Project) -> None:
+    unquoted = {"delimited": {"quote_character": ""}}
+    cases: dict[str, tuple[str, dict[str, Any], str]] = {
+        "decimal": ("cast(1 as decimal(9, 2)) as x", {}, "cast(`x` as double)"),
+        "bytes": ("x'ff' as x", {}, "base64(`x`)"),
+        "year": ("date'-0001-01-01' as x", {}, "before the year 1"),
+        "separator": ("'a,b' as x", unquoted, "A value of the column x would end too soon"),
+        "null": ("'null' as x", unquoted, "be taken for NULL"),
+        "header": ("1 as `a,b`", unquoted, "The name of the column a,b would end too soon"),
+        "quote": ("'a\"b' as x", {"delimited": {"escape_character": ""}}, "Set delimited.escape"),
+    }
+    for name, (column, options, _) in cases.items():
+        project.model(f"select 1 as id, {column}", name, **{"landing_format": "csv", **options})
+    project.model("select 1 as x", "one", landing_format="csv", delimited={"null_value": ""})
+
+    assert not project.dbt("run")
+
+    messages = {name: result["message"] for name, result in project.results().items()}
+    for name, (_, _, finding) in cases.items():
+        assert finding in messages[name]
+    assert "would be empty" in messages["one"]
+    assert not any(path.is_file() for path in project.landing_zone.rglob("*"))
+
+
+def test_a_change_of_columns_or_spelling_is_a_rebuild(project: Project) -> None:
+    def run(columns: str, **delimited: str) -> tuple[str, str]:
+        options: dict[str, Any] = {"landing_format": "csv", "delimited": delimited}
+        project.model(f"select {columns} from range(3)", unique_key="id", **options)
+        response = project.run()
+        assert_landed(project)
+        return response["publication"], response.get("reason", "")
+
+    assert run("id, 'x' as a") == ("initial", "")
+    assert run("id, 'x' as a, 1 as b") == ("rebuild", "column added: b")
+    assert run("1 as b, id, 'x' as a") == ("rebuild", "columns reordered")
+    changed = run("1 as b, id, 'x' as a", null_value="N/A")
+    assert changed == ("rebuild", "null_value changed from 'null' to 'N/A'")
+
+
+def test_every_file_has_a_header_also_of_no_row(project: Project) -> None:
+    sql = "select id, sha2(concat(id, '{}'), 512) as s from range(0, {}, 1, 4)"
+    options = {"unique_key": "id", "target_file_size": "200kb", "landing_format": "psv"}
+    for word, rows in (("a", 0), ("a", 9000), ("b", 9000)):
+        before = len(project.files())
+        project.model(sql.format(word, rows), **options)
+        response = project.run()
+        assert_landed(project)
+        new = project.files()[before:]
+        assert len(new) == response["files_written"]
+        assert len(new) > 1 or not rows
+        marker = '|"__rowMarker__"' if rows else ""
+        for file in new:
+            lines = file.read_bytes().decode().split("\r\n")
+            assert lines.count(f'"id"|"s"{marker}') == 1
+            assert lines[0].startswith('"id"')
+            assert len(lines) > 2 or not rows
+
+
+def test_rows_without_a_key_are_added_and_a_format_is_changed(project: Project) -> None:
+    options = {"landing_format": "csv", "compression": "gzip"}
+    project.model(texts(HOSTILE), **options)
+    project.run()
+    project.model(texts(HOSTILE) + " union all select 99, 'more', true", **options)
+    response = project.run()
+    assert (response["last_file"], response["rows_inserted"]) == (f"{2:020d}.csv.gz", 1)
+    project.assert_mirrored()
+    project.model(texts(HOSTILE), landing_format="parquet")
+    assert project.run()["publication"] == "rebuild"
+    project.assert_mirrored()
+
+
+def test_an_incremental_model_is_published_without_quotes_if_it_needs_none(
+    project: Project,
+) -> None:
+    options: dict[str, Any] = {
+        "materialized": "incremental",
+        "unique_key": "id",
+        "landing_format": "csv",
+        "delimited": {"quote_character": "", "escape_character": "", "null_value": ""},
+    }
+    project.model("select cast(id as int) as id, concat('a', id) as name from range(3)", **options)
+    project.run()
+    assert_landed(project)
+    assert project.files()[0].read_bytes().startswith(b"id,name\r\n")
+    project.model("select * from values (2, '\"B\\'\\\\'), (3, null) as t(id, name)", **options)
+
+    response = project.run()
+
+    assert (response["rows_inserted"], response["rows_updated"]) == (1, 1)
+    assert_landed(project)

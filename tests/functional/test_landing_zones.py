@@ -1,0 +1,138 @@
+"""Where tables are in a landing zone, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+from deltalake import DeltaTable
+
+from dbt.adapters.openmirroring.landing_zone import limits
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from tests.functional.project import Project, Row, canonical
+
+ROWS = "select id, 'a' as name from range(3)"
+
+
+def mirror(project: Project, table: str) -> Counter[Row]:
+    """A mirrored table by its path."""
+    assert project.dbt("run-operation", "mirror_replicate")
+    rows = DeltaTable(project.landing_zone.parents[1] / "Tables" / table).to_pyarrow_table()
+    return Counter(canonical(row.items()) for row in rows.to_pylist())
+
+
+def folders(project: Project) -> set[str]:
+    found = project.landing_zone.rglob("_journal.json")
+    return {str(path.parent.relative_to(project.landing_zone)) for path in found}
+
+
+def test_tables_of_several_schemas_and_of_none_are_beside_each_other(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One without a schema folder is loaded, changed, recovered, documented and compared."""
+    other = f"{project.schema}_archive"
+    project.target["source"] = {"type": "SQL"}
+    project.write_project()
+    project.write(
+        "models/models.yml",
+        "models:\n  - name: at_root\n    data_tests: [mirror_equals_model]\n",
+    )
+    project.model(ROWS, unique_key="id")
+    project.model(ROWS, "archived", unique_key="id", schema="archive", alias="orders")
+    project.model(ROWS, "at_root", unique_key="id", schema_folder=False)
+    project.target["replicate"] = True
+    project.write_project()
+    assert project.dbt("build")
+    project.model(
+        ROWS.replace("range(3)", "range(1, 4)"), "at_root", unique_key="id", schema_folder=False
+    )
+    assert project.dbt("build")
+
+    assert folders(project) == {
+        f"{project.schema}.schema/orders",
+        f"{other}.schema/orders",
+        "at_root",
+    }
+    assert mirror(project, "dbo/at_root") == project.relation("at_root")
+    project.assert_mirrored()
+    events = json.loads((project.landing_zone / "_partnerEvents.json").read_text())
+    assert events["sourceInfo"] == {"sourceType": "SQL"}
+    capsys.readouterr()
+    assert project.dbt("run-operation", "mirror_status")
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "at_root" in line]
+    assert line.split()[:3] == ["at_root", "published", "#2"]
+    assert "Replicating" in line
+    project.sql(f"drop schema {other} cascade")
+
+
+def test_a_table_that_moves_or_is_renamed_is_loaded_where_it_goes_and_an_orphan_where_it_was(
+    project: Project,
+) -> None:
+    options: dict[str, Any] = {"unique_key": "id", "landing_format": "csv"}
+    places: list[tuple[dict[str, Any], str]] = [
+        ({"schema_folder": False}, "orders"),
+        ({}, f"{project.schema}.schema/orders"),
+        ({"alias": "renamed"}, f"{project.schema}.schema/renamed"),
+    ]
+    was: set[str] = set()
+    for place, folder in places:
+        project.model(ROWS, **options, **place)
+        assert project.run()["publication"] == "initial"
+        assert folders(project) == {*was, folder}
+        was.add(folder)
+
+    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", "{dry_run: false}")
+
+    assert folders(project) == {places[-1][1]}
+    assert not (project.landing_zone / "orders").exists()
+    project.assert_mirrored("renamed")
+
+
+def test_a_recovery_finds_the_relation_of_a_table_without_a_schema_folder(
+    project: Project,
+) -> None:
+    """Killed after the commit: the manifest is all that there is."""
+    project.model(ROWS, unique_key="id", schema_folder=False)
+    with patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")):
+        project.fail()
+    assert (project.landing_zone / "_scratchPad" / "orders" / "manifest.json").exists()
+    assert not (project.landing_zone / "orders").exists()
+
+    assert project.dbt("run-operation", "mirror_recover")
+
+    assert mirror(project, "dbo/orders") == project.relation()
+    project.assert_tidy()
+
+
+def test_limits_of_a_mirrored_database_are_told_before_anything_is_published(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = list("abcde")
+    columns = ", ".join(f"id as {key}" for key in keys)
+    project.model(f"select {columns} from range(3)", unique_key=keys)
+    with monkeypatch.context() as context:
+        context.setattr(limits, "MAX_TABLES", 0)
+        assert "would be the table number 1 " in project.fail()
+    assert "has 5 columns" in project.fail("--warn-error")
+    assert not folders(project)
+
+    project.run()
+
+    project.assert_mirrored()
+
+
+def test_two_models_cannot_have_one_name_without_schema_folders(project: Project) -> None:
+    project.model(ROWS, unique_key="id", schema_folder=False)
+    project.run()
+    other: dict[str, Any] = {"schema": "archive", "alias": "orders", "schema_folder": False}
+    project.model(ROWS, "archived", unique_key="id", **other)
+
+    error = project.fail("--full-refresh", "--select", "archived")
+
+    assert f"belongs to model.shop.orders in the schema '{project.schema}'" in error
+    assert mirror(project, "dbo/orders") == project.relation()
+    project.sql(f"drop schema {project.schema}_archive cascade")

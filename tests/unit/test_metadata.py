@@ -1,0 +1,106 @@
+"""What `_metadata.json` says of a table, and what the service reads in it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
+from dbt.adapters.openmirroring.landing_zone.metadata import metadata
+from dbt.adapters.openmirroring.replicator.metadata import TableMetadata, TextColumn, TextFormat
+
+TYPES = {
+    "boolean": "Boolean",
+    "tinyint": "Int16",
+    "smallint": "Int16",
+    "int": "Int32",
+    "bigint": "Int64",
+    "float": "Single",
+    "double": "Double",
+    "string": "String",
+    "binary": "ByteArray",
+    "date": "IDate",
+    "timestamp": "DateTime",
+    "time(6)": "ITime",
+}
+
+
+def definition(landing_format: str, text: DelimitedText | None = None) -> TableDefinition:
+    columns = tuple(MirroredColumn(f"a {type_}", type_, type_) for type_ in TYPES)
+    return TableDefinition(columns, ("a int",), landing_format, text)
+
+
+def test_parquet_needs_the_key_columns_only() -> None:
+    assert json.loads(metadata(definition("parquet"))) == {"keyColumns": ["a int"]}
+
+
+@pytest.mark.parametrize(
+    ("file_detection", "default_row_marker", "properties"),
+    [
+        ("sequential", "insert", {}),
+        ("sequential", "upsert", {"isUpsertDefaultRowMarker": True}),
+        (
+            "last_update_time",
+            "insert",
+            {"fileDetectionStrategy": "LastUpdateTimeFileDetection"},
+        ),
+        (
+            "last_update_time",
+            "upsert",
+            {
+                "fileDetectionStrategy": "LastUpdateTimeFileDetection",
+                "isUpsertDefaultRowMarker": True,
+            },
+        ),
+    ],
+)
+def test_files_by_time_and_upserts_by_default_are_declared_each_for_itself(
+    file_detection: str, default_row_marker: str, properties: dict[str, Any]
+) -> None:
+    declared = replace(
+        definition("parquet"), file_detection=file_detection, default_row_marker=default_row_marker
+    )
+
+    assert json.loads(metadata(declared)) == {"keyColumns": ["a int"], **properties}
+
+
+@pytest.mark.parametrize(
+    ("landing_format", "file_format"),
+    [("csv", "CSV"), ("tsv", "DelimitedText"), ("psv", "DelimitedText")],
+)
+def test_delimited_text_is_declared_as_a_whole(landing_format: str, file_format: str) -> None:
+    text = DelimitedText(";", "\n", "'", '"', "", "utf-16")
+
+    assert json.loads(metadata(definition(landing_format, text))) == {
+        "keyColumns": ["a int"],
+        "SchemaDefinition": {
+            "Columns": [
+                {"Name": f"a {name}", "DataType": declared, "IsNullable": name != "int"}
+                for name, declared in TYPES.items()
+            ]
+        },
+        "FileFormat": file_format,
+        "FileExtension": landing_format,
+        "FileFormatTypeProperties": {
+            "FirstRowAsHeader": True,
+            "RowSeparator": "\n",
+            "ColumnSeparator": ";",
+            "QuoteCharacter": "'",
+            "EscapeCharacter": '"',
+            "NullValue": "",
+            "Encoding": "utf-16",
+        },
+    }
+
+
+def test_the_replicator_reads_what_is_declared() -> None:
+    read = TableMetadata.parse(metadata(definition("psv", DelimitedText("|"))))
+
+    columns = tuple(TextColumn(f"a {name}", TYPES[name], name != "int") for name in TYPES)
+    assert read.key_columns == ("a int",)
+    assert read.extension == "psv"
+    assert read.text == TextFormat(columns, "\r\n", "|", '"', "\\", "null", "UTF-8")

@@ -1,0 +1,91 @@
+"""`_partnerEvents.json` tells what the profile says of the source."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+
+SOURCE = {
+    "partner_name": "testPartner",
+    "type": "SQL",
+    "version": 2019,
+    "additional_information": {"testKey": "testValue"},
+}
+
+
+def declared(storage: Storage) -> Any:
+    return json.loads(storage.read("_partnerEvents.json") or b"")
+
+
+def test_the_example_of_the_specification(storage: Storage) -> None:
+    declare_source(storage, Source.parse(SOURCE))
+
+    assert declared(storage) == {
+        "partnerName": "testPartner",
+        "sourceInfo": {
+            "sourceType": "SQL",
+            "sourceVersion": "2019",
+            "additionalInformation": {"testKey": "testValue"},
+        },
+    }
+
+
+def test_what_is_not_told_is_left_out_and_the_partner_has_a_name(storage: Storage) -> None:
+    declare_source(storage, Source.parse({"type": "Salesforce"}))
+
+    assert declared(storage) == {
+        "partnerName": "dbt-openmirroring",
+        "sourceInfo": {"sourceType": "Salesforce"},
+    }
+
+
+def test_it_is_written_again_only_if_it_changes(storage: Storage) -> None:
+    declare_source(storage, Source.parse(SOURCE))
+    storage.write("_partnerEvents.json", json.dumps(declared(storage)).encode())
+    written = storage.read("_partnerEvents.json")
+
+    declare_source(storage, Source.parse(SOURCE))
+    assert storage.read("_partnerEvents.json") == written
+    declare_source(storage, Source.parse({**SOURCE, "version": "2022"}))
+    assert declared(storage)["sourceInfo"]["sourceVersion"] == "2022"
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b""])
+def test_one_that_is_damaged_is_written_again(storage: Storage, content: bytes) -> None:
+    storage.write("_partnerEvents.json", content)
+
+    declare_source(storage, Source.parse(SOURCE))
+
+    assert declared(storage)["partnerName"] == "testPartner"
+
+
+def test_another_partner_is_not_written_over(storage: Storage) -> None:
+    declare_source(storage, Source.parse(SOURCE))
+
+    with pytest.raises(MirrorError, match=r"'testPartner'.*'me'.*same in all mirrored databases"):
+        declare_source(storage, Source.parse({**SOURCE, "partner_name": "me"}))
+
+    assert declared(storage)["partnerName"] == "testPartner"
+
+
+@pytest.mark.parametrize(
+    ("options", "finding"),
+    [
+        ({}, "needs a `type`"),
+        ({"type": "SQL", "partner": "me"}, "There are: type, partner_name, version"),
+        ({"type": ["SQL"]}, "It must be text"),
+        ({"type": "SQL", "additional_information": "x"}, "names and values"),
+        ({"type": "SQL", "additional_information": {"a": {"b": 1}}}, "a is {'b': 1}"),
+    ],
+)
+def test_a_source_that_cannot_be_told_is_refused(options: Any, finding: str) -> None:
+    with pytest.raises(DbtConfigError) as error:
+        Source.parse(options)
+    assert finding in str(error.value)
