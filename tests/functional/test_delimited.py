@@ -318,7 +318,7 @@ def test_rows_without_a_key_are_added_and_a_format_is_changed(project: Project) 
 def test_an_incremental_model_is_published_without_quotes_if_it_needs_none(
     project: Project,
 ) -> None:
-    options = {
+    options: dict[str, Any] = {
         "materialized": "incremental",
         "unique_key": "id",
         "landing_format": "csv",
