@@ -24,7 +24,7 @@
 {#- A mirrored table has its files compressed as they land, so that they can be published as they are. -#}
 {% macro openmirroring__options_clause() %}
   {%- set options = mirror_options() -%}
-  {%- if options.mirror and not config.get('options') and config.get('file_format') in (none, 'parquet') -%}
+  {%- if options.mirror and options.landing_format == 'parquet' and not config.get('options') and config.get('file_format') in (none, 'parquet') -%}
     options (compression '{{ options.compression }}')
   {%- else -%}
     {{ return(spark__options_clause()) }}
