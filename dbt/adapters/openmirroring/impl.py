@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,11 +25,9 @@ from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.events.functions import fire_event, warn_or_error
-from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring import catalog, python_models, refusals, replica
-from dbt.adapters.openmirroring.authentication import token_credential
 from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
@@ -46,12 +41,12 @@ from dbt.adapters.openmirroring.constraints import (
     constraints_of,
     declared_constraints,
 )
+from dbt.adapters.openmirroring.definition import table_definition
 from dbt.adapters.openmirroring.incremental import IncrementalColumn, incremental_columns
 from dbt.adapters.openmirroring.landing_zone.batch import (
     LAST_UPDATE_TIME,
     Journal,
     Manifest,
-    MirroredColumn,
     Owner,
     RowCounts,
     StagedFile,
@@ -60,20 +55,12 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 )
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
-from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER, SCRATCH_PAD, TableFolder
-from dbt.adapters.openmirroring.landing_zone.limits import NewTables
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import ROWS, Publication
-from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.mirror import Mirror
 from dbt.adapters.openmirroring.mirrored_database import (
     DatabaseOperations,
-    mirrored_database,
-    wait_for_mirror,
-    what_fabric_says,
-    what_the_replicator_says,
 )
 from dbt.adapters.openmirroring.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.ready_files import ready_files
@@ -93,7 +80,6 @@ from dbt.adapters.openmirroring.rewrite import (
     plan_rewrite,
     rewritable_folder,
 )
-from dbt.adapters.openmirroring.service import Service, ServiceError, ServiceReport
 from dbt.adapters.openmirroring.session import SessionHandle
 from dbt.adapters.openmirroring.warehouse import (
     NEW_ROWS_SUFFIX,
@@ -105,12 +91,6 @@ from dbt.adapters.openmirroring.warehouse import (
 if TYPE_CHECKING:
     import agate
     from pyspark.sql import SparkSession
-
-    from dbt.adapters.openmirroring.fabric import MirroredDatabase
-    from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
-
-# bytes whose progress is shown
-_LONG_UPLOAD = 64 * 1024 * 1024
 
 
 class OpenMirroringAdapter(SparkAdapter):
@@ -135,14 +115,11 @@ class OpenMirroringAdapter(SparkAdapter):
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
         self._node = threading.local()
-        self._to_replicate = False
-        self._service = Service(self._ask_service)
-        self._published: dict[str, datetime] = {}
-        self._onelake: OneLakeClient | None = None
-        self._connecting = threading.Lock()
-        self._new_tables = NewTables()
-        self._source_lock = threading.Lock()
-        self._is_source_declared = False
+        self._mirror = Mirror(
+            config.credentials,
+            project=lambda: project_folder(config),
+            warehouse=lambda: self.connections.embedded_warehouse,  # type: ignore[attr-defined]
+        )
 
     @classmethod
     def quote(cls, identifier: str) -> str:
@@ -184,7 +161,7 @@ class OpenMirroringAdapter(SparkAdapter):
     def _published_statistics(self, relation: OpenMirroringRelation) -> dict[str, Any]:
         try:
             table, journal = last_published(
-                self.landing_zone(), str(relation.schema), str(relation.identifier)
+                self._mirror.storage(), str(relation.schema), str(relation.identifier)
             )
             return catalog.statistics(table, journal) if journal else {}
         except MirrorError as error:  # the documentation can do without
@@ -216,55 +193,12 @@ class OpenMirroringAdapter(SparkAdapter):
         """The statements of a `sql_header`."""
         return [text.rstrip(";") for text in sqlparse.split(sql or "")]
 
-    def landing_zone(self) -> Storage:
-        onelake: OneLakeUrl | None = self.config.credentials.onelake
-        if not onelake:
-            return LocalStorage(self._landing_zone_path())
-        # takes a moment, and a local one needs none of it
-        from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
-        from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
-
-        with self._connecting:
-            if not self._onelake:
-                credential = token_credential(self.config.credentials)
-                self._onelake = OneLakeClient.connect(onelake, credential)
-        return OneLakeStorage(self._onelake, self._staging_folder(), _show_upload)
-
-    def _staging_folder(self) -> Path | None:
-        """Where Spark writes what is to be uploaded; None if it writes to OneLake itself."""
-        given = self.config.credentials.staging_location
-        if given:
-            return (project_folder(self.config) / Path(given).expanduser()).resolve()
-        # it has no driver for OneLake
-        warehouse: Path | None = self.connections.embedded_warehouse  # type: ignore[attr-defined]
-        return warehouse.with_name("staging") if warehouse else None
-
-    def _landing_zone_path(self) -> Path:
-        path: Path = self.config.credentials.landing_zone_path(project_folder(self.config))
-        return path
-
-    @cached_property
-    def _database(self) -> MirroredDatabase:
-        return mirrored_database(self.config.credentials)
-
-    def _ask_service(self) -> ServiceReport | None:
-        if self.config.credentials.onelake:
-            return what_fabric_says(self._database, self.config.credentials)
-        return what_the_replicator_says(self._landing_zone_path())
-
     def debug_query(self) -> None:
         """`dbt debug`: Java and Spark start with the first statement, then Fabric is asked, and
         the landing zone tried.
         """
         super().debug_query()
-        if self.config.credentials.onelake:
-            self._service.check_all()
-        storage = self.landing_zone()
-        folder = f"{SCRATCH_PAD}/_debug"
-        with storage.lock(folder):
-            storage.create(f"{folder}/file", b"")
-            storage.rename(f"{folder}/file", f"{folder}/renamed")
-            storage.delete(f"{folder}/renamed")
+        self._mirror.check()
 
     # A publication
 
@@ -283,35 +217,18 @@ class OpenMirroringAdapter(SparkAdapter):
         return self._open_publication(TableFolder("" if at_root else schema, identifier), owner)
 
     def _open_publication(self, table: TableFolder, owner: Owner) -> Publication:
-        service = self._service if self.config.credentials.onelake else None
-        if service:
-            service.check()
-        storage = self.landing_zone()
-        self._declare_source(storage)
-        publication = Publication(storage, table, owner, service)
+        publication = self._mirror.open(table, owner)
         self._node.publication = publication
-        self._to_replicate = bool(self.config.credentials.replicate)
         return publication
-
-    def _declare_source(self, storage: Storage) -> None:
-        """Once a run."""
-        source = self.config.credentials.source
-        with self._source_lock:
-            if source and not self._is_source_declared:
-                declare_source(storage, Source.parse(source))
-                self._is_source_declared = True
 
     @available
     def add_table(self, publication: Publication, definition: TableDefinition) -> list[str]:
-        """Count a table that is published for the first time.
-
-        Returns:
-            warnings for the user
+        """Count a table that is published for the first time; returns warnings for the user.
 
         Raises:
             MirrorError: it would be one too many
         """
-        return self._new_tables.add(self.landing_zone(), publication.table, definition)
+        return self._mirror.add_table(publication.table, definition)
 
     @available
     def check_table(self, publication: Publication, rebuilds: bool) -> None:
@@ -323,8 +240,7 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             ServiceError: it will not
         """
-        if self.config.credentials.onelake:
-            self._service.check_table(publication.table.mirrored_table, rebuilds)
+        self._mirror.check_table(publication.table, rebuilds)
 
     @available
     def next_snapshot(
@@ -393,57 +309,7 @@ class OpenMirroringAdapter(SparkAdapter):
     def table_definition(
         self, columns: list[OpenMirroringColumn], landed_types: list[str], options: NodeConfig
     ) -> TableDefinition:
-        """What the table is to be in the mirror.
-
-        Args:
-            columns: of the next snapshot
-            landed_types: of these columns
-
-        Raises:
-            CompilationError: a reserved column name, a key that is not a column, or a type that
-                the landing format does not have
-        """
-        names: dict[str, str] = {}
-        for column in columns:
-            if "\0" in column.name:
-                raise CompilationError(
-                    f"The column {column.name!r} has a NUL in its name, where readers of Parquet "
-                    "end it. Rename it in the model."
-                )
-            twin = names.setdefault(column.name.lower(), column.name)
-            if twin != column.name:
-                raise CompilationError(
-                    f"The columns {twin!r} and {column.name!r} differ in case only, which the "
-                    "service cannot tell apart. Rename one of them in the model."
-                )
-        if ROW_MARKER.lower() in names:
-            raise CompilationError(
-                f"The column {names[ROW_MARKER.lower()]!r} has the name of the row marker, "
-                "which the landing zone reserves. Rename it in the model."
-            )
-        if "_metadata" in names:
-            raise CompilationError(
-                f"The column {names['_metadata']!r} hides what Spark tells of files under that "
-                "name. Rename it in the model."
-            )
-        missing = [key for key in options.unique_key if key.lower() not in names]
-        if missing:
-            raise CompilationError(
-                f"`unique_key` names {', '.join(map(repr, missing))}, but the model has no such "
-                f"column. It has: {', '.join(names.values())}."
-            )
-        refusals.check_landing_format(columns, landed_types, options)
-        return TableDefinition(
-            columns=tuple(
-                MirroredColumn(column.name, column.dtype, landed_type)
-                for column, landed_type in zip(columns, landed_types, strict=True)
-            ),
-            key_columns=tuple(names[key.lower()] for key in options.unique_key),
-            landing_format=options.landing_format,
-            delimited=options.delimited,
-            file_detection=options.file_detection,
-            default_row_marker=options.default_row_marker,
-        )
+        return table_definition(columns, landed_types, options)
 
     @available
     def published_columns(self, journal: Journal) -> list[OpenMirroringColumn]:
@@ -666,9 +532,7 @@ class OpenMirroringAdapter(SparkAdapter):
         if publication:
             if publication.committed:
                 unfinished[0] = None
-            if publication.published_at:
-                self._published[publication.table.mirrored_table] = publication.published_at
-            publication.close()
+            self._mirror.close(publication)
         for relation in unfinished:
             if relation and self.get_relation("", relation.schema, relation.identifier):
                 try:
@@ -687,7 +551,7 @@ class OpenMirroringAdapter(SparkAdapter):
             nodes: all of the graph
         """
         schema = self.config.credentials.schema
-        return ProjectTables(self.landing_zone(), self.config.project_name, schema, nodes)
+        return ProjectTables(self._mirror.storage(), self.config.project_name, schema, nodes)
 
     @available
     def drop_orphans(
@@ -700,7 +564,7 @@ class OpenMirroringAdapter(SparkAdapter):
             dry_run: only list them
             schema: of those to drop; None for all schemas of this target
         """
-        self._to_replicate = bool(self.config.credentials.replicate) and not dry_run
+        self._mirror.replicate_at_the_end(not dry_run)
         tables: ProjectTables = self.project_tables(nodes)
         return tables.drop_orphans(dry_run, schema)
 
@@ -771,20 +635,14 @@ class OpenMirroringAdapter(SparkAdapter):
         Args:
             nodes: all of the graph
         """
-        lines = []
-        try:
-            report = self._service.report() or ServiceReport()
-            if self.config.credentials.onelake and report.status:
-                lines = [f"The mirrored database is {report.description}.", ""]
-        except ServiceError as error:
-            report, lines = ServiceReport(), [error.msg, ""]
+        report, lines = self._mirror.report()
         tables: ProjectTables = self.project_tables(nodes)
         return [*lines, *tables.status_lines(report)]
 
     @available
     def mirrored_database(self) -> DatabaseOperations:
         """The mirrored database in Fabric, to be created, started or stopped."""
-        return DatabaseOperations(self._database)
+        return DatabaseOperations(self._mirror.database)
 
     # Replication
 
@@ -795,7 +653,7 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: the replicator is not installed, or has no place here
         """
-        return replica.replicate(self._landing_zone_path())
+        return replica.replicate(self._mirror.landing_zone)
 
     @available
     def replicated(self, relation: OpenMirroringRelation, seconds: float) -> replica.Replica:
@@ -808,10 +666,10 @@ class OpenMirroringAdapter(SparkAdapter):
             DbtRuntimeError: it is not, and why
         """
         table, _ = last_published(
-            self.landing_zone(), str(relation.schema), str(relation.identifier)
+            self._mirror.storage(), str(relation.schema), str(relation.identifier)
         )
         return replica.applied(
-            self._landing_zone_path(),
+            self._mirror.landing_zone,
             table.schema,
             table.identifier,
             replicate=self.config.credentials.replicate,
@@ -821,17 +679,7 @@ class OpenMirroringAdapter(SparkAdapter):
     def cleanup_connections(self) -> None:
         """The end of a command: what it has published is applied, if the profile says so."""
         super().cleanup_connections()
-        if self._to_replicate:
-            self._to_replicate = False
-            replication = self.replicate()
-            for line in ("", *replication.lines):
-                fire_event(Note(msg=line))
-            if replication.failed:
-                logger.warning(f"Not replicated: {', '.join(replication.failed)}")
-        published, self._published = self._published, {}
-        seconds = self.config.credentials.wait_for_mirror
-        if published and seconds:
-            wait_for_mirror(self._service, published, seconds)
+        self._mirror.end()
 
     # Rows that do not come from SQL
 
@@ -879,14 +727,6 @@ class OpenMirroringAdapter(SparkAdapter):
         if not isinstance(handle, SessionHandle):
             raise DbtRuntimeError(f"{who_needs} `method: session` in the profile.")
         return handle.session
-
-
-def _show_upload(done: int, total: int) -> None:
-    """Tell somebody who looks at a terminal how far an upload is that takes a while."""
-    if total >= _LONG_UPLOAD and sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        sys.stderr.write(f"\r{done >> 20:,} of {total >> 20:,} MB uploaded to OneLake{end}")
-        sys.stderr.flush()
 
 
 def _text(value: Any) -> str:
