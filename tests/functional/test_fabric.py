@@ -13,8 +13,8 @@ from unittest.mock import patch
 import pytest
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.mirror import Mirror
 from dbt.adapters.openmirroring.replicator import Replicator
 from tests.fabric_server import Database, FabricServer, table
 from tests.functional.project import Project
@@ -33,7 +33,7 @@ def database(project: Project, fabric: FabricServer, monkeypatch: pytest.MonkeyP
         return [_as_rest_tells(told) for told in json.loads(content)["tables"]]
 
     storage = LocalStorage(project.landing_zone)
-    monkeypatch.setattr(OpenMirroringAdapter, "landing_zone", lambda _: storage)
+    monkeypatch.setattr(Mirror, "storage", lambda _: storage)
     project.target |= {"landing_zone": URL, "authentication": "token", "token": TOKEN}
     project.write_project()
     [created] = fabric.workspaces[0].databases
