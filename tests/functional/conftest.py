@@ -27,6 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "2g",
         # a type that tables do not have otherwise
         "spark.sql.timeType.enabled": "true",
     }

@@ -24,7 +24,7 @@ KINDS = (KILLED, "fails", "answer is lost")
 _OPERATIONS: tuple[tuple[type, str, type[DbtRuntimeError]], ...] = (
     *(
         (LocalStorage, name, LandingZoneUnavailableError)
-        for name in ("list", "read", "write", "create", "rename", "delete")
+        for name in ("list", "read", "write", "create", "rename", "touch", "delete")
     ),
     (SessionHandle, "execute", DbtDatabaseError),
     (Rewrite, "keep", DbtDatabaseError),
