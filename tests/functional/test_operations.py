@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -12,6 +12,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import SparkSession
 
+from dbt.adapters.openmirroring.landing_zone.batch import Journal
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.session import SessionHandle
@@ -122,9 +123,11 @@ def test_the_status_tells_what_the_next_run_cannot_publish(
     project.model(ORDERS, "lost")
     project.run()
     (project.folder("lost") / "_journal.json").unlink()
-    record = json.loads((project.folder("foreign") / "_journal.json").read_text())
-    record["batch"]["owner"]["project"] = "another"
-    (project.folder("foreign") / "_journal.json").write_text(json.dumps(record))
+    record = project.folder("foreign") / "_journal.json"
+    journal = Journal.from_json(record.read_bytes(), "here")
+    owner = replace(journal.batch.owner, project="another")
+    theirs = replace(journal, batch=replace(journal.batch, owner=owner))
+    record.write_bytes(theirs.to_json())
     shutil.copytree(project.folder("foreign"), project.folder("theirs"))
     project.model(ORDERS, "dotted", alias="a.b")
 
