@@ -720,7 +720,7 @@ def test_a_publication_is_a_small_number_of_requests(
             "put blob": 3,
             "properties": 2,
             "rename": 1,
-            "delete": 5,
+            "delete": 4,
             "delete blob": 1,
         }
     )

@@ -89,6 +89,7 @@ class Publication:
         self._service = service
         self._renaming_since = datetime.now(timezone.utc)
         self.committed = False
+        self._is_completed = False
         self._lock = ExitStack()
         self._lock.enter_context(storage.lock(table.scratch))
 
@@ -346,13 +347,14 @@ class Publication:
         self._storage.delete(self.table.manifest)
         self._storage.delete(self.table.staging(manifest.batch.id))
         self.committed = False
+        self._is_completed = manifest.batch.id == self.batch_id
         if manifest.files:
             self.published_at = self._renaming_since
 
     def close(self) -> None:
         """Free the table, and delete what was staged if it was never committed."""
         with self._lock:
-            if not self.committed:
+            if not (self.committed or self._is_completed):
                 self._storage.delete(self.table.staging(self.batch_id))
 
     def _is_current(self, manifest: Manifest) -> bool:
