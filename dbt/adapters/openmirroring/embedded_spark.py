@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dbt.adapters.exceptions.connection import FailedToConnectError
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -22,8 +24,10 @@ from dbt.adapters.openmirroring.java import find_java_home
 
 FOLDER = ".spark"
 
-# A JVM lives a little longer than the process that started it and was killed.
-_WAIT_FOR_PREVIOUS = 30.0
+# Seconds to wait for another process. A JVM lives a little longer than the process that started it
+# and was killed, which is nothing to tell.
+_WAIT_FOR_PREVIOUS = 600.0
+_TELL_AFTER = 5.0
 
 # What the publication relies on, whatever Spark it runs in. Both are read from the session when a
 # Parquet file is written: they cannot be options of the statement.
@@ -115,13 +119,18 @@ def _driver_memory_mb() -> int:
 
 def _lock(home: Path) -> int:
     descriptor = os.open(home, os.O_RDONLY)
-    deadline = time.monotonic() + _WAIT_FOR_PREVIOUS
+    started = time.monotonic()
+    is_told = False
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return descriptor
         except BlockingIOError:
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - started
+            if waited > _TELL_AFTER and not is_told:
+                is_told = True
+                fire_event(Note(msg=f"Waiting for another process that uses the Spark in {home}"))
+            if waited > _WAIT_FOR_PREVIOUS:
                 os.close(descriptor)
                 raise FailedToConnectError(
                     f"Another process has used the embedded Spark of this project ({home}) for "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt.adapters.factory import reset_adapters
 from dbt.tests.fixtures.project import (  # noqa: F401
     TestProjInfo,
     adapter,
@@ -55,6 +56,8 @@ LANDING_ZONE = "mirror.MirroredDatabase/Files/LandingZone"
 
 @pytest.fixture(scope="class")
 def dbt_profile_target() -> dict[str, Any]:
+    # the adapter of another project, which a test may have left, would be taken for this one's
+    reset_adapters()
     return {"type": "openmirroring", "landing_zone": LANDING_ZONE, "threads": 4}
 
 
