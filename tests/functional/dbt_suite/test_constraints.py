@@ -26,7 +26,10 @@ from dbt.tests.util import read_file
 from .translation import Translated
 
 STRINGS = {r"\btext\b": "string"}
-CREATE = "create table <model_identifier> options (compression 'zstd') tblproperties('openmirroring.batch_id' = '<batch>') as"
+CREATE = (
+    "create table <model_identifier> options (compression 'zstd') "
+    "tblproperties('openmirroring.batch_id' = '<batch>') as"
+)
 
 
 class SparksTypes(Translated):
