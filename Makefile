@@ -15,7 +15,7 @@ test: $(INSTALLED) ## Set up everything and run all tests, the fast ones first
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive"
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run; not part of test
-	$(BIN)/python -m pytest -n 2 tests/functional/test_faults.py
+	$(BIN)/python -m pytest -n 2 tests/functional/test_faults.py tests/functional/test_concurrency.py
 
 test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them with everything mirrored; not part of test
 	$(BIN)/python -m tests.dbt_spark

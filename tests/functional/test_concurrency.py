@@ -63,6 +63,7 @@ class Service:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_hundred_tables_are_published_by_eight_threads(
     project: Project, record_property: Callable[[str, object], None]
 ) -> None:

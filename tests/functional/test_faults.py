@@ -153,7 +153,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
 }
 
 
-ALWAYS = {("changes", KILLED), ("rebuild", "answer is lost"), ("merge", KILLED)}
+ALWAYS = {("changes", KILLED), ("rebuild", "answer is lost")}
 
 
 @pytest.mark.parametrize(
