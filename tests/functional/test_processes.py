@@ -267,7 +267,13 @@ def test_ctrl_c_cancels_what_runs_and_changes_nothing(project: Project) -> None:
     before = project.state()
     endless = "range(1000000000000) where sha2(cast(id as string), 256) = 'never'"
     project.model(f"select count(*) as id from {endless}", unique_key="id")
-    process = subprocess.Popen([BIN / "dbt", "run"], cwd=project.path, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [BIN / "dbt", "run"],
+        cwd=project.path,
+        stdout=subprocess.PIPE,
+        # a shell lets what it runs in the background ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert process.stdout
     for line in process.stdout:
         if b"START" in line:
