@@ -9,7 +9,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.batch import Manifest
+from dbt.adapters.openmirroring.landing_zone.batch import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
     LandedTable,
@@ -75,8 +75,11 @@ class TableStatus:
     @property
     def schema(self) -> str:
         """Of the relation in Spark that was published last."""
-        journal = self.landed.journal if self.landed else None
-        return journal.batch.owner.schema if journal else ""
+        return self._journal.batch.owner.schema if self._journal else ""
+
+    @property
+    def _journal(self) -> Journal | None:
+        return self.landed.journal if self.landed else None
 
     @property
     def mirrored_table(self) -> str:
@@ -85,7 +88,7 @@ class TableStatus:
     def cells(self, report: ServiceReport) -> tuple[str, ...]:
         applied = report.tables.get(self.mirrored_table, TableReport())
         synced = applied.last_sync
-        journal = self.landed.journal if self.landed else None
+        journal = self._journal
         pending = self.landed.pending if self.landed else None
         told: tuple[str, ...] = ("", "", "", "", "")
         if journal:
@@ -104,16 +107,15 @@ class TableStatus:
             message(pending.batch) if pending else "",
             applied.status,
             _time(synced) if synced else "",
-            "; ".join(filter(None, (self.note, self._behind(report), applied.error))),
+            "; ".join(filter(None, (self.note, self._behind(report, applied), applied.error))),
         )
 
-    def _behind(self, report: ServiceReport) -> str:
-        journal = self.landed.journal if self.landed else None
+    def _behind(self, report: ServiceReport, applied: TableReport) -> str:
+        journal = self._journal
         if not report.status or not journal or not journal.batch.first_file:
             return ""
         published_at = datetime.fromisoformat(journal.published_at)
-        behind = is_behind(report.tables.get(self.table, TableReport()), published_at)
-        return "behind" if behind else ""
+        return "behind" if is_behind(applied, published_at) else ""
 
 
 @dataclass(frozen=True)
@@ -175,8 +177,7 @@ class ProjectTables:
             *("mirrored table", "state", "last", "rows", "publication", "published (UTC)"),
             *("changes", "pending", "service", "applied (UTC)", ""),
         )
-        statuses = self.statuses()
-        rows = [status.cells(report) for status in statuses]
+        rows = [status.cells(report) for status in self.statuses()]
         return list(text_table([headline, *rows], numbers=(2, 3)))
 
     def drop_orphans(self, dry_run: bool, schema: str | None) -> Outcome:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
+from dbt.adapters.openmirroring.rewrite import data_files
 
 if TYPE_CHECKING:
     from pyarrow import Schema
@@ -82,10 +83,8 @@ def ready_files(
     from pyarrow import parquet
 
     found = []
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(("_", ".")):
-            continue
-        if path.is_dir():  # a partition, whose value is not in its files
+    for path in sorted(data_files(folder)):
+        if path.parent != folder:  # in a partition, whose value is not in its files
             return None
         with parquet.ParquetFile(path) as file:
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]

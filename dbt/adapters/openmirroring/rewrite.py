@@ -120,19 +120,20 @@ def plan_rewrite(folder: Path, touched: Sequence[str]) -> Rewrite | None:
         touched: those with rows that may change, as Spark has them in `_metadata.file_path`
     """
     replaced = {Path(unquote(path.removeprefix(_SCHEME))) for path in touched}
-    kept = [path for path in _data_files(folder) if path not in replaced]
+    kept = [path for path in data_files(folder) if path not in replaced]
     small = Counter(path.parent for path in kept if path.stat().st_size < _SMALL_FILE)
     if not kept or max(small.values(), default=0) > _MANY_FILES:
         return None
     return Rewrite(folder, tuple(touched), tuple(path.relative_to(folder) for path in kept))
 
 
-def _data_files(folder: Path) -> Iterable[Path]:
+def data_files(folder: Path) -> Iterable[Path]:
+    """The files of a table, also those in the folders of partitions."""
     for path in folder.iterdir():
         if path.name.startswith(("_", ".")):
             continue
         if path.is_dir():
-            yield from _data_files(path)
+            yield from data_files(path)
         else:
             yield path
 
