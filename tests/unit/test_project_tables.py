@@ -88,9 +88,9 @@ def test_text_is_aligned() -> None:
     ]
 
 
-def publish(storage: Storage, files: int = 1) -> datetime:
-    """Publish `sales.orders`; returns when."""
-    table = TableFolder("sales", "orders")
+def publish(storage: Storage, files: int = 1, schema: str = "sales") -> datetime:
+    """Publish `sales.orders`, or without a schema folder; returns when."""
+    table = TableFolder(schema, "orders")
     opened = Publication(storage, table, Owner("shop", "model.shop.orders", "sales"))
     for i in range(files):
         storage.write(f"{table.staging(opened.batch_id)}/rows/{i}.parquet", b"rows")
@@ -124,6 +124,20 @@ def test_a_table_is_behind_until_the_service_has_applied_something_since(storage
     assert of(before) == ["Replicating", f"{before:%Y-%m-%d %H:%M:%S}", "behind"]
     assert of(None) == ["Replicating", "behind"]
     assert of(before, "no good")[2:] == ["behind; no good"]
+
+
+def test_a_table_without_a_schema_folder_has_the_default_schema_in_the_service(
+    storage: Storage,
+) -> None:
+    after = publish(storage, schema="") + timedelta(seconds=1)
+    report = ServiceReport("Running", "", {"dbo.orders": TableReport("Replicating", "", after)})
+    at_root = node("orders")
+    at_root["config"]["schema_folder"] = False
+
+    headline, line = ProjectTables(storage, "shop", "sales", [at_root]).status_lines(report)
+
+    told = re.split(r"\s{2,}", line[headline.index("service") :])
+    assert told == ["Replicating", f"{after:%Y-%m-%d %H:%M:%S}"]
 
 
 def test_a_table_that_the_service_does_not_have_is_behind(storage: Storage) -> None:
