@@ -366,9 +366,12 @@ def test_secrets_of_the_profile_are_in_no_file_and_no_output(
 
 @pytest.mark.slow
 def test_a_table_that_is_larger_than_the_memory_of_spark(tmp_path: Path) -> None:
-    """One that cannot be compressed: 640 MB, in a heap of 512 MB."""
+    """One that cannot be compressed: 640 MB, in a heap of 512 MB that holds few groups of rows."""
     project = Project(tmp_path)
-    project.target["server_side_parameters"] = {"spark.driver.memory": "512m"}
+    project.target["server_side_parameters"] = {
+        "spark.driver.memory": "512m",
+        "spark.hadoop.parquet.block.size": str(16 * 2**20),
+    }
     project.write_project()
     text = ", ".join(
         f"unhex(sha2(concat(id, '-', {i}, if(id % 100 = 0, '{{salt}}', '')), 512)) as b{i}"
