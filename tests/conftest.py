@@ -12,6 +12,14 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--onelake",
+        action="store_true",
+        help="let functional tests publish to OneLake's URL, which a server of the tests answers",
+    )
+
+
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OneLakeServer]:
     """OneLake, with nothing in its landing zone; whatever must not happen there fails the test."""

@@ -8,7 +8,9 @@ go wrong on purpose, and what must never happen in a landing zone is recorded.
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import socket
 import ssl
 import threading
@@ -180,6 +182,7 @@ class OneLakeServer:
         self._seen: dict[str, bytes] = {}
         self._nodes: dict[str, Node] = {}
         self._blocks: dict[str, dict[str, bytes]] = {}
+        self._folder: _Folder | None = None
         self._ahead = 0.0
         self._etags = 0
         self._lock = threading.RLock()
@@ -205,17 +208,9 @@ class OneLakeServer:
         node = self._nodes.get(f"{ROOT}/{path}")
         return node.data if node else None
 
-    def download(self, folder: Path) -> None:
-        """Copy the landing zone to this machine."""
-        with self._lock:
-            for path, node in self._nodes.items():
-                if path.startswith(f"{ROOT}/"):
-                    target = folder / path.removeprefix(f"{ROOT}/")
-                    if node.data is None:
-                        target.mkdir(parents=True, exist_ok=True)
-                    else:
-                        target.parent.mkdir(parents=True, exist_ok=True)
-                        target.write_bytes(node.data)
+    def share(self, folder: Path) -> None:
+        """Let the landing zone be a folder of this machine, which anybody may change."""
+        self._folder = _Folder(folder)
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the client of the landing zone talk to this server, and wait for nothing long."""
@@ -276,11 +271,15 @@ class OneLakeServer:
             return response
 
     def _carry_out(self, request: Request) -> Response:
+        if self._folder:
+            self._folder.read(self._nodes, self._node)
         try:
             self._admit(request)
             response = self._routes()[request.operation](request)
         except Refused as refused:
             response = self._error(refused)
+        if self._folder:
+            self._folder.write(self._nodes)
         self._observe()
         ignored = [*self.ignores, *(name for name in _IGNORED if name in request.headers)]
         response.headers["Date"] = formatdate(self._now(), usegmt=True)
@@ -596,6 +595,65 @@ class OneLakeServer:
             elif path in self._seen and self._seen[path] is not node.data:
                 self.violations.append(f"{path} was written twice")
         self._seen = {path: node.data or b"" for path, node in numbered.items()}
+
+
+class _Folder:
+    """A folder that has what is in the landing zone, and the other way round."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen: dict[str, tuple[int, ...]] = {}
+        self._data: dict[str, bytes | None] = {}
+
+    def read(self, nodes: dict[str, Node], node: Callable[[bytes | None], Node]) -> None:
+        """Have in the landing zone what somebody has changed in the folder."""
+        found = {f"{ROOT}/{path.relative_to(self._folder)}": path for path in self._paths()}
+        for gone in self._data.keys() - found.keys():
+            del nodes[gone]
+        for name, path in found.items():
+            with suppress(FileNotFoundError):
+                state = _state(path)
+                if state != self._seen.get(name):
+                    nodes[name] = node(None if path.is_dir() else path.read_bytes())
+                    self._seen[name] = state
+        self._remember(nodes)
+
+    def write(self, nodes: dict[str, Node]) -> None:
+        """Have in the folder what a request has changed in the landing zone."""
+        before = self._data
+        self._remember(nodes)
+        for name, data in self._data.items():
+            path = self._folder / name.removeprefix(f"{ROOT}/")
+            if name not in before and data is None:
+                path.mkdir(parents=True, exist_ok=True)
+            elif name not in before or before[name] is not data:
+                whole = self._folder.with_name("written")
+                whole.parent.mkdir(parents=True, exist_ok=True)
+                whole.write_bytes(data or b"")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                whole.replace(path)
+            else:
+                continue
+            self._seen[name] = _state(path)
+        for gone in sorted(before.keys() - self._data.keys(), reverse=True):
+            path = self._folder / gone.removeprefix(f"{ROOT}/")
+            with suppress(FileNotFoundError):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _paths(self) -> Iterator[Path]:
+        for folder, folders, files in os.walk(self._folder):
+            yield from (Path(folder, name) for name in [*folders, *files])
+
+    def _remember(self, nodes: dict[str, Node]) -> None:
+        inside = {name: node for name, node in nodes.items() if name.startswith(f"{ROOT}/")}
+        self._data = {name: node.data for name, node in inside.items()}
+        self._seen = {name: state for name, state in self._seen.items() if name in inside}
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """Another one if somebody has written a file again; a folder is just there."""
+    found = path.stat()
+    return () if path.is_dir() else (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 class _Adapter(BaseAdapter):

@@ -15,10 +15,11 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
-from dbt.adapters.openmirroring import embedded_spark, service  # noqa: E402
-from tests.fabric_server import Database, FabricServer  # noqa: E402
+from dbt.adapters.openmirroring import embedded_spark  # noqa: E402
+from tests.fabric_server import FabricServer  # noqa: E402
+from tests.functional import onelake as in_onelake  # noqa: E402
 from tests.functional.project import Project  # noqa: E402
-from tests.onelake_server import ITEM, WORKSPACE  # noqa: E402
+from tests.onelake_server import OneLakeServer  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -48,9 +49,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line("\n".join(counted))
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    local = item.get_closest_marker("local")
+    if local and item.config.getoption("--onelake"):
+        pytest.skip(local.args[0])
+
+
 @pytest.fixture
-def project(spark: SparkSession, tmp_path: Path) -> Iterator[Project]:
+def project(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
+) -> Iterator[Project]:
     created = Project(tmp_path, spark)
+    if request.config.getoption("--onelake"):
+        server, fabric = (request.getfixturevalue(name) for name in ("server", "fabric"))
+        in_onelake.publish_to_onelake(created, server, fabric)
     yield created
     created.assert_replicated()
     spark.sql(f"drop schema if exists {created.schema} cascade")
@@ -59,8 +71,11 @@ def project(spark: SparkSession, tmp_path: Path) -> Iterator[Project]:
 @pytest.fixture
 def fabric(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
     """Fabric's REST API, and in it the mirrored database of the landing zone in OneLake."""
-    server = FabricServer()
-    server.workspace(WORKSPACE, Database(ITEM.partition(".")[0]))
-    server.connect(monkeypatch)
-    monkeypatch.setattr(service, "PAUSE", 0.01)
-    return server
+    return in_onelake.fabric(monkeypatch)
+
+
+@pytest.fixture
+def onelake(project: Project, server: OneLakeServer, fabric: FabricServer) -> Project:
+    """The project, with its landing zone in OneLake."""
+    in_onelake.publish_to_onelake(project, server, fabric)
+    return project

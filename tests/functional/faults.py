@@ -15,6 +15,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.rewrite import Rewrite
 from dbt.adapters.openmirroring.session import SessionHandle
 
@@ -23,9 +24,12 @@ KINDS = (KILLED, "fails", "answer is lost")
 
 _OPERATIONS: tuple[tuple[type, str, type[DbtRuntimeError]], ...] = (
     *(
-        (LocalStorage, name, LandingZoneUnavailableError)
+        (storage, name, LandingZoneUnavailableError)
+        for storage in (LocalStorage, OneLakeStorage)
         for name in ("list", "read", "write", "create", "rename", "touch", "delete")
     ),
+    # a local one lists
+    (OneLakeStorage, "collect", LandingZoneUnavailableError),
     (SessionHandle, "execute", DbtDatabaseError),
     (Rewrite, "keep", DbtDatabaseError),
 )

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
 from dbt.adapters.openmirroring.replicator import Replicator
+from tests.onelake_server import OneLakeServer
 
 NAME = "shop"
 
@@ -44,6 +45,7 @@ class Project:
         self.path = path
         self.schema = f"test_{uuid.uuid4().hex[:8]}"
         self.landing_zone = path / "mirror.MirroredDatabase" / "Files" / "LandingZone"
+        self.onelake: OneLakeServer | None = None
         self._spark = spark
         self.name = NAME
         self.target: dict[str, Any] = {
@@ -96,6 +98,11 @@ class Project:
         assert not self.dbt(command, *args)
         failed = [r for r in self.results().values() if r["status"] not in ("success", "skipped")]
         return "\n".join(result["message"] for result in failed)
+
+    def let_claims_expire(self) -> None:
+        """Let some minutes pass, after which what a killed run holds in OneLake is free."""
+        if self.onelake:
+            self.onelake.advance(300)
 
     def results(self) -> dict[str, Any]:
         """The last run's results by the node's name."""

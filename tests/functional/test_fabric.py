@@ -1,7 +1,6 @@
 """A landing zone of Fabric: what its REST API says before, while and after dbt publishes.
 
-The files are in a folder of this machine, where the replicator does the work of Fabric each time
-that the REST API is asked for the tables.
+The replicator does the work of Fabric each time that the REST API is asked for the tables.
 """
 
 from __future__ import annotations
@@ -13,29 +12,22 @@ from unittest.mock import patch
 import pytest
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
-from dbt.adapters.openmirroring.mirror import Mirror
 from dbt.adapters.openmirroring.replicator import Replicator
 from tests.fabric_server import Database, FabricServer, table
 from tests.functional.project import Project
-from tests.onelake_server import TOKEN, URL
 
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 
 
 @pytest.fixture
-def database(project: Project, fabric: FabricServer, monkeypatch: pytest.MonkeyPatch) -> Database:
+def database(onelake: Project, fabric: FabricServer) -> Database:
     """The mirrored database of the project's landing zone; it runs."""
 
     def scan() -> list[dict[str, Any]]:
-        Replicator(project.landing_zone).scan()
-        content = (project.landing_zone.parent / "Monitoring" / "tables.json").read_text()
+        Replicator(onelake.landing_zone).scan()
+        content = (onelake.landing_zone.parent / "Monitoring" / "tables.json").read_text()
         return [_as_rest_tells(told) for told in json.loads(content)["tables"]]
 
-    storage = LocalStorage(project.landing_zone)
-    monkeypatch.setattr(Mirror, "storage", lambda _: storage)
-    project.target |= {"landing_zone": URL, "authentication": "token", "token": TOKEN}
-    project.write_project()
     [created] = fabric.workspaces[0].databases
     created.scan = scan
     return created

@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from itertools import count
 
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone import onelake_claim
-from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
-from tests.fabric_server import FabricServer, table
 from tests.functional.project import Project
-from tests.onelake_server import TOKEN, URL, OneLakeServer
+from tests.functional.test_faults import SCENARIOS, assert_right
+from tests.onelake_server import OneLakeServer
 
 
-@pytest.fixture
-def onelake(
-    project: Project, server: OneLakeServer, fabric: FabricServer, tmp_path: Path
-) -> Project:
-    def mirrored() -> list[dict[str, Any]]:
-        """Each table that has files at this moment."""
-        seen = tmp_path / "seen"
-        shutil.rmtree(seen, ignore_errors=True)
-        server.download(seen)
-        folders = table_folders(LocalStorage(seen))
-        return [table(str(f)) for f in folders if list((seen / f.path).glob("*.parquet"))]
-
-    fabric.workspaces[0].databases[0].scan = mirrored
-    project.target |= {
-        "landing_zone": URL,
-        "authentication": "token",
-        "token": TOKEN,
-        "staging_location": "staging",
-    }
-    project.write_project()
-    return project
-
-
-def assert_mirrored(project: Project, server: OneLakeServer, table: str = "orders") -> None:
+def assert_mirrored(project: Project, table: str = "orders") -> None:
     """What is in OneLake makes the model's rows, and nothing is left half done, here or there."""
-    shutil.rmtree(project.path / "mirror.MirroredDatabase", ignore_errors=True)
-    server.download(project.landing_zone)
     project.assert_mirrored(table)
     assert not [path for path in (project.path / "staging").rglob("*") if path.is_file()]
 
@@ -54,18 +26,18 @@ def test_loads_changes_and_rebuilds_reach_onelake(
     monkeypatch.setattr(onelake_claim, "RENEWAL", 600)
     onelake.model("select id, 'a' as name from range(1000)", unique_key="id")
     assert onelake.run()["publication"] == "initial"
-    assert_mirrored(onelake, server)
+    assert_mirrored(onelake)
 
     onelake.model("select id, if(id < 9, 'b', 'a') as name from range(3, 1001)", unique_key="id")
     server.requests.clear()
     assert onelake.run()["_message"] == "+1 ~6 -3 · #2"
-    assert_mirrored(onelake, server)
+    assert_mirrored(onelake)
     assert len(server.requests) == 22, server.counts()
 
     onelake.run()
     onelake.model("select id, 1 as number from range(10)", unique_key="id")
     assert onelake.run()["publication"] == "rebuild"
-    assert_mirrored(onelake, server)
+    assert_mirrored(onelake)
 
 
 def test_large_tables_are_uploaded_in_several_files(
@@ -79,26 +51,62 @@ def test_large_tables_are_uploaded_in_several_files(
 
     assert onelake.run()["files_written"] > 2
 
-    assert_mirrored(onelake, server)
+    assert_mirrored(onelake)
+
+
+# what goes wrong with a request, and so many times
+GONE = "the network is gone"
+REQUEST_FAULTS: dict[str, tuple[str, int]] = {
+    GONE: ("reset", 10**6),
+    "storm of 429": ("throttled", 6),
+    "answer is lost": ("lost", 1),
+    "answer is lost behind a 503": ("lost 503", 1),
+}
+ALWAYS = {("changes", GONE)}
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_finished_or_undone_by_the_next(
-    onelake: Project, server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(name, kind, marks=[] if (name, kind) in ALWAYS else pytest.mark.exhaustive)
+        for name in SCENARIOS
+        for kind in REQUEST_FAULTS
+    ],
+)
+def test_whatever_goes_wrong_with_any_request_mirror_and_model_come_together(
+    onelake: Project,
+    server: OneLakeServer,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    kind: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    onelake.model("select id, 0 as n from range(20)", unique_key="id")
-    onelake.run()
-    for point in range(1, 24, 3):
-        onelake.model(f"select id, {point} as n from range({20 + point})", unique_key="id")
-        server.fail("reset", after=point, times=10**6)
-        assert not onelake.dbt("run"), point
+    # requests have the same number in each run
+    monkeypatch.setattr(onelake_claim, "RENEWAL", 600)
+    scenario = SCENARIOS[name]()
+    scenario.begin(onelake)
+    for n in count(1):
+        scenario.change(onelake, n)
+        what, times = REQUEST_FAULTS[kind]
+        fault = server.fail(what, after=n - 1, times=times)
+        succeeded = onelake.dbt(scenario.command)
+        happened = fault.times < times
         server.faults.clear()
-        # the claim of a dead process expires
-        server.advance(300)
+        onelake.let_claims_expire()
 
-        onelake.run()
-
-        assert_mirrored(onelake, server)
+        assert succeeded or kind == GONE
+        # what a run could not let go of, the next one does
+        if kind == GONE and not onelake.dbt(scenario.command):
+            assert "run it again" in onelake.results()["orders"]["message"]
+            assert scenario.is_incremental
+            onelake.run(command=scenario.command)
+        assert_right(onelake, scenario, n)
+        assert_mirrored(onelake, scenario.table(n))
+        if not happened:
+            break
+    assert n > 20
+    record_property(f"{name}: {kind}", n - 1)
 
 
 def test_debug_checks_the_landing_zone(onelake: Project, server: OneLakeServer) -> None:
@@ -119,7 +127,7 @@ def test_operations_work_on_onelake(onelake: Project, server: OneLakeServer) -> 
     assert onelake.dbt("run-operation", "mirror_recover")
     assert onelake.dbt("run-operation", "mirror_drop_orphans", "--args", "{dry_run: false}")
 
-    assert_mirrored(onelake, server)
+    assert_mirrored(onelake)
     assert not onelake.folder("old").exists()
     # that is for local landing zones
     assert not onelake.dbt("run-operation", "mirror_replicate")
