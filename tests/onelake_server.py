@@ -26,11 +26,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.etree import ElementTree
 
 import pytest
 import requests
+import trustme
 from azure.core.pipeline.transport import HttpTransport, RequestsTransport
 from requests.adapters import BaseAdapter
 from urllib3 import HTTPResponse
@@ -713,8 +715,32 @@ def received(method: str, url: str, headers: dict[str, str], body: bytes) -> Req
 
 
 @contextmanager
-def listening(server: OneLakeServer, context: ssl.SSLContext) -> Iterator[int]:
+def through_sockets(port: int, authority: Path) -> Iterator[Callable[..., RequestsTransport]]:
+    """Let the client send what is for OneLake to a port of this machine, with TLS.
+
+    Args:
+        authority: its certificate
+    """
+
+    def transport(**options: Any) -> RequestsTransport:
+        return RequestsTransport(connection_verify=str(authority), **options)
+
+    connect = socket.create_connection
+    with (
+        patch.object(onelake_client, "RequestsTransport", transport),
+        patch(
+            "urllib3.util.connection.create_connection",
+            lambda _address, *args, **options: connect(("127.0.0.1", port), 10),
+        ),
+    ):
+        yield transport
+
+
+@contextmanager
+def listening(server: OneLakeServer, authority: trustme.CA) -> Iterator[int]:
     """Let the server listen on a port of this machine, with TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(HOST, HOST.replace("dfs", "blob")).configure_cert(context)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

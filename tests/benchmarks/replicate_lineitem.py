@@ -19,7 +19,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-KEYS = ["l_orderkey", "l_linenumber"]
+from tests.benchmarks.project import LINEITEM_KEY, lineitem
+
 PLAIN = """
 import sys
 import pyarrow as pa, pyarrow.parquet as pq
@@ -28,14 +29,6 @@ file = pq.ParquetFile(sys.argv[1])
 batches = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(32768))
 write_deltalake(sys.argv[2], batches)
 """
-
-
-def generate(folder: Path, scale: float) -> Path:
-    """Have tpchgen-cli write lineitem."""
-    tpchgen = Path(sys.executable).with_name("tpchgen-cli")
-    options = ["--scale-factor", str(scale), "--tables", "lineitem", "--quiet"]
-    subprocess.run([tpchgen, "parquet", *options, "--output-dir", folder], check=True)
-    return folder / "lineitem.parquet"
 
 
 def change_set(source: Path, every: int) -> pa.Table:
@@ -73,13 +66,13 @@ def main() -> None:
     measured: dict[str, list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        source = generate(root, arguments.scale)
+        source = lineitem(root, arguments.scale)
         changes = [change_set(source, every) for every in (100, 10)]
         for turn in range(arguments.rounds):
             item = root / f"{turn}.MirroredDatabase" / "Files" / "LandingZone"
             folder = item / "tpch.schema" / "lineitem"
             folder.mkdir(parents=True)
-            (folder / "_metadata.json").write_text(json.dumps({"keyColumns": KEYS}))
+            (folder / "_metadata.json").write_text(json.dumps({"keyColumns": LINEITEM_KEY}))
             (folder / f"{1:020d}.parquet").symlink_to(source)
             plain: list[str | Path] = [sys.executable, "-c", PLAIN, source, root / f"plain{turn}"]
             module: list[str | Path] = [

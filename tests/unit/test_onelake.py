@@ -5,8 +5,6 @@ What holds for every storage is in `test_storage.py`.
 
 from __future__ import annotations
 
-import socket
-import ssl
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Any
 
 import pytest
 import trustme
-from azure.core.pipeline.transport import RequestsTransport
 from azure.identity import EnvironmentCredential
 
 from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
@@ -27,7 +24,17 @@ from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
 from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
-from tests.onelake_server import HOST, KINDS, ROOT, TOKEN, URL, WORKSPACE, OneLakeServer, listening
+from tests.onelake_server import (
+    HOST,
+    KINDS,
+    ROOT,
+    TOKEN,
+    URL,
+    WORKSPACE,
+    OneLakeServer,
+    listening,
+    through_sockets,
+)
 
 NUMBERED = f"a.schema/b/{1:020d}.parquet"
 
@@ -496,24 +503,10 @@ def test_spark_writes_to_onelake_itself_if_there_is_no_place_to_stage(
     assert url == f"abfss://{WORKSPACE}@{HOST}/{ROOT}/_scratchPad/a.b/1/rows"
 
 
-def test_all_of_it_works_through_sockets_with_tls(
-    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_all_of_it_works_through_sockets_with_tls(server: OneLakeServer, tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(HOST, HOST.replace("dfs", "blob")).configure_cert(context)
-
-    def transport(**options: Any) -> RequestsTransport:
-        return RequestsTransport(connection_verify=str(tmp_path / "ca.pem"), **options)
-
-    with listening(server, context) as port:
-        connect = socket.create_connection
-        monkeypatch.setattr(onelake_client, "RequestsTransport", transport)
-        monkeypatch.setattr(
-            "urllib3.util.connection.create_connection",
-            lambda _address, *args, **options: connect(("127.0.0.1", port), 10),
-        )
+    with listening(server, authority) as port, through_sockets(port, tmp_path / "ca.pem"):
         storage = server.storage()
         server.fail("lost", "rename")
         server.fail("lost 503", "put blob")

@@ -1,0 +1,128 @@
+"""A dbt project to be timed. Every run is a process of its own, as users have it."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dbt.adapters.openmirroring import embedded_spark
+
+# the same in all contestants
+MEMORY = {"spark.driver.memory": "4g"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run took.
+
+    Args:
+        seconds: the whole of it, as dbt reports it
+        nodes: seconds by node
+        memory: the most that dbt's process has had, in MB; Spark's is another one
+        statements: that the typical node has sent to Spark
+        messages: of the nodes
+    """
+
+    seconds: float
+    nodes: dict[str, float]
+    memory: float
+    statements: int
+    messages: list[str]
+
+    @property
+    def node(self) -> float:
+        """The only node's seconds."""
+        [seconds] = self.nodes.values()
+        return seconds
+
+
+class Project:
+    """A dbt project.
+
+    Args:
+        folder: where it is written
+        adapter: `spark` or `openmirroring`
+        settings: of Spark
+    """
+
+    def __init__(
+        self, folder: Path, adapter: str = "openmirroring", settings: Mapping[str, str] = MEMORY
+    ) -> None:
+        self.folder = folder
+        self.adapter = adapter
+        target: dict[str, Any] = {"type": adapter, "schema": "bench", "threads": 4}
+        if adapter == "openmirroring":
+            target |= {"landing_zone": "lz", "server_side_parameters": dict(settings)}
+        else:
+            home = folder / embedded_spark.FOLDER
+            (home / "tmp").mkdir(parents=True)
+            same = {**embedded_spark.defaults(home), **settings}
+            target |= {"method": "session", "host": "x", "server_side_parameters": same}
+        (folder / "models").mkdir(parents=True)
+        outputs = {"target": "local", "outputs": {"local": target}}
+        (folder / "profiles.yml").write_text(yaml.safe_dump({"bench": outputs}))
+        project = {"name": "bench", "version": "1.0", "profile": "bench"}
+        (folder / "dbt_project.yml").write_text(yaml.safe_dump(project))
+
+    def model(self, name: str, sql: str, **config: Any) -> None:
+        options = {"materialized": "table", **config}
+        if self.adapter == "spark" and options["materialized"] == "table":
+            options.pop("unique_key", None)
+        given = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        (self.folder / "models" / f"{name}.sql").write_text(f"{{{{ config({given}) }}}}\n{sql}\n")
+
+    def run(self, *args: str) -> Run:
+        """Run all models; the program ends if that fails."""
+        log = self.folder / "logs" / "dbt.log"
+        log.unlink(missing_ok=True)
+        dbt = Path(sys.executable).with_name("dbt")
+        done = subprocess.run([dbt, "run", *args], cwd=self.folder, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stdout + done.stderr)
+        results = json.loads((self.folder / "target" / "run_results.json").read_text())
+        told = log.read_text()
+        statements = Counter(re.findall(r" On (model\.bench\.\w+): /\*", told))
+        [memory] = re.findall(r'"process_mem_max_rss": "(\d+)"', told)
+        return Run(
+            float(results["elapsed_time"]),
+            {r["unique_id"]: float(r["execution_time"]) for r in results["results"]},
+            # KB, but bytes on macOS
+            int(memory) / (2**20 if sys.platform == "darwin" else 2**10),
+            int(statistics.median(statements.values())),
+            [str(result["message"]) for result in results["results"]],
+        )
+
+
+def lineitem(folder: Path, scale: float) -> Path:
+    """Have tpchgen-cli write TPC-H's lineitem: a file of Parquet, 6 million rows at scale 1."""
+    tpchgen = Path(sys.executable).with_name("tpchgen-cli")
+    options = ["--scale-factor", str(scale), "--tables", "lineitem", "--quiet"]
+    subprocess.run([tpchgen, "parquet", *options, "--output-dir", folder], check=True)
+    return folder / "lineitem.parquet"
+
+
+LINEITEM_KEY = ["l_orderkey", "l_linenumber"]
+
+
+def changed(source: Path, salt: str, every: int = 100) -> str:
+    """Lineitem as a query; one in so many rows has another comment."""
+    return (
+        "select * except (l_comment), if(pmod(xxhash64(l_orderkey, l_linenumber), "
+        f"{every}) = 0, concat(l_comment, '{salt}'), l_comment) as l_comment "
+        f"from parquet.`{source}`"
+    )
+
+
+def median_ratio(ours: list[float], theirs: list[float]) -> float:
+    """The median of the ratios of each round."""
+    return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
