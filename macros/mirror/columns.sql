@@ -46,33 +46,42 @@
 {% endmacro %}
 
 
-{#- A digest of a row, in two columns `d0` and `d1`: two rows of the same key are the same if both are.
+{#- A digest of a row, in the columns `d0` and `d1`: two rows are the same if these are.
 
     xxhash64 skips NULLs, so that they could move from one column to another, and takes -0.0 for 0.0: both are
-    hashed besides the values. Two hashes of 64 bits with different seeds leave one chance in 2^128 of
-    taking a changed row for an unchanged one.
+    hashed besides the values. To compare a row with the one of the same key, a hash of 64 bits is enough: one
+    changed row in 2^64 is taken for an unchanged one. To find a row among all others it takes two, with
+    different seeds.
 
     Args:
       columns: of the next snapshot, in its order
-      present: those that the rows have, by name; a column that was added is NULL in the snapshot -#}
-{% macro mirror_digest(columns, present) %}
-  {{ return(adapter.dispatch('mirror_digest', 'dbt')(columns, present)) }}
+      present: those that the rows have, by name; a column that was added is NULL in the snapshot
+      hashes: 1 or 2 -#}
+{% macro mirror_digest(columns, present, hashes) %}
+  {{ return(adapter.dispatch('mirror_digest', 'dbt')(columns, present, hashes)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_digest(columns, present) %}
+{% macro openmirroring__mirror_digest(columns, present, hashes) %}
   {%- set values = [] -%}
+  {%- for some in columns | batch(60) -%}
+    {#- which of them are NULL: a bit for each -#}
+    {%- set bits = [] -%}
+    {%- for column in some -%}
+      {%- set bit = 2 ** loop.index0 -%}
+      {%- do bits.append('if(' ~ column.quoted ~ ' is null, ' ~ bit ~ ', 0)' if column.name in present else bit | string) -%}
+    {%- endfor -%}
+    {%- do values.append(bits | join(' | ')) -%}
+  {%- endfor -%}
   {%- for column in columns -%}
-    {%- if column.name not in present -%}
-      {%- do values.append('true') -%}
-    {%- else -%}
+    {%- if column.name in present -%}
       {%- set value = mirror_landing(present[column.name]).value -%}
-      {%- do values.append(value ~ ' is null, ' ~ value) -%}
+      {%- do values.append(value) -%}
       {%- if column.dtype in ('float', 'double') -%}
         {%- do values.append('(' ~ value ~ " = 0 and cast(" ~ value ~ " as string) like '-%')") -%}
       {%- endif -%}
     {%- endif -%}
   {%- endfor -%}
-  {%- for seed in (0, 1) -%}
+  {%- for seed in range(hashes) -%}
     xxhash64({{ ([seed] + values) | join(', ') }}) as d{{ seed }} {{- ', ' if not loop.last }}
   {%- endfor -%}
 {% endmacro %}

@@ -1,32 +1,37 @@
 {#- 2. Which rows differ between the snapshot and the next one: their keys are staged in `keys`, and counted.
 
-    Narrow on purpose: of every row only key and digest are shuffled. `keys` has the columns k0, k1, ... and
-    `marker`: the row marker, or NULL for a key that is NULL or not unique. Without a key, k0 and k1 are the
-    digest, and n how many rows of it are new (more than 0) or gone (less than 0). -#}
+    Narrow on purpose: of every row only key and digest are shuffled, once, before they are grouped: to group
+    them where they are read first would be in vain, since most are there only once. `keys` has the columns k0,
+    k1, ... and `marker`: the row marker, or NULL for a key that is NULL or not unique. Without a key, k0 and k1
+    are the digest, and n how many rows of it are new (more than 0) or gone (less than 0). -#}
 {% macro mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) %}
   {{ return(adapter.dispatch('mirror_compare', 'dbt')(publication, snapshot, next, columns, definition, journal, options, rewrite)) }}
 {% endmacro %}
 
 {% macro openmirroring__mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) %}
+  {%- if rewrite and rewrite.are_all -%}
+    {{ return(adapter.row_counts()) }}
+  {%- endif -%}
+  {%- set url = publication.staging_url('keys') -%}
   {%- set published = adapter.columns_by_name(adapter.published_columns(journal)) -%}
   {%- set before = mirror_replaced(snapshot, rewrite) -%}
   {%- set after = mirror_written(next, rewrite) -%}
   {%- set keyed = definition.key_columns | length > 0 -%}
   {%- call statement('mirror_compare') -%}
     {%- if keyed -%}
-      {{ mirror_compare_keyed(publication.staging_url('keys'), before, after, columns, definition, published, options) }}
+      {{ mirror_compare_keyed(url, before, after, columns, definition, published, options) }}
     {%- else -%}
-      {{ mirror_compare_keyless(publication.staging_url('keys'), before, after, columns, published) }}
+      {{ mirror_compare_keyless(url, before, after, columns, published) }}
     {%- endif -%}
   {%- endcall -%}
   {%- set query -%}
     {{ mirror_count_keyed() if keyed else mirror_count_keyless() }}, (select count(*) from {{ snapshot }})
-    from {{ mirror_files(publication.staging_url('keys')) }}
+    from {{ mirror_files(url) }}
   {%- endset -%}
   {%- set counts = run_query(query).rows[0] -%}
   {%- do publication.verify_rows(journal, counts[4] | int) -%}
-  {%- if counts[3] -%}
-    {%- do mirror_refuse_keys(next, definition, counts[3]) -%}
+  {%- if counts[3] or (counts[0] and keyed and rewrite and rewrite.names_before and mirror_new_keys_elsewhere(url, next, definition)) -%}
+    {%- do mirror_refuse_keys(next, definition) -%}
   {%- endif -%}
   {{ return(adapter.row_counts(inserted=counts[0], updated=counts[1], deleted=counts[2])) }}
 {% endmacro %}
@@ -45,13 +50,16 @@
       else {{ 4 if options.insert_marker == 'upsert' else 0 }}
     end as marker
   from (
-    select {{ k | join(', ') }}, sum(n) as n, sum(p) as p, min(d0) <> max(d0) or min(d1) <> max(d1) as differs
+    select {{ k | join(', ') }}, sum(n) as n, sum(p) as p, min(d0) <> max(d0) as differs
     from (
-      {%- for relation, present, side in ((after, adapter.columns_by_name(columns), '1 as n, 0 as p'), (before, published, '0 as n, 1 as p')) %}
-      select {% for key in keys %}{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}{{ mirror_digest(others, present) }}, {{ side }}
-      from {{ relation }}
-      {{- ' union all' if not loop.last }}
-      {%- endfor %}
+      select /*+ REPARTITION({{ k | join(', ') }}) */ *
+      from (
+        {%- for relation, present, side in ((after, adapter.columns_by_name(columns), '1 as n, 0 as p'), (before, published, '0 as n, 1 as p')) %}
+        select {% for key in keys %}{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}{{ mirror_digest(others, present, 1) }}, {{ side }}
+        from {{ relation }}
+        {{- ' union all' if not loop.last }}
+        {%- endfor %}
+      )
     )
     group by {{ k | join(', ') }}
   )
@@ -63,13 +71,30 @@
 {% endmacro %}
 
 
+{#- Whether a key that is new among the rows compared is in a file that was not. -#}
+{% macro mirror_new_keys_elsewhere(url, next, definition) %}
+  {%- set query -%}
+    select 1 from {{ next }} as latest
+    left semi join {{ mirror_files(url) }} as changed on changed.marker in (0, 4)
+    {%- for key in definition.key_columns %} and latest.{{ adapter.quote(key) }} = changed.k{{ loop.index0 }}{% endfor %}
+    group by {{ mirror_key_list(definition.key_columns) }}
+    having count(*) > 1
+    limit 1
+  {%- endset -%}
+  {{ return(run_query(query).rows | length > 0) }}
+{% endmacro %}
+
+
 {% macro mirror_compare_keyless(url, before, after, columns, published) %}
   insert overwrite directory '{{ mirror_literal(url) }}' using parquet
   select d0 as k0, d1 as k1, sum(n) as n
   from (
-    select {{ mirror_digest(columns, adapter.columns_by_name(columns)) }}, 1 as n from {{ after }}
-    union all
-    select {{ mirror_digest(columns, published) }}, -1 as n from {{ before }}
+    select /*+ REPARTITION(d0, d1) */ *
+    from (
+      select {{ mirror_digest(columns, adapter.columns_by_name(columns), 2) }}, 1 as n from {{ after }}
+      union all
+      select {{ mirror_digest(columns, published, 2) }}, -1 as n from {{ before }}
+    )
   )
   group by d0, d1
   having sum(n) <> 0

@@ -80,36 +80,40 @@
   {%- set keys = mirror_key_list(definition.key_columns) -%}
   {%- if keys -%}
     {%- set query -%}
-      select coalesce(sum(n), 0), count_if(bad)
-      from (select count(*) as n, count(*) > 1 or {{ mirror_any_null(definition.key_columns) }} as bad from {{ next }} group by {{ keys }})
+      select coalesce(sum(n), 0), coalesce(bool_or(bad), false)
+      from (
+        select count(*) as n, count(*) > 1 or {{ mirror_any_null(definition.key_columns) }} as bad
+        from (select /*+ REPARTITION({{ keys }}) */ {{ keys }} from {{ next }})
+        group by {{ keys }}
+      )
     {%- endset -%}
   {%- else -%}
-    {%- set query = 'select count(*), 0 from ' ~ next -%}
+    {%- set query = 'select count(*), false from ' ~ next -%}
   {%- endif -%}
   {%- set counts = run_query(query).rows[0] -%}
   {%- if counts[1] -%}
-    {%- do mirror_refuse_keys(next, definition, counts[1]) -%}
+    {%- do mirror_refuse_keys(next, definition) -%}
   {%- endif -%}
   {{ return(adapter.plan(publication, reason, definition, adapter.row_counts(inserted=counts[0]))) }}
 {% endmacro %}
 
 
-{#- 3. Duplicate and NULL keys: show a few. -#}
-{% macro mirror_refuse_keys(next, definition, how_many) %}
-  {{ return(adapter.dispatch('mirror_refuse_keys', 'dbt')(next, definition, how_many)) }}
+{#- 3. Duplicate and NULL keys: count them, and show a few. -#}
+{% macro mirror_refuse_keys(next, definition) %}
+  {{ return(adapter.dispatch('mirror_refuse_keys', 'dbt')(next, definition)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_refuse_keys(next, definition, how_many) %}
+{% macro openmirroring__mirror_refuse_keys(next, definition) %}
   {%- set keys = mirror_key_list(definition.key_columns) -%}
   {%- set query -%}
-    select {% for key in definition.key_columns %}cast({{ adapter.quote(key) }} as string) as k{{ loop.index0 }}, {% endfor %}count(*)
+    select count(*) over (), {% for key in definition.key_columns %}cast({{ adapter.quote(key) }} as string) as k{{ loop.index0 }}, {% endfor %}count(*)
     from {{ next }}
     group by {{ keys }}
     having count(*) > 1 or {{ mirror_any_null(definition.key_columns) }}
     order by all
     limit 5
   {%- endset -%}
-  {%- do adapter.refuse_keys(definition, how_many, run_query(query)) -%}
+  {%- do adapter.refuse_keys(definition, run_query(query)) -%}
 {% endmacro %}
 
 

@@ -54,13 +54,14 @@
   {%- do mirror_verify_contract(next, options) -%}                                         {#- 3 -#}
   {%- set description = mirror_description(next) -%}
   {%- set columns = adapter.described_columns(next, description) -%}
-  {%- set plan = mirror_plan(publication, target, next, columns, options, rows.rewrite, rebuild) -%}   {#- 2 and 3 -#}
+  {%- set rewrite = rows.rewrite or adapter.same_files(load_cached_relation(target), description) -%}
+  {%- set plan = mirror_plan(publication, target, next, columns, options, rewrite, rebuild) -%}   {#- 2 and 3 -#}
   {%- if plan.is_void -%}
     {%- do adapter.drop_relation(next) -%}
     {{ return(adapter.unchanged(publication)) }}
   {%- endif -%}
   {%- set files = adapter.link_ready_files(publication, description, plan, options)
-      or mirror_stage(publication, next, columns, plan, options, rows.rewrite) -%}         {#- 4 -#}
+      or mirror_stage(publication, next, columns, plan, options, rewrite) -%}         {#- 4 -#}
   {%- set manifest = publication.commit(plan, files) -%}                                   {#- 5 -#}
   {%- do mirror_finish(publication, target, manifest, config.get('partition_by')) -%}      {#- 6 and 7 -#}
   {{ return(adapter.published(manifest)) }}

@@ -43,10 +43,15 @@
 {% endmacro %}
 
 
-{#- The rows of a snapshot that are written again. -#}
+{#- The rows of a snapshot that are written again, or that may be.
+
+    Args:
+      rewrite: a Rewrite or SameFiles; none if all are -#}
 {% macro mirror_replaced(snapshot, rewrite) %}
   {%- if not rewrite -%}
     {{ return(snapshot) }}
+  {%- elif rewrite.names_before -%}
+    {{ return(mirror_other_files(snapshot, rewrite.names_before)) }}
   {%- elif not rewrite.replaced -%}
     {{ return('(select * from ' ~ snapshot ~ ' where false)') }}
   {%- endif -%}
@@ -58,7 +63,11 @@
   {%- if not rewrite -%}
     {{ return(next) }}
   {%- endif -%}
-  (select * from {{ next }} where _metadata.file_name not in ({{ mirror_literals(rewrite.kept_names) }}))
+  {{ return(mirror_other_files(next, rewrite.kept_names)) }}
+{%- endmacro %}
+
+{% macro mirror_other_files(relation, names) -%}
+  (select * from {{ relation }} where _metadata.file_name not in ({{ mirror_literals(names) }}))
 {%- endmacro %}
 
 {% macro mirror_literals(texts) %}

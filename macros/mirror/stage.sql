@@ -137,7 +137,7 @@
       {%- for column in columns %}
         {{ mirror_landing(column).value }} as c{{ loop.index0 }},
       {%- endfor %}
-        {{ mirror_digest(columns, adapter.columns_by_name(columns)) }}
+        {{ mirror_digest(columns, adapter.columns_by_name(columns), 2) }}
       from {{ rows }}
     ) as latest
     join {{ mirror_files(keys_url) }} as changed on latest.d0 = changed.k0 and latest.d1 = changed.k1

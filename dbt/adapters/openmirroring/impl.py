@@ -80,6 +80,7 @@ from dbt.adapters.openmirroring.rewrite import (
     plan_rewrite,
     rewritable_folder,
 )
+from dbt.adapters.openmirroring.same_files import SameFiles, same_files
 from dbt.adapters.openmirroring.session import SessionHandle
 from dbt.adapters.openmirroring.warehouse import (
     NEW_ROWS_SUFFIX,
@@ -339,11 +340,9 @@ class OpenMirroringAdapter(SparkAdapter):
         return Plan(publication, reason, definition, rows)
 
     @available
-    def refuse_keys(
-        self, definition: TableDefinition, how_many: int, examples: agate.Table
-    ) -> None:
+    def refuse_keys(self, definition: TableDefinition, examples: agate.Table) -> None:
         """Raise that keys are NULL or not unique."""
-        raise refusals.bad_keys(definition.key_columns, how_many, examples)
+        raise refusals.bad_keys(definition.key_columns, examples)
 
     @available
     def constraints(self, node: Mapping[str, Any]) -> list[Constraint]:
@@ -390,6 +389,21 @@ class OpenMirroringAdapter(SparkAdapter):
     ) -> list[IncrementalColumn]:
         """The columns of an incremental model's next snapshot."""
         return incremental_columns(snapshot, new_rows, on_schema_change, config)
+
+    @available
+    def same_files(
+        self, snapshot: OpenMirroringRelation | None, description: agate.Table
+    ) -> SameFiles | None:
+        """The files that are the same in a snapshot and the next one; None if there are none.
+
+        Only where Spark is on this machine too: they are read here.
+
+        Args:
+            description: of the next snapshot, from `describe table extended`
+        """
+        if not snapshot or not snapshot.information or not self._is_local():
+            return None
+        return same_files(snapshot.information, description)
 
     @available
     def next_rows(self, query: str, rewrite: Rewrite | None = None) -> NextRows:
@@ -721,6 +735,11 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def _is_session(self) -> bool:
         return isinstance(self.connections.get_thread_connection().handle, SessionHandle)
+
+    def _is_local(self) -> bool:
+        """Spark runs on this machine, and on no other."""
+        handle = self.connections.get_thread_connection().handle
+        return isinstance(handle, SessionHandle) and handle.is_local
 
     def _session(self, who_needs: str) -> SparkSession:
         handle = self.connections.get_thread_connection().handle

@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     import agate
 
 
-def bad_keys(keys: Sequence[str], how_many: int, examples: agate.Table) -> DbtRuntimeError:
+def bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
     """Keys that are NULL or not unique.
 
     Args:
-        how_many: such keys there are
-        examples: a few of them, and how many rows have them
+        examples: how many there are, and a few of them with the number of rows that have them
     """
+    how_many, *_ = examples.rows[0]
+    found = shown(keys, examples.exclude([examples.column_names[0]]))
     return DbtRuntimeError(
         f"{how_many} of the keys ({', '.join(keys)}) are NULL or not unique, e.g. "
-        f"{shown(keys, examples)}. The service would apply a later change to the wrong rows, so "
-        "nothing was published. Make the model's rows unique, or set another `unique_key`."
+        f"{found}. The service would apply a later change to the wrong rows, so nothing was "
+        "published. Make the model's rows unique, or set another `unique_key`."
     )
 
 

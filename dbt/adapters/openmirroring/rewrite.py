@@ -81,6 +81,15 @@ def local_folder(description: agate.Table) -> Path | None:
     return folder if folder and folder.is_dir() else None
 
 
+def provider(description: agate.Table) -> str:
+    """The format of a table, in lower case.
+
+    Args:
+        description: what `describe table extended` returned
+    """
+    return _details(description).get("Provider", "").lower()
+
+
 def local_path(url: str) -> Path | None:
     """The path of a file or folder that a url says is on this machine."""
     # Spark writes one slash or three
@@ -99,12 +108,12 @@ def rewritable_folder(
     """
     details = _details(description)
     folder = local_folder(description)
-    provider = details.get("Provider", "").lower()
+    found = provider(description)
     partition_by = [name.lower() for name in options.partition_by]
     if (
         not folder
-        or provider not in _FILE_FORMATS
-        or provider != (file_format or provider).lower()
+        or found not in _FILE_FORMATS
+        or found != (file_format or found).lower()
         or "Num Buckets" in details
         or [name.lower() for name in partition_columns(description)] != partition_by
     ):

@@ -34,6 +34,11 @@ class SessionHandle(SparkConnectionWrapper):
         self._result = self.session.sql(sql.strip().rstrip(";"))
 
     @property
+    def is_local(self) -> bool:
+        """Spark runs on this machine, and on no other."""
+        return str(self.session.conf.get("spark.master", "")).startswith("local")
+
+    @property
     def description(self) -> Sequence[tuple[Any, ...]]:
         fields = self._result.schema.fields if self._result is not None else []
         return [

@@ -1,0 +1,107 @@
+"""Rows in files that are the same as those of the snapshot are not compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from dbt.adapters.openmirroring.session import SessionHandle
+from tests.functional.project import Project
+
+# a file for each partition
+ROWS = "select id, if(id = {changed}, 'new', 'old') as name from range(0, 1000, 1, 4)"
+
+
+def statements(run: Callable[[], object]) -> list[str]:
+    """What a run sends to Spark."""
+    sent: list[str] = []
+    execute = SessionHandle.execute
+
+    def record(self: SessionHandle, sql: str, *args: Any) -> None:
+        sent.append(sql)
+        execute(self, sql, *args)
+
+    with patch.object(SessionHandle, "execute", record):
+        run()
+    return sent
+
+
+def comparisons(sent: list[str]) -> list[str]:
+    return [sql for sql in sent if "/keys'" in sql]
+
+
+@pytest.fixture(params=["keyed", "keyless"])
+def config(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return {"unique_key": "id"} if request.param == "keyed" else {}
+
+
+def test_nothing_is_compared_if_all_files_are_the_same(
+    project: Project, config: dict[str, Any]
+) -> None:
+    project.model(ROWS.format(changed=1), **config)
+    project.run()
+
+    sent = statements(lambda: project.run())
+
+    assert not comparisons(sent)
+    assert project.run()["publication"] == "unchanged"
+    project.assert_mirrored()
+
+
+def test_files_that_differ_are_compared(project: Project) -> None:
+    project.model(ROWS.format(changed=1), unique_key="id")
+    project.run()
+    project.model(ROWS.format(changed=999), unique_key="id")
+
+    [compared] = comparisons(statements(lambda: project.run()))
+
+    # the second and the third of four
+    assert compared.count(".parquet'") == 4
+    assert project.results()["orders"]["message"] == "+0 ~2 -0 · #2"
+    project.assert_mirrored()
+
+
+def test_new_rows_without_a_key_are_found_beside_files_that_are_the_same(
+    project: Project,
+) -> None:
+    project.model("select id from range(0, 1000, 1, 4)")
+    project.run()
+    project.model("select id from range(0, 1000, 1, 4) union all select 1")
+
+    assert project.run()["_message"] == "+1 ~0 -0 · #2"
+
+    project.assert_mirrored()
+
+
+def test_a_key_in_a_file_that_is_the_same_is_not_taken_twice(project: Project) -> None:
+    project.model("select id from range(0, 1000, 1, 4)", unique_key="id")
+    project.run()
+    before = project.state()
+    project.model("select id from range(0, 1000, 1, 4) union all select 1", unique_key="id")
+
+    assert "not unique" in project.fail()
+
+    assert project.state() == before
+
+
+def test_a_new_key_beside_files_that_are_the_same_is_published(project: Project) -> None:
+    project.model("select id from range(0, 1000, 1, 4)", unique_key="id")
+    project.run()
+    project.model("select id from range(0, 1000, 1, 4) union all select 1000", unique_key="id")
+
+    assert project.run()["_message"] == "+1 ~0 -0 · #2"
+
+    project.assert_mirrored()
+
+
+def test_rows_that_somebody_else_has_written_are_seen(project: Project) -> None:
+    project.model(ROWS.format(changed=1), unique_key="id")
+    project.run()
+    project.sql(f"insert into {project.schema}.orders values (1000, 'theirs')")
+
+    assert "somebody else has written to the table" in project.fail()
+
+    project.run("--full-refresh")
