@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark test-faults
+.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark test-faults test-onelake
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -14,8 +14,11 @@ test: $(INSTALLED) ## Set up everything and run all tests, the fast ones first
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive"
 
-test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run; not part of test
-	$(BIN)/python -m pytest -n 2 tests/functional/test_faults.py tests/functional/test_concurrency.py
+test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and all else that takes long
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --onelake tests/functional
 
 test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them with everything mirrored; not part of test
 	$(BIN)/python -m tests.dbt_spark
@@ -27,10 +30,8 @@ lint: $(INSTALLED) ## Check style and format
 types: $(INSTALLED) ## Check types
 	$(BIN)/mypy
 
-benchmark: $(INSTALLED) ## Compare with dbt-spark, with a plain Delta write, and incremental runs with whole ones
-	$(BIN)/python -m tests.benchmarks.small_tables
-	$(BIN)/python -m tests.benchmarks.incremental_lineitem
-	$(BIN)/python -m tests.benchmarks.replicate_lineitem
+benchmark: $(INSTALLED) ## Compare with dbt-spark, and with what else would do the same
+	$(BIN)/python -m tests.benchmarks
 
 install: $(INSTALLED) ## Set up .venv from the locked dependencies
 

@@ -181,7 +181,7 @@ class OneLakeServer:
         self.is_down = False
         self.slept: list[float] = []
         self.violations: list[str] = []
-        self._seen: dict[str, bytes] = {}
+        self._seen: dict[str, bytes | None] = {}
         self._nodes: dict[str, Node] = {}
         self._blocks: dict[str, dict[str, bytes]] = {}
         self._folder: _Folder | None = None
@@ -275,6 +275,8 @@ class OneLakeServer:
     def _carry_out(self, request: Request) -> Response:
         if self._folder:
             self._folder.read(self._nodes, self._node)
+            # what somebody else has done there is not the client's doing
+            self._seen = self._numbered()
         try:
             self._admit(request)
             response = self._routes()[request.operation](request)
@@ -590,13 +592,16 @@ class OneLakeServer:
     # What must never happen
 
     def _observe(self) -> None:
-        numbered = {p: n for p, n in self._nodes.items() if _NUMBERED.fullmatch(p)}
-        for path, node in numbered.items():
-            if not node.complete or node.appended:
+        numbered = self._numbered()
+        for path, data in numbered.items():
+            if not self._nodes[path].complete or self._nodes[path].appended:
                 self.violations.append(f"{path} is visible before it is complete")
-            elif path in self._seen and self._seen[path] is not node.data:
+            elif path in self._seen and self._seen[path] is not data:
                 self.violations.append(f"{path} was written twice")
-        self._seen = {path: node.data or b"" for path, node in numbered.items()}
+        self._seen = numbered
+
+    def _numbered(self) -> dict[str, bytes | None]:
+        return {path: n.data for path, n in self._nodes.items() if _NUMBERED.fullmatch(path)}
 
 
 class _Folder:

@@ -17,11 +17,12 @@
   {%- set before = mirror_replaced(snapshot, rewrite) -%}
   {%- set after = mirror_written(next, rewrite) -%}
   {%- set keyed = definition.key_columns | length > 0 -%}
+  {%- set small = mirror_is_small(next, columns) -%}
   {%- call statement('mirror_compare') -%}
     {%- if keyed -%}
-      {{ mirror_compare_keyed(url, before, after, columns, definition, published, options) }}
+      {{ mirror_compare_keyed(url, before, after, columns, definition, published, options, small) }}
     {%- else -%}
-      {{ mirror_compare_keyless(url, before, after, columns, published) }}
+      {{ mirror_compare_keyless(url, before, after, columns, published, small) }}
     {%- endif -%}
   {%- endcall -%}
   {%- set query -%}
@@ -37,7 +38,7 @@
 {% endmacro %}
 
 
-{% macro mirror_compare_keyed(url, before, after, columns, definition, published, options) %}
+{% macro mirror_compare_keyed(url, before, after, columns, definition, published, options, small) %}
   {%- set keys = definition.key_columns -%}
   {%- set others = columns | rejectattr('name', 'in', keys) | list -%}
   {%- set k = [] -%}
@@ -52,7 +53,7 @@
   from (
     select {{ k | join(', ') }}, sum(n) as n, sum(p) as p, min(d0) <> max(d0) as differs
     from (
-      select /*+ REPARTITION({{ k | join(', ') }}) */ *
+      select {{ mirror_together(k | join(', '), small) }} *
       from (
         {%- for relation, present, side in ((after, adapter.columns_by_name(columns), '1 as n, 0 as p'), (before, published, '0 as n, 1 as p')) %}
         select {% for key in keys %}{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}{{ mirror_digest(others, present, 1) }}, {{ side }}
@@ -71,6 +72,12 @@
 {% endmacro %}
 
 
+{#- Brings rows that agree in some columns to one task. -#}
+{% macro mirror_together(columns, small) %}
+  {{- return('/*+ COALESCE(1) */' if small else '/*+ REPARTITION(' ~ columns ~ ') */') -}}
+{% endmacro %}
+
+
 {#- Whether a key that is new among the rows compared is in a file that was not. -#}
 {% macro mirror_new_keys_elsewhere(url, next, definition) %}
   {%- set query -%}
@@ -85,11 +92,11 @@
 {% endmacro %}
 
 
-{% macro mirror_compare_keyless(url, before, after, columns, published) %}
+{% macro mirror_compare_keyless(url, before, after, columns, published, small) %}
   insert overwrite directory '{{ mirror_literal(url) }}' using parquet
   select d0 as k0, d1 as k1, sum(n) as n
   from (
-    select /*+ REPARTITION(d0, d1) */ *
+    select {{ mirror_together('d0, d1', small) }} *
     from (
       select {{ mirror_digest(columns, adapter.columns_by_name(columns), 2) }}, 1 as n from {{ after }}
       union all

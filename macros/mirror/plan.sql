@@ -22,11 +22,11 @@
     {%- for warning in adapter.add_table(publication, definition) -%}
       {%- do exceptions.warn(warning) -%}
     {%- endfor -%}
-    {{ return(mirror_plan_load(next, 'initial', 'the table folder was gone' if published else '', definition)) }}
+    {{ return(mirror_plan_load(next, columns, 'initial', 'the table folder was gone' if published else '', definition)) }}
   {%- elif rebuild -%}
-    {{ return(mirror_plan_load(next, 'rebuild', rebuild, definition)) }}
+    {{ return(mirror_plan_load(next, columns, 'rebuild', rebuild, definition)) }}
   {%- elif was_view -%}
-    {{ return(mirror_plan_load(next, 'rebuild', 'was a view meanwhile', definition)) }}
+    {{ return(mirror_plan_load(next, columns, 'rebuild', 'was a view meanwhile', definition)) }}
   {%- endif -%}
 
   {%- if publication.restore_metadata(journal) -%}
@@ -51,7 +51,7 @@
         ~ 'Undo the change in the model, or run with --full-refresh to drop the table and publish a full load.'
       ) -%}
     {%- endif -%}
-    {{ return(mirror_plan_load(next, 'rebuild', reason, definition)) }}
+    {{ return(mirror_plan_load(next, columns, 'rebuild', reason, definition)) }}
   {%- elif rows or reasons.changes -%}
     {{ return(adapter.plan('changes', reasons.changes | join('; '), definition, rows)) }}
   {%- endif -%}
@@ -72,18 +72,18 @@
 
 
 {#- A full load: count its rows, and look at its keys. -#}
-{% macro mirror_plan_load(next, publication, reason, definition) %}
-  {{ return(adapter.dispatch('mirror_plan_load', 'dbt')(next, publication, reason, definition)) }}
+{% macro mirror_plan_load(next, columns, publication, reason, definition) %}
+  {{ return(adapter.dispatch('mirror_plan_load', 'dbt')(next, columns, publication, reason, definition)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_plan_load(next, publication, reason, definition) %}
+{% macro openmirroring__mirror_plan_load(next, columns, publication, reason, definition) %}
   {%- set keys = mirror_key_list(definition.key_columns) -%}
   {%- if keys -%}
     {%- set query -%}
       select coalesce(sum(n), 0), coalesce(bool_or(bad), false)
       from (
         select count(*) as n, count(*) > 1 or {{ mirror_any_null(definition.key_columns) }} as bad
-        from (select /*+ REPARTITION({{ keys }}) */ {{ keys }} from {{ next }})
+        from (select {{ mirror_together(keys, mirror_is_small(next, columns)) }} {{ keys }} from {{ next }})
         group by {{ keys }}
       )
     {%- endset -%}

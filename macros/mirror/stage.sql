@@ -10,6 +10,7 @@
     {{ return([]) }}
   {%- endif -%}
   {%- set bytes = mirror_size_in_bytes(next, columns) -%}
+  {%- set small = mirror_is_small(next, columns) -%}
   {%- if plan.starts_folder or bytes <= options.target_file_size -%}
     {%- set rows = plan.row_count -%}
   {%- else -%}
@@ -23,7 +24,7 @@
   {%- if plan.starts_folder %}
   {{ mirror_load(next, columns, files.count) }}
   {%- elif plan.definition.key_columns %}
-  {{ mirror_changes_keyed(publication.staging_url('keys'), mirror_written(next, rewrite), columns, plan, files.count) }}
+  {{ mirror_changes_keyed(publication.staging_url('keys'), mirror_written(next, rewrite), columns, plan, files.count, small) }}
   {%- else %}
   {{ mirror_changes_keyless(publication.staging_url('keys'), mirror_written(next, rewrite), columns, plan, files.count) }}
   {%- endif -%}
@@ -63,13 +64,20 @@
 {% endmacro %}
 
 
-{#- Deletes first, then the other rows with all their columns; the row marker last. -#}
-{% macro mirror_changes_keyed(keys_url, rows, columns, plan, files) %}
-  {{ return(adapter.dispatch('mirror_changes_keyed', 'dbt')(keys_url, rows, columns, plan, files)) }}
+{#- Small enough for one task: faster than to bring rows to several. -#}
+{% macro mirror_is_small(relation, columns) %}
+  {{ return(mirror_size_in_bytes(relation, columns) <= 4 * 1024 * 1024) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_changes_keyed(keys_url, rows, columns, plan, files) %}
+
+{#- Deletes first, then the other rows with all their columns; the row marker last. -#}
+{% macro mirror_changes_keyed(keys_url, rows, columns, plan, files, small) %}
+  {{ return(adapter.dispatch('mirror_changes_keyed', 'dbt')(keys_url, rows, columns, plan, files, small)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_changes_keyed(keys_url, rows, columns, plan, files, small) %}
   {%- set keys = plan.definition.key_columns | list -%}
+  {%- set ranges = 'REPARTITION_BY_RANGE(' ~ files ~ ', position, ' ~ mirror_ordinals(keys, columns) ~ ')' -%}
   {%- set changed = mirror_files(keys_url) -%}
   select
     {%- for column in columns %}
@@ -79,7 +87,7 @@
       marker as `__rowMarker__`
     {%- endif %}
   from (
-    select /*+ REPARTITION_BY_RANGE({{ files }}, position, {{ mirror_ordinals(keys, columns) }}) */ *
+    select /*+ {{ 'COALESCE(1)' if small and files == 1 else ranges }} */ *
     from (
       select
       {%- for column in columns %}

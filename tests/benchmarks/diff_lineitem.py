@@ -125,7 +125,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = lineitem(folder, arguments.scale)
-        project = Project(folder / "project")
+        # Spark is there already, with its settings
+        project = Project(folder / "project", settings={})
         spark = embedded_spark.start(project.folder, MEMORY)
         project.model("lineitem", changed(source, ""), unique_key=LINEITEM_KEY)
         run(project)

@@ -49,7 +49,7 @@ def share(landing_zone: Path, server: OneLakeServer, fabric: FabricServer) -> No
     def mirrored() -> list[dict[str, Any]]:
         folders = table_folders(LocalStorage(landing_zone))
         return [
-            table(str(folder))
+            table(folder.mirrored_table)
             for folder in folders
             if any((landing_zone / folder.path).rglob("[0-9]*.*"))
         ]

@@ -18,6 +18,8 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.replicator import Replicator
 from tests.onelake_server import OneLakeServer
 
@@ -98,6 +100,11 @@ class Project:
         assert not self.dbt(command, *args)
         failed = [r for r in self.results().values() if r["status"] not in ("success", "skipped")]
         return "\n".join(result["message"] for result in failed)
+
+    @property
+    def storage(self) -> Storage:
+        """The landing zone, for a process of its own."""
+        return self.onelake.storage() if self.onelake else LocalStorage(self.landing_zone)
 
     def let_claims_expire(self) -> None:
         """Let some minutes pass, after which what a killed run holds in OneLake is free."""

@@ -16,6 +16,8 @@ from dbt.adapters.openmirroring.landing_zone import batch, local
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from tests.functional.project import Project
 
+pytestmark = pytest.mark.local("disks of this machine")
+
 KEYED: dict[str, Any] = {"unique_key": "id", "target_file_size": "4kb"}
 
 

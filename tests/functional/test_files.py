@@ -175,6 +175,7 @@ def test_wide_rows_that_did_not_change_are_not_shuffled(
     assert "BroadcastExchange" in exchanges[0], "the changed keys come to the rows"
 
 
+@pytest.mark.local("links are for files of this machine")
 def test_a_load_publishes_the_files_of_the_snapshot_without_writing_them_again(
     project: Project,
 ) -> None:

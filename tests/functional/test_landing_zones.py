@@ -30,6 +30,7 @@ def folders(project: Project) -> set[str]:
     return {str(path.parent.relative_to(project.landing_zone)) for path in found}
 
 
+@pytest.mark.local("the replicator applies landing zones on this machine")
 def test_tables_of_several_schemas_and_of_none_are_beside_each_other(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,6 @@ from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.session import SessionHandle
 from tests.functional.project import Project
@@ -61,6 +60,7 @@ def kill_before(project: Project, step: str) -> None:
         project.fail()
 
 
+@pytest.mark.local("Fabric has something else to say of a table")
 def test_the_status_tells_what_was_published(project: Project, printed: Printed) -> None:
     project.model(ORDERS, unique_key="id")
     project.model("select 1 as id", "customers")
@@ -99,6 +99,7 @@ def test_the_status_asks_no_spark_and_changes_nothing(project: Project, printed:
     assert project.state() == before
 
 
+@pytest.mark.local("Fabric has something else to say of a table")
 def test_the_status_tells_what_the_replicator_says(project: Project, printed: Printed) -> None:
     project.model(ORDERS, unique_key="id")
     project.model(ORDERS, "customers", unique_key="id")
@@ -116,6 +117,7 @@ def test_the_status_tells_what_the_replicator_says(project: Project, printed: Pr
     assert "zero bytes" in status["orders"][-1]
 
 
+@pytest.mark.local("Fabric has something else to say of a table")
 def test_the_status_tells_what_the_next_run_cannot_publish(
     project: Project, printed: Printed
 ) -> None:
@@ -143,6 +145,7 @@ def test_the_status_tells_what_the_next_run_cannot_publish(
     shutil.rmtree(project.landing_zone)
 
 
+@pytest.mark.local("Fabric has something else to say of a table")
 def test_orphans_are_listed_and_dropped_when_asked_for(project: Project, printed: Printed) -> None:
     for name in ("orders", "removed", "renamed", "unmirrored"):
         project.model(ORDERS, name, unique_key="id")
@@ -173,6 +176,7 @@ def test_orphans_are_listed_and_dropped_when_asked_for(project: Project, printed
     project.assert_tidy()
 
 
+@pytest.mark.local("another project has another server")
 def test_folders_of_others_are_never_dropped(
     project: Project, printed: Printed, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -221,12 +225,13 @@ def test_an_orphan_that_another_run_publishes_is_not_dropped(
     (project.path / "models/orders.sql").unlink()
     before = project.state()
 
-    with LocalStorage(project.landing_zone).lock(f"_scratchPad/{project.schema}.orders"):
+    with project.storage.lock(f"_scratchPad/{project.schema}.orders"):
         printed(*DROP, succeeds=False)
 
     assert project.state() == before
 
 
+@pytest.mark.local("Fabric has something else to say of a table")
 def test_what_is_pending_of_an_orphan_is_withdrawn(project: Project, printed: Printed) -> None:
     project.model(ORDERS, unique_key="id")
     project.run()
@@ -293,7 +298,7 @@ def test_a_table_that_cannot_be_recovered_is_told_and_the_others_are(
     project.model(ORDERS, "stuck", unique_key="id")
     kill_before(project, "publish")
 
-    with LocalStorage(project.landing_zone).lock(f"_scratchPad/{project.schema}.stuck"):
+    with project.storage.lock(f"_scratchPad/{project.schema}.stuck"):
         lines = printed("mirror_recover", succeeds=False)
 
     assert [line.partition(".")[2] for line in lines if "finished" in line] == [
@@ -340,6 +345,7 @@ def test_the_history_of_a_dbt_snapshot_is_rebuilt(project: Project, printed: Pri
     project.assert_mirrored("past")
 
 
+@pytest.mark.local("Fabric has something else to say of a table")
 def test_a_rebuild_that_was_killed_is_finished(project: Project, printed: Printed) -> None:
     project.model(ORDERS, materialized="incremental")
     project.run()
@@ -371,6 +377,7 @@ def test_a_table_that_cannot_be_rebuilt_is_told(project: Project, printed: Print
     project.assert_tidy()
 
 
+@pytest.mark.local("it is about such a folder")
 @pytest.mark.parametrize("operation", ["create_database", "start", "stop"])
 def test_a_folder_of_this_machine_has_no_mirrored_database(
     project: Project, printed: Printed, operation: str

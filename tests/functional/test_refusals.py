@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from tests.functional.project import Project
 
 ROWS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
@@ -187,7 +186,7 @@ def test_a_table_that_another_run_is_publishing(project: Project) -> None:
     before = project.state()
     project.model(ROWS.replace("'b'", "'B'"), unique_key="id")
 
-    with LocalStorage(project.landing_zone).lock(f"_scratchPad/{project.schema}.orders"):
+    with project.storage.lock(f"_scratchPad/{project.schema}.orders"):
         error = project.fail()
 
     assert "Another run holds" in error

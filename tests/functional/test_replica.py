@@ -14,6 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 from dbt.adapters.openmirroring.replicator import Replicator
 from tests.functional.project import Project
 
+pytestmark = pytest.mark.local("the replicator applies landing zones on this machine")
+
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 
 

@@ -101,6 +101,7 @@ def test_hooks_contracts_and_table_properties_work_on_a_mirrored_table(project: 
     project.assert_mirrored()
 
 
+@pytest.mark.local("a landing zone in OneLake has the folder that Fabric gives it")
 @pytest.mark.parametrize("folder", ["it's a 100% #1 path+ünï", "[brackets] {braces} *stars?"])
 def test_a_landing_zone_may_be_in_a_folder_of_any_name(project: Project, folder: str) -> None:
     project.landing_zone = project.path / folder / "LandingZone"

@@ -74,6 +74,7 @@ from dbt.adapters.openmirroring.response import MirrorResponse, message
 from dbt.adapters.openmirroring.rewrite import (
     NextRows,
     Rewrite,
+    data_files,
     local_folder,
     local_path,
     partition_columns,
@@ -478,12 +479,17 @@ class OpenMirroringAdapter(SparkAdapter):
     def described_columns(
         self, relation: OpenMirroringRelation, description: agate.Table
     ) -> list[SparkColumn]:
-        """The columns of a relation.
+        """The columns of a relation; the first has the size of the table, if that can be known.
 
         Args:
             description: from `describe table extended`
         """
-        return catalog.described_columns(relation, description.rows)
+        columns = catalog.described_columns(relation, description.rows)
+        folder = local_folder(description)
+        if folder and not columns[0].table_stats:
+            size = sum(path.stat().st_size for path in data_files(folder))
+            columns[0].table_stats = SparkColumn.convert_table_stats(f"{size} bytes")
+        return columns
 
     @available
     def link_ready_files(
