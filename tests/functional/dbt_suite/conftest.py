@@ -49,16 +49,30 @@ from dbt.tests.fixtures.project import (  # noqa: F401
 )
 from pyspark.sql import SparkSession
 
+from tests.functional import onelake
 from tests.functional.project import mirrored_rows, relation_rows
+from tests.onelake_server import OneLakeServer
 
 LANDING_ZONE = "mirror.MirroredDatabase/Files/LandingZone"
 
 
 @pytest.fixture(scope="class")
-def dbt_profile_target() -> dict[str, Any]:
+def dbt_profile_target(
+    request: pytest.FixtureRequest,
+    project_root: str,  # noqa: F811
+) -> Iterator[dict[str, Any]]:
     # the adapter of another project, which a test may have left, would be taken for this one's
     reset_adapters()
-    return {"type": "openmirroring", "landing_zone": LANDING_ZONE, "threads": 4}
+    target = {"type": "openmirroring", "landing_zone": LANDING_ZONE, "threads": 4}
+    if not request.config.getoption("--onelake"):
+        yield target
+        return
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        server = OneLakeServer()
+        server.connect(monkeypatch)
+        onelake.share(Path(project_root) / LANDING_ZONE, server, onelake.fabric(monkeypatch))
+        yield target | onelake.TARGET
+    assert not server.violations
 
 
 @pytest.fixture(scope="class")
