@@ -292,10 +292,13 @@ def test_who_is_dead_holds_a_folder_until_the_claim_expires(
         server.advance(60)
 
     monkeypatch.setattr("time.sleep", pause)
-    with server.storage().lock("_scratchPad/a.b"):
+    told: list[str] = []
+    with OneLakeStorage(server.client(), tell=told.append).lock("_scratchPad/a.b"):
         pass
 
     assert looks == 5, "270 seconds"
+    assert len(told) == 1
+    assert "_scratchPad/a.b is held by another run, or by one that was killed" in told[0]
     assert server.storage().list("") == []
 
 

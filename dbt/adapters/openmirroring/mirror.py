@@ -81,7 +81,7 @@ class Mirror:
         with self._lock:
             if not self._onelake:
                 self._onelake = OneLakeClient.connect(place, token_credential(self._credentials))
-        return OneLakeStorage(self._onelake, self._staging_folder(), _show_upload)
+        return OneLakeStorage(self._onelake, self._staging_folder(), _show_upload, _tell)
 
     @property
     def landing_zone(self) -> Path:
@@ -200,6 +200,10 @@ class Mirror:
             if source and not self._is_source_declared:
                 declare_source(storage, Source.parse(source))
                 self._is_source_declared = True
+
+
+def _tell(text: str) -> None:
+    fire_event(Note(msg=text))
 
 
 def _show_upload(done: int, total: int) -> None:

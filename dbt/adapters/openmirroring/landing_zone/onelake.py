@@ -40,6 +40,11 @@ from dbt.adapters.openmirroring.landing_zone.storage import Entry
 _UPLOADS = 4
 _ROUNDS = 3
 
+_WAITING = (
+    "{} is held by another run, or by one that was killed: waiting to see which, for up to four "
+    "and a half minutes."
+)
+
 # bytes that are in OneLake, and all to be uploaded
 Progress = Callable[[int, int], None]
 
@@ -51,6 +56,7 @@ class OneLakeStorage:
         staging: where on this machine Spark writes what is to be uploaded; None if it writes to
             OneLake itself
         progress: told of uploads
+        tell: has something to say to the user
     """
 
     def __init__(
@@ -58,12 +64,14 @@ class OneLakeStorage:
         client: OneLakeClient,
         staging: Path | None = None,
         progress: Progress | None = None,
+        tell: Callable[[str], object] = str,
     ) -> None:
         self._client = client
         self._files = client.files
         self._blobs = client.blobs
         self._staging = staging
         self._progress = progress
+        self._tell = tell
         self._claims: list[Claim] = []
 
     def url(self, path: str) -> str:
@@ -147,7 +155,7 @@ class OneLakeStorage:
         """Hold a folder by a file in it; see `Claim` for why that is sound."""
         claim = Claim(self._blobs.get_blob_client(self._path(f"{folder}/{CLAIM}")))
         with self._explained("lock", folder):
-            if not claim.take():
+            if not claim.take(lambda: self._tell(_WAITING.format(f"{self._where}/{folder}"))):
                 raise ConcurrentPublicationError(
                     f"Another run holds {folder} in {self._where}: it is publishing this table "
                     "right now. Nothing was changed; run again when it has ended."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -68,14 +69,20 @@ class Claim:
         self._ended = threading.Event()
         self._renewing = threading.Thread(target=self._renew, daemon=True)
 
-    def take(self) -> bool:
-        """Whether it is ours now. If not, somebody who lives has it."""
+    def take(self, waits: Callable[[], object] = int) -> bool:
+        """Whether it is ours now. If not, somebody who lives has it.
+
+        Args:
+            waits: told once, before it takes time to see whether somebody lives
+        """
         seen = None
         while not self._put(seen.etag if seen and seen.age > EXPIRY else None):
             found = self._look()
             if found and seen and found.etag != seen.etag:
                 return False
             if found and found.age <= EXPIRY:
+                if not seen:
+                    waits()
                 time.sleep(RENEWAL)
             seen = found
         self._renewing.start()
