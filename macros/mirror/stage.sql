@@ -89,6 +89,7 @@
   from (
     select /*+ {{ 'COALESCE(1)' if small and files == 1 else ranges }} */ *
     from (
+      {%- if plan.rows.deleted %}
       select
       {%- for column in columns %}
         {%- if column.name in keys %}
@@ -101,6 +102,7 @@
       from {{ changed }}
       where marker = 2
       union all
+      {%- endif %}
       select {{ '/*+ BROADCAST(changed) */' if plan.is_small }}
       {%- for column in columns %}
         {{ mirror_landing(column, 'latest.' ~ column.quoted).value }} as c{{ loop.index0 }},

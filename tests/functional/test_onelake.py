@@ -62,18 +62,12 @@ REQUEST_FAULTS: dict[str, tuple[str, int]] = {
     "answer is lost": ("lost", 1),
     "answer is lost behind a 503": ("lost 503", 1),
 }
-ALWAYS = {("changes", GONE)}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        pytest.param(name, kind, marks=[] if (name, kind) in ALWAYS else pytest.mark.exhaustive)
-        for name in SCENARIOS
-        for kind in REQUEST_FAULTS
-    ],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", REQUEST_FAULTS)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_whatever_goes_wrong_with_any_request_mirror_and_model_come_together(
     onelake: Project,
     server: OneLakeServer,
