@@ -17,7 +17,7 @@
   {%- set before = mirror_replaced(snapshot, rewrite) -%}
   {%- set after = mirror_written(next, rewrite) -%}
   {%- set keyed = definition.key_columns | length > 0 -%}
-  {%- set small = mirror_is_small(next, columns) -%}
+  {%- set small = mirror_is_small(columns) -%}
   {%- call statement('mirror_compare') -%}
     {%- if keyed -%}
       {{ mirror_compare_keyed(url, before, after, columns, definition, published, options, small) }}

@@ -83,7 +83,7 @@
       select coalesce(sum(n), 0), coalesce(bool_or(bad), false)
       from (
         select count(*) as n, count(*) > 1 or {{ mirror_any_null(definition.key_columns) }} as bad
-        from (select {{ mirror_together(keys, mirror_is_small(next, columns)) }} {{ keys }} from {{ next }})
+        from (select {{ mirror_together(keys, mirror_is_small(columns)) }} {{ keys }} from {{ next }})
         group by {{ keys }}
       )
     {%- endset -%}

@@ -54,7 +54,7 @@
   {%- do mirror_verify_contract(next, options) -%}                                         {#- 3 -#}
   {%- set description = mirror_description(next) -%}
   {%- set columns = adapter.described_columns(next, description) -%}
-  {%- set rewrite = rows.rewrite or adapter.same_files(load_cached_relation(target), description) -%}
+  {%- set rewrite = rows.rewrite or (none if rebuild else adapter.same_files(load_cached_relation(target), description)) -%}
   {%- set plan = mirror_plan(publication, target, next, columns, options, rewrite, rebuild) -%}   {#- 2 and 3 -#}
   {%- if plan.is_void -%}
     {%- do adapter.drop_relation(next) -%}

@@ -10,7 +10,7 @@
     {{ return([]) }}
   {%- endif -%}
   {%- set bytes = mirror_size_in_bytes(next, columns) -%}
-  {%- set small = mirror_is_small(next, columns) -%}
+  {%- set small = mirror_is_small(columns) -%}
   {%- if plan.starts_folder or bytes <= options.target_file_size -%}
     {%- set rows = plan.row_count -%}
   {%- else -%}
@@ -41,7 +41,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_size_in_bytes(relation, columns) %}
-  {%- set bytes = (columns[0].table_stats or {}).get('stats:bytes:value') -%}
+  {%- set bytes = mirror_known_size(columns) -%}
   {%- if bytes is none -%}
     {%- set query -%}
       select coalesce(sum(size), 0) from (select distinct _metadata.file_path, _metadata.file_size as size from {{ relation }})
@@ -64,9 +64,14 @@
 {% endmacro %}
 
 
-{#- Small enough for one task: faster than to bring rows to several. -#}
-{% macro mirror_is_small(relation, columns) %}
-  {{ return(mirror_size_in_bytes(relation, columns) <= 4 * 1024 * 1024) }}
+{#- Known to be small enough for one task: faster than to bring rows to several. -#}
+{% macro mirror_is_small(columns) %}
+  {%- set bytes = mirror_known_size(columns) -%}
+  {{ return(bytes is not none and bytes <= 4 * 1024 * 1024) }}
+{% endmacro %}
+
+{% macro mirror_known_size(columns) %}
+  {{ return((columns[0].table_stats or {}).get('stats:bytes:value')) }}
 {% endmacro %}
 
 

@@ -14,8 +14,8 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from unittest.mock import patch
 
 import duckdb
 import pyarrow.parquet as pq
@@ -23,7 +23,6 @@ from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring import embedded_spark
-from dbt.adapters.openmirroring.session import SessionHandle
 from tests.benchmarks.project import (
     LINEITEM_KEY,
     MEMORY,
@@ -32,6 +31,7 @@ from tests.benchmarks.project import (
     lineitem,
     median_ratio,
 )
+from tests.statements import statements
 
 OURS = "ours"
 KEY = ", ".join(LINEITEM_KEY)
@@ -43,21 +43,12 @@ def ours(project: Project, spark: SparkSession, rows: str) -> list[str]:
 
     The tables `before` and `lineitem` have the rows before it and after it.
     """
-    sent: list[str] = []
-    execute = SessionHandle.execute
-
-    def record(self: SessionHandle, sql: str, *args: object) -> None:
-        sent.append(sql)
-        execute(self, sql)
-
     spark.sql("create table bench.before using parquet as select * from bench.lineitem")
     project.model("lineitem", rows, unique_key=LINEITEM_KEY)
-    with patch.object(SessionHandle, "execute", record):
-        run(project)
-    statements = [sql for sql in sent if "/_scratchPad/" in sql]
-    assert len(statements) == 3, statements
+    sent = [sql for sql in statements(lambda: run(project)) if "/_scratchPad/" in sql]
+    assert len(sent) == 3, sent
     again = []
-    for sql in statements:
+    for sql in sent:
         sql = sql.replace("`bench`.`lineitem`", "bench.before")
         sql = re.sub(r"`bench`.`lineitem__next_\w+`", "bench.lineitem", sql)
         again.append(re.sub(r"file:\S*/_scratchPad/[^']*/", f"file:{project.folder}/", sql))
@@ -111,6 +102,11 @@ def run(project: Project) -> None:
     assert done.success, done.exception
 
 
+def send(spark: SparkSession, statements: list[str]) -> None:
+    for sql in statements:
+        spark.sql(sql).collect()
+
+
 def seconds(work: Callable[[], object]) -> float:
     start = time.monotonic()
     work()
@@ -130,11 +126,9 @@ def main() -> None:
         spark = embedded_spark.start(project.folder, MEMORY)
         project.model("lineitem", changed(source, ""), unique_key=LINEITEM_KEY)
         run(project)
-        statements = {OURS: ours(project, spark, changed(source, "x"))}
-        statements |= by_hand(spark, folder)
+        in_spark = {OURS: ours(project, spark, changed(source, "x"))} | by_hand(spark, folder)
         ways: dict[str, Callable[[], object]] = {
-            way: lambda each=each: [spark.sql(sql).collect() for sql in each]  # type: ignore[misc]
-            for way, each in statements.items()
+            way: partial(send, spark, each) for way, each in in_spark.items()
         }
         database = duckdb.connect(config={"temp_directory": str(folder / "duckdb")})
         warehouse = project.folder / embedded_spark.FOLDER / "warehouse" / "bench.db"

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from dbt.adapters.openmirroring.session import SessionHandle
 from tests.functional.project import Project
+from tests.statements import statements
 
 # a file for each partition
 ROWS = "select id, if(id = {changed}, 'new', 'old') as name from range(0, 1000, 1, 4)"
-
-
-def statements(run: Callable[[], object]) -> list[str]:
-    """What a run sends to Spark."""
-    sent: list[str] = []
-    execute = SessionHandle.execute
-
-    def record(self: SessionHandle, sql: str, *args: Any) -> None:
-        sent.append(sql)
-        execute(self, sql, *args)
-
-    with patch.object(SessionHandle, "execute", record):
-        run()
-    return sent
 
 
 def comparisons(sent: list[str]) -> list[str]:
