@@ -2,10 +2,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark test-faults test-onelake
+.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark test-faults test-onelake test-connect test-thrift
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
 
 quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show what was published
 	$(BIN)/python integration_tests/quickstart.py
@@ -19,6 +19,9 @@ test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, an
 
 test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --onelake tests/functional
+
+test-connect test-thrift: test-%: $(INSTALLED) ## Run the functional tests on a Spark server; not part of test
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --method $* tests/functional
 
 test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them with everything mirrored; not part of test
 	$(BIN)/python -m tests.dbt_spark
@@ -42,5 +45,5 @@ $(INSTALLED): requirements.lock pyproject.toml
 	touch $@
 
 lock: $(INSTALLED) ## Update requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra java --extra replicator --group dev --universal \
+	$(BIN)/uv pip compile pyproject.toml --extra connect --extra java --extra replicator --group dev --universal \
 	  --python-version 3.10 --generate-hashes --no-header --no-annotate -o requirements.lock

@@ -18,6 +18,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="let functional tests publish to OneLake's URL, which a server of the tests answers",
     )
+    parser.addoption(
+        "--method",
+        choices=("session", "connect", "thrift"),
+        default="session",
+        help="how functional tests reach Spark; what is not session is a server of the tests",
+    )
 
 
 @pytest.fixture

@@ -20,19 +20,39 @@ from tests.fabric_server import FabricServer  # noqa: E402
 from tests.functional import onelake as in_onelake  # noqa: E402
 from tests.functional.project import Project  # noqa: E402
 from tests.onelake_server import OneLakeServer  # noqa: E402
+from tests.spark_server import SparkServer  # noqa: E402
+
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.memory": "2g",
+    # a type that tables do not have otherwise
+    "spark.sql.timeType.enabled": "true",
+}
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The embedded Spark, with a catalog in memory: every dbt run of this process finds it."""
-    settings = {
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "2g",
-        # a type that tables do not have otherwise
-        "spark.sql.timeType.enabled": "true",
-    }
-    session = embedded_spark.start(tmp_path_factory.mktemp("spark"), settings)
+def spark_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkServer | None]:
+    """What dbt is to connect with; None if it finds the embedded Spark in its process."""
+    if request.config.getoption("--method") == "session":
+        yield None
+        return
+    server = SparkServer(tmp_path_factory.mktemp("server"), SETTINGS)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(
+    spark_server: SparkServer | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    """The Spark of all projects: embedded with a catalog in memory, or that of a server."""
+    if spark_server:
+        session = SparkSession.builder.remote(spark_server.url).create()
+    else:
+        settings = {**SETTINGS, "spark.sql.catalogImplementation": "in-memory"}
+        session = embedded_spark.start(tmp_path_factory.mktemp("spark"), settings)
     yield session
     session.stop()
 
@@ -57,9 +77,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def project(
-    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    spark_server: SparkServer | None,
+    tmp_path: Path,
 ) -> Iterator[Project]:
     created = Project(tmp_path, spark)
+    if spark_server:
+        created.target |= spark_server.target(request.config.getoption("--method"))
+        created.write_project()
     if request.config.getoption("--onelake"):
         server, fabric = (request.getfixturevalue(name) for name in ("server", "fabric"))
         in_onelake.publish_to_onelake(created, server, fabric)

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.spark.connections import SparkConnectionMethod
 from dbt_common.exceptions import DbtConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _SETTINGS = {
 }
 
 # dbt-spark has a `token` too, and sends it to Spark
-_SPARK_USES_TOKEN = (SparkConnectionMethod.HTTP, SparkConnectionMethod.ODBC)
+_SPARK_USES_TOKEN = ("connect", "http", "odbc")
 
 
 def check_authentication(credentials: OpenMirroringCredentials) -> None:

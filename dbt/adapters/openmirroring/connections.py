@@ -11,21 +11,29 @@ from pathlib import Path
 
 from dbt.adapters.contracts.connection import AdapterRequiredConfig, Connection, ConnectionState
 from dbt.adapters.events.logging import AdapterLogger
-from dbt.adapters.spark.connections import SparkConnectionManager, SparkConnectionMethod
+from dbt.adapters.spark.connections import SparkConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring import embedded_spark
-from dbt.adapters.openmirroring.session import SessionHandle
+from dbt.adapters.openmirroring import embedded_spark, spark_connect
+from dbt.adapters.openmirroring.credentials import (
+    PARQUET_SETTINGS,
+    ConnectionMethod,
+    OpenMirroringCredentials,
+)
+from dbt.adapters.openmirroring.session import SessionHandle, silence_pyspark
 
 logger = AdapterLogger("OpenMirroring")
 
 # The plan in an analysis error, the statement (dbt says where it is), and the JVM's stack that
 # Spark Connect adds.
-_NOISE = re.compile(r"(;\n'.*|\n+== SQL.*|\n\nJVM stacktrace:.*)", re.DOTALL)
+_NOISE = re.compile(r"(;\n'.*|\n+== SQL.*|\n\nJVM stacktrace:.*|\n\tat .*)", re.DOTALL)
+
+# What a Thrift server puts before it.
+_WRAPPING = re.compile(r"^org\.apache\.hive\S+: Error running query: (\[\S+\] )?[\w.$]+: ")
 
 
 class OpenMirroringConnectionManager(SparkConnectionManager):
@@ -38,19 +46,37 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._spark: SparkSession | None = None
         self._settings: dict[str, str] = {}
         self._brought: SparkSession | None = None
+        self._is_server_there = False
         self.embedded_warehouse: Path | None = None
 
     # dbt-spark's is a class method, and has no place to keep the Spark that it found
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
-        if connection.credentials.method != SparkConnectionMethod.SESSION:
-            return super().open(connection)
-        if connection.state != ConnectionState.OPEN:
-            with self.lock:
-                if self._spark is None:
-                    self._spark, self._settings = self._find_spark()
-            connection.handle = SessionHandle(self._spark, self._settings)
-            connection.state = ConnectionState.OPEN
+        if connection.state == ConnectionState.OPEN:
+            return connection
+        match connection.credentials.method:
+            case ConnectionMethod.SESSION:
+                connection.handle = self._new_session()
+            case ConnectionMethod.CONNECT:
+                connection.handle = self._new_remote_session(connection.credentials)
+            case _:
+                return super().open(connection)
+        connection.state = ConnectionState.OPEN
         return connection
+
+    def _new_session(self) -> SessionHandle:
+        with self.lock:
+            if self._spark is None:
+                self._spark, self._settings = self._find_spark()
+        return SessionHandle(self._spark.newSession(), self._settings)
+
+    def _new_remote_session(self, credentials: OpenMirroringCredentials) -> SessionHandle:
+        with self.lock:
+            if not self._is_server_there:
+                silence_pyspark()
+                spark_connect.check_server(credentials)
+                self._is_server_there = True
+        session = spark_connect.new_session(credentials)
+        return SessionHandle(session, credentials.server_side_parameters)
 
     def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
         """The session that is there already, the one that is configured, or the embedded one."""
@@ -68,7 +94,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             project = project_folder(self.profile)
             self.embedded_warehouse = project / embedded_spark.FOLDER / "warehouse"
             return embedded_spark.start(project, parameters), {}
-        return spark, settings | embedded_spark.PARQUET_SETTINGS
+        return spark, settings | PARQUET_SETTINGS
 
     def refresh(self, table: str) -> None:
         """Let the session that the user brought forget the files that a table had."""
@@ -84,6 +110,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         """Turn Spark's errors into dbt's, with Spark's message; JVM stacks go to the debug log."""
         try:
             yield
+        except DbtDatabaseError as error:  # Thrift: in one text
+            logger.debug(f"Error while running:\n{sql}\n{error}")
+            raise DbtDatabaseError(_NOISE.sub("", _WRAPPING.sub("", error.msg)).strip()) from None
         except DbtRuntimeError:
             raise
         except PySparkException as error:

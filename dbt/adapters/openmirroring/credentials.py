@@ -6,13 +6,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dbt.adapters.spark.connections import SparkConnectionMethod, SparkCredentials
+from dbt.adapters.spark.connections import SparkCredentials
+from dbt_common.dataclass_schema import StrEnum
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring import replica
 from dbt.adapters.openmirroring.authentication import check_authentication
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.source import Source
+from dbt.adapters.openmirroring.spark_connect import check_connect
+
+# What the publication relies on, whatever Spark it runs in. Both are read from the session when a
+# Parquet file is written: they cannot be options of the statement.
+PARQUET_SETTINGS = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+
+
+class ConnectionMethod(StrEnum):
+    """How to reach Spark: dbt-spark's ways, and Spark Connect."""
+
+    SESSION = "session"
+    CONNECT = "connect"
+    THRIFT = "thrift"
+    HTTP = "http"
+    ODBC = "odbc"
 
 
 @dataclass
@@ -20,6 +39,8 @@ class OpenMirroringCredentials(SparkCredentials):
     """What dbt-spark's profile has, and the landing zone.
 
     Args:
+        method: how to reach Spark
+        host: for Spark Connect its `sc://<host>:<port>`, with parameters if need be
         landing_zone: a local folder, or a URL in OneLake; a relative path starts at the dbt
             project
         staging_location: a folder of this machine where Spark writes files for OneLake, to be
@@ -36,7 +57,9 @@ class OpenMirroringCredentials(SparkCredentials):
         client_id: of the service principal, or of a user-assigned managed identity
         client_secret: of the service principal
         client_certificate_path: of the service principal, in place of a secret; PEM or PKCS12
-        token: for OneLake, got elsewhere
+        token: for OneLake, got elsewhere; or for Spark, if `method` uses one
+        poll_interval: seconds between questions whether a statement sent by Thrift has ended;
+            dbt-spark's 5 would be what the smallest one takes
 
     Raises:
         DbtConfigError: no landing zone, one of a kind that is not supported, or one that cannot be
@@ -44,6 +67,7 @@ class OpenMirroringCredentials(SparkCredentials):
             not described as it must be
     """
 
+    method: ConnectionMethod = ConnectionMethod.SESSION  # type: ignore[assignment]
     landing_zone: str | None = None
     staging_location: str | None = None
     source: dict[str, Any] | None = None
@@ -57,6 +81,7 @@ class OpenMirroringCredentials(SparkCredentials):
     # dbt-spark's, which it would show
     token: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
+    poll_interval: float = 0.1  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         if not self.landing_zone:
@@ -73,8 +98,9 @@ class OpenMirroringCredentials(SparkCredentials):
             self._check_replicator()
         if self.wait_for_mirror < 0:
             raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
-        self.method = self.method or SparkConnectionMethod.SESSION
         check_authentication(self)
+        if self.method == ConnectionMethod.CONNECT:
+            check_connect(self)
         # required by dbt-spark, though a session has none
         self.host = self.host or "localhost"
         ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
@@ -83,6 +109,9 @@ class OpenMirroringCredentials(SparkCredentials):
         del self.server_side_parameters["spark.sql.ansi.enabled"]
         if ansi is not None:
             self.server_side_parameters["spark.sql.ansi.enabled"] = str(ansi)
+        if self.method != ConnectionMethod.SESSION:
+            # a session takes them when it is found
+            self.server_side_parameters = PARQUET_SETTINGS | self.server_side_parameters
 
     @property
     def type(self) -> str:
@@ -135,6 +164,8 @@ class OpenMirroringCredentials(SparkCredentials):
         keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate")
         if self.onelake:
             keys += ("authentication", "tenant_id", "client_id", "staging_location")
-        if self.method != SparkConnectionMethod.SESSION:
+        if self.method == ConnectionMethod.CONNECT:
+            keys += ("host",)
+        elif self.method != ConnectionMethod.SESSION:
             keys += ("host", "port", "cluster", "endpoint", "organization")
         return keys

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import fcntl
-import logging
 import os
 import shutil
 import sys
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +18,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from dbt.adapters.openmirroring.credentials import PARQUET_SETTINGS
 from dbt.adapters.openmirroring.java import find_java_home
+from dbt.adapters.openmirroring.session import silence_pyspark
 
 FOLDER = ".spark"
 
@@ -28,13 +28,6 @@ FOLDER = ".spark"
 # and was killed, which is nothing to tell.
 _WAIT_FOR_PREVIOUS = 600.0
 _TELL_AFTER = 5.0
-
-# What the publication relies on, whatever Spark it runs in. Both are read from the session when a
-# Parquet file is written: they cannot be options of the statement.
-PARQUET_SETTINGS = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.writeLegacyFormat": "false",
-}
 
 
 def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
@@ -60,10 +53,7 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
     conf = SparkConf()
     for key, value in {**defaults(home), **PARQUET_SETTINGS, **settings}.items():
         conf.set(key, value)
-    # What PySpark prints besides: every error a second time, as JSON with the JVM's stack, and at
-    # every start that pandas 3 is newer than it knows.
-    logging.getLogger("SQLQueryContextLogger").disabled = True
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    silence_pyspark()
     environment = {
         "JAVA_HOME": str(find_java_home(home / "java")),
         # its workers must have this version of Python; Spark would take what is on the PATH

@@ -82,6 +82,7 @@ from dbt.adapters.openmirroring.rewrite import (
     rewritable_folder,
 )
 from dbt.adapters.openmirroring.same_files import SameFiles, same_files
+from dbt.adapters.openmirroring.seed import seed_view
 from dbt.adapters.openmirroring.session import SessionHandle
 from dbt.adapters.openmirroring.warehouse import (
     NEW_ROWS_SUFFIX,
@@ -92,7 +93,6 @@ from dbt.adapters.openmirroring.warehouse import (
 
 if TYPE_CHECKING:
     import agate
-    from pyspark.sql import SparkSession
 
 
 class OpenMirroringAdapter(SparkAdapter):
@@ -420,7 +420,7 @@ class OpenMirroringAdapter(SparkAdapter):
             description: of the snapshot, from `describe table extended`
             file_format: of the next snapshot; None if it is Spark's default
         """
-        if not self._is_session():
+        if not self._is_driven_here():
             return None
         return rewritable_folder(description, file_format, options)
 
@@ -502,7 +502,7 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         staging = local_path(publication.staging_url(ROWS))
         folder = local_folder(description)
-        if not (plan.starts_folder and staging and folder and self._is_session()):
+        if not (plan.starts_folder and staging and folder and self._is_driven_here()):
             return []
         ready = ready_files(folder, plan.definition, options.compression, options.target_file_size)
         return publication.staged(plan) if ready and ready.link(staging) else []
@@ -715,11 +715,15 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: the model fails, or this is not a session
         """
-        session = self._session("Python models need")
+        handle = self._handle()
+        if not handle:
+            raise DbtRuntimeError(
+                "Python models need `method: session` or `method: connect` in the profile."
+            )
         connection = self.connections.get_thread_connection().name
         fire_event(CodeExecution(conn_name=connection, code_content=code))
         started = time.monotonic()
-        python_models.create_view(name, code, session, node["unique_id"])
+        python_models.create_view(name, code, handle.session, node["unique_id"])
         elapsed = round(time.monotonic() - started, 2)
         fire_event(CodeExecutionStatus(status="OK", elapsed=elapsed))
 
@@ -730,29 +734,18 @@ class OpenMirroringAdapter(SparkAdapter):
         Args:
             name: of the view
             agate_table: the seed as dbt has read it
-
-        Raises:
-            DbtRuntimeError: not a session, so no DataFrame can be made
         """
-        session = self._session("Seeds need")
-        rows = [tuple(None if v is None else _text(v) for v in row) for row in agate_table.rows]
-        schema = ", ".join(f"{quoted(column)} string" for column in agate_table.column_names)
-        session.createDataFrame(rows, schema).createOrReplaceTempView(quoted(name))
+        self.add_query(seed_view(name, agate_table), auto_begin=False, abridge_sql_log=True)
 
-    def _is_session(self) -> bool:
-        return isinstance(self.connections.get_thread_connection().handle, SessionHandle)
+    def _handle(self) -> SessionHandle | None:
+        """What holds the session of the node; None with Thrift, HTTP or ODBC."""
+        handle = self.connections.get_thread_connection().handle
+        return handle if isinstance(handle, SessionHandle) else None
+
+    def _is_driven_here(self) -> bool:
+        handle = self._handle()
+        return handle is not None and handle.is_driven_here
 
     def _is_local(self) -> bool:
-        """Spark runs on this machine, and on no other."""
-        handle = self.connections.get_thread_connection().handle
-        return isinstance(handle, SessionHandle) and handle.is_local
-
-    def _session(self, who_needs: str) -> SparkSession:
-        handle = self.connections.get_thread_connection().handle
-        if not isinstance(handle, SessionHandle):
-            raise DbtRuntimeError(f"{who_needs} `method: session` in the profile.")
-        return handle.session
-
-
-def _text(value: Any) -> str:
-    return value.isoformat(sep=" ") if hasattr(value, "hour") else str(value)
+        handle = self._handle()
+        return handle is not None and handle.is_local

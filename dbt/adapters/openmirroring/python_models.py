@@ -39,7 +39,8 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
         own = traceback.format_list([frame for frame in frames if frame.filename == file])
         message = "".join([*own, f"{type(error).__name__}: {error}"])
         raise DbtRuntimeError(f"The Python model raised an error:\n{message}") from error
-    if hasattr(result, "to_spark"):  # of the pandas API on Spark
+    # asked of the type: to Spark Connect any attribute of a DataFrame may be a column
+    if hasattr(type(result), "to_spark"):  # of the pandas API on Spark
         result = result.spark.frame()
     if not hasattr(result, "createOrReplaceTempView"):
         try:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt.adapters.spark.connections import SparkConnectionWrapper
 from pyspark.sql import DataFrame, Row, SparkSession
+
+
+def silence_pyspark() -> None:
+    """Drop what PySpark prints besides dbt.
+
+    That is every error a second time, as JSON with the JVM's stack, and at every start that pandas
+    3 is newer than it knows.
+    """
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
 
 
 class SessionHandle(SparkConnectionWrapper):
@@ -15,12 +27,12 @@ class SessionHandle(SparkConnectionWrapper):
     dbt-spark's handle asks the builder for the session, with all its settings, at every statement.
 
     Args:
-        spark: whose catalog is shared
-        settings: of the new session
+        session: new, in this process or of Spark Connect
+        settings: of this session
     """
 
-    def __init__(self, spark: SparkSession, settings: Mapping[str, str]) -> None:
-        self.session = spark.newSession()
+    def __init__(self, session: SparkSession, settings: Mapping[str, str]) -> None:
+        self.session = session
         for key, value in settings.items():
             self.session.conf.set(key, value)
         self._result: DataFrame | None = None
@@ -34,9 +46,18 @@ class SessionHandle(SparkConnectionWrapper):
         self._result = self.session.sql(sql.strip().rstrip(";"))
 
     @property
+    def is_driven_here(self) -> bool:
+        """Spark's driver runs on this machine, so that they have the same files.
+
+        One that is asked through Spark Connect may be anywhere.
+        """
+        return isinstance(self.session, SparkSession)
+
+    @property
     def is_local(self) -> bool:
         """Spark runs on this machine, and on no other."""
-        return str(self.session.conf.get("spark.master", "")).startswith("local")
+        master = str(self.session.conf.get("spark.master", ""))
+        return self.is_driven_here and master.startswith("local")
 
     @property
     def description(self) -> Sequence[tuple[Any, ...]]:
@@ -57,6 +78,8 @@ class SessionHandle(SparkConnectionWrapper):
 
     def close(self) -> None:
         self._result = None
+        if not self.is_driven_here:  # the server would keep the session for an hour
+            self.session.stop()
 
     def rollback(self) -> None:
         """Spark has no transactions."""

@@ -1,0 +1,93 @@
+"""Spark is a server: dbt, in a process of its own, asks it through Spark Connect or Thrift.
+
+The whole functional suite does so with `--method connect` and `--method thrift`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.functional.project import Project, canonical
+from tests.functional.test_processes import dbt
+from tests.spark_server import SparkServer
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
+    started = SparkServer(tmp_path_factory.mktemp("server"), {})
+    yield started
+    started.stop()
+
+
+@pytest.mark.parametrize("method", ["connect", "thrift"])
+def test_a_server_runs_a_project_without_java_on_the_machine_of_dbt(
+    server: SparkServer, tmp_path: Path, method: str
+) -> None:
+    project = Project(tmp_path)
+    project.target |= server.target(method)
+    project.write_project(seeds={"+unique_key": "id"})
+    project.model("select * from {{ ref('names') }}", unique_key="id")
+
+    for rows in ("1,${spark.master}\n2,\n3,c\n", "1,${spark.master}\n3,C\n"):
+        project.write("seeds/names.csv", f"id,name\n{rows}")
+        done = dbt(project.path, "build", JAVA_HOME="/nowhere", PATH="/usr/bin")
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+    response = project.results()["orders"]["adapter_response"]
+    assert (response["rows_updated"], response["rows_deleted"]) == (1, 1)
+    expected = ({"id": 1, "name": "${spark.master}"}, {"id": 3, "name": "C"})
+    assert project.mirror() == Counter(canonical(row.items()) for row in expected)
+    assert not (project.path / ".spark").exists()
+
+
+def test_spark_connect_runs_python_models(server: SparkServer, tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.target |= server.target("connect")
+    project.write_project()
+    project.write(
+        "models/orders.py",
+        "from pyspark.sql import functions as F\n\n"
+        "def model(dbt, session):\n"
+        "    dbt.config(unique_key='id')\n"
+        "    return session.range(3).withColumn('name', F.upper(F.lit('x')))\n",
+    )
+
+    done = dbt(project.path, "run")
+
+    assert done.returncode == 0, done.stdout
+    assert len(project.mirror()) == 3
+
+
+def test_python_models_do_not_go_through_thrift(server: SparkServer, tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.target |= server.target("thrift")
+    project.write_project()
+    project.write("models/orders.py", "def model(dbt, session):\n    return session.range(3)\n")
+
+    done = dbt(project.path, "run")
+
+    assert done.returncode == 1
+    assert "Python models need `method: session` or `method: connect`" in done.stdout
+
+
+@pytest.mark.parametrize("method", ["connect", "thrift"])
+def test_what_spark_says_of_an_error_is_told_without_the_stack_of_its_jvm(
+    server: SparkServer, tmp_path: Path, method: str
+) -> None:
+    project = Project(tmp_path)
+    project.target |= server.target(method)
+    project.write_project()
+    project.model("select nothing from range(1)")
+
+    done = dbt(project.path, "run")
+
+    assert done.returncode == 1
+    assert "[UNRESOLVED_COLUMN.WITH_SUGGESTION]" in done.stdout
+    assert "org.apache.spark" not in done.stdout
+    assert done.stderr == ""
