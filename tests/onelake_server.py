@@ -43,6 +43,7 @@ from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_clien
 from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 
 HOST = "onelake.dfs.fabric.microsoft.com"
 WORKSPACE = "shop"
@@ -222,7 +223,8 @@ class OneLakeServer:
 
     def storage(self, staging: Path | None = None) -> OneLakeStorage:
         """The landing zone, for a process of its own."""
-        return OneLakeStorage(self.client(), staging)
+        folder = StagingFolder(f"file://{staging}") if staging else None
+        return OneLakeStorage(self.client(), folder)
 
     def client(self) -> OneLakeClient:
         return OneLakeClient.connect(OneLakeUrl.parse(URL), GivenToken(TOKEN))

@@ -27,6 +27,7 @@ from azure.storage.filedatalake import DataLakeServiceClient
 from dbt.adapters.openmirroring.authentication import GivenToken
 from dbt.adapters.openmirroring.landing_zone import onelake, onelake_client
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 from tests.benchmarks.project import median_ratio
 from tests.onelake_server import ROOT, TOKEN, URL, OneLakeServer, listening, through_sockets
 
@@ -48,7 +49,7 @@ def serve(authority: trustme.CA, pipe: Connection) -> None:
 
 def ours(staging: Path, _transport: Transport) -> None:
     client = onelake_client.OneLakeClient.connect(OneLakeUrl.parse(URL), GivenToken(TOKEN))
-    onelake.OneLakeStorage(client, staging).collect(FOLDER)
+    onelake.OneLakeStorage(client, StagingFolder(f"file://{staging}")).collect(FOLDER)
 
 
 def plain(staging: Path, transport: Transport) -> None:

@@ -20,6 +20,7 @@ ONELAKE = "https://onelake.dfs.fabric.microsoft.com/shop/m.MirroredDatabase/File
         ({"landing_zone": ONELAKE.replace("microsoft", "example")}, "not one of OneLake's"),
         ({"landing_zone": ONELAKE, "replicate": True}, "a landing zone on this machine"),
         ({"landing_zone": "landing", "staging_location": "staging"}, "in OneLake only"),
+        ({"landing_zone": ONELAKE, "staging_location": "nowhere://x"}, "cannot be read here"),
         ({"landing_zone": "landing", "replicate": True}, "ends in Files/LandingZone"),
     ],
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 import trustme
 from azure.identity import EnvironmentCredential
@@ -24,6 +25,7 @@ from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
 from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 from tests.onelake_server import (
     HOST,
     KINDS,
@@ -434,6 +436,24 @@ def test_what_spark_has_written_here_is_uploaded(
     assert max(len(request.body) for request in server.requests) <= 1000, "bounded memory"
 
 
+def test_files_are_uploaded_from_wherever_spark_has_written_them(server: OneLakeServer) -> None:
+    memory = fsspec.filesystem("memory")
+    for name, content in {**FILES, "_SUCCESS": b""}.items():
+        memory.pipe(f"/bucket/staging/_scratchPad/a.b/1/rows/{name}", content)
+    storage = OneLakeStorage(server.client(), StagingFolder("memory://bucket/staging"))
+
+    with storage.lock("_scratchPad/a.b/1"):  # what an earlier run has left there is not this one's
+        assert not memory.find("/bucket/staging")
+        for name, content in FILES.items():
+            memory.pipe(f"/bucket/staging/_scratchPad/a.b/1/rows/{name}", content)
+        collected = storage.collect("_scratchPad/a.b/1/rows")
+
+    assert storage.url("a/rows") == "memory://bucket/staging/a/rows"
+    assert [entry.name for entry in collected] == sorted(FILES)
+    assert server.content("_scratchPad/a.b/1/rows/part-3.parquet") == FILES["part-3.parquet"]
+    assert not memory.find("/bucket/staging")
+
+
 def test_files_whose_upload_failed_are_uploaded_again_and_no_others(
     server: OneLakeServer, tmp_path: Path
 ) -> None:
@@ -474,7 +494,8 @@ def test_what_spark_has_written_elsewhere_cannot_be_uploaded(
 
 def test_the_progress_of_uploads_is_told(server: OneLakeServer, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    storage = OneLakeStorage(server.client(), tmp_path, lambda *bytes_: told.append(bytes_))
+    folder = StagingFolder(f"file://{tmp_path}")
+    storage = OneLakeStorage(server.client(), folder, lambda *bytes_: told.append(bytes_))
     staged(tmp_path / "rows", FILES)
 
     storage.collect("rows")

@@ -43,9 +43,10 @@ class OpenMirroringCredentials(SparkCredentials):
         host: for Spark Connect its `sc://<host>:<port>`, with parameters if need be
         landing_zone: a local folder, or a URL in OneLake; a relative path starts at the dbt
             project
-        staging_location: a folder of this machine where Spark writes files for OneLake, to be
-            uploaded from there; a relative path starts at the dbt project. Without it Spark writes
-            to OneLake itself, except the embedded one, which cannot
+        staging_location: where Spark writes files for OneLake, to be uploaded from there: a
+            folder of this machine, whose relative path starts at the dbt project, or a URL that
+            both Spark and fsspec can reach. Without it Spark writes to OneLake itself, except the
+            embedded one, which cannot
         source: what `_partnerEvents.json` tells of the source
         replicate: apply what was published to mirrored tables beside the landing zone, at the end
             of each run, as the service would
@@ -92,6 +93,8 @@ class OpenMirroringCredentials(SparkCredentials):
         onelake = self.onelake
         if self.staging_location and not onelake:
             raise DbtConfigError("`staging_location` is for a landing zone in OneLake only")
+        if "://" in (self.staging_location or ""):
+            self._check_staging()
         if self.source is not None:
             Source.parse(self.source)
         if self.replicate:
@@ -142,6 +145,17 @@ class OpenMirroringCredentials(SparkCredentials):
                 "applies."
             )
         return (project / Path(str(self.landing_zone)).expanduser()).resolve()
+
+    def _check_staging(self) -> None:
+        # takes a moment, and most profiles have none of it
+        import fsspec
+
+        try:
+            fsspec.get_filesystem_class(str(self.staging_location).partition("://")[0])
+        except (ImportError, ValueError) as error:
+            raise DbtConfigError(
+                f"`staging_location` {self.staging_location!r} cannot be read here: {error}"
+            ) from error
 
     def _check_replicator(self) -> None:
         if self.onelake:

@@ -77,11 +77,14 @@ class Mirror:
         # takes a moment, and a local one needs none of it
         from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
         from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
+        from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 
         with self._lock:
             if not self._onelake:
                 self._onelake = OneLakeClient.connect(place, token_credential(self._credentials))
-        return OneLakeStorage(self._onelake, self._staging_folder(), _show_upload, _tell)
+        url = self._staging_location()
+        staging = StagingFolder(url) if url else None
+        return OneLakeStorage(self._onelake, staging, _show_upload, _tell)
 
     @property
     def landing_zone(self) -> Path:
@@ -179,14 +182,16 @@ class Mirror:
         if published and self._credentials.wait_for_mirror:
             wait_for_mirror(self._service, published, self._credentials.wait_for_mirror)
 
-    def _staging_folder(self) -> Path | None:
-        """Where Spark writes what is to be uploaded; None if it writes to OneLake itself."""
+    def _staging_location(self) -> str | None:
+        """The URL where Spark writes what is to be uploaded; None if it writes to OneLake."""
         given = self._credentials.staging_location
+        if given and "://" in given:
+            return given
         if given:
-            return (self._project() / Path(given).expanduser()).resolve()
+            return f"file://{(self._project() / Path(given).expanduser()).resolve()}"
         # it has no driver for OneLake
         warehouse = self._warehouse()
-        return warehouse.with_name("staging") if warehouse else None
+        return f"file://{warehouse.with_name('staging')}" if warehouse else None
 
     def _ask_service(self) -> ServiceReport | None:
         if self._credentials.onelake:

@@ -6,13 +6,11 @@ a file is there whole or not at all. Listing, renaming and deleting are calls of
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import md5
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -34,6 +32,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
 from dbt.adapters.openmirroring.landing_zone.onelake_client import BLOCK, OneLakeClient
+from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
 
 # so many files at once, and so often if they fail
@@ -53,8 +52,7 @@ class OneLakeStorage:
     """Implements Storage. One object for each publication: it knows the folders that it holds.
 
     Args:
-        staging: where on this machine Spark writes what is to be uploaded; None if it writes to
-            OneLake itself
+        staging: where Spark writes what is to be uploaded; None if it writes to OneLake itself
         progress: told of uploads
         tell: has something to say to the user
     """
@@ -62,7 +60,7 @@ class OneLakeStorage:
     def __init__(
         self,
         client: OneLakeClient,
-        staging: Path | None = None,
+        staging: StagingFolder | None = None,
         progress: Progress | None = None,
         tell: Callable[[str], object] = str,
     ) -> None:
@@ -76,11 +74,11 @@ class OneLakeStorage:
 
     def url(self, path: str) -> str:
         if self._staging:
-            return f"file://{self._staging / path}"
+            return self._staging.url(path)
         return f"{self._client.place.spark_url}/{path}"
 
     def collect(self, folder: str) -> Sequence[Entry]:
-        return self._upload(folder, self._staging / folder) if self._staging else self.list(folder)
+        return self._upload(folder, self._staging) if self._staging else self.list(folder)
 
     def list(self, folder: str) -> list[Entry]:
         with self._explained("list", folder):
@@ -187,9 +185,9 @@ class OneLakeStorage:
         return f"{root}/{path}" if path else root
 
     def _clear_staging(self, folder: str) -> None:
-        """Remove what Spark has written here, now or for a run that was killed."""
+        """Remove what Spark has written to be uploaded, now or for a run that was killed."""
         if self._staging:
-            shutil.rmtree(self._staging / folder, ignore_errors=True)
+            self._staging.clear(folder)
 
     def _check_claims(self) -> None:
         for claim in self._claims:
@@ -242,65 +240,67 @@ class OneLakeStorage:
             f"{path} already exists in {self._where} with other content. It was left as it is."
         )
 
-    def _upload(self, folder: str, local: Path) -> Sequence[Entry]:
-        """Bring to OneLake what Spark has written on this machine, and list it.
+    def _upload(self, folder: str, staging: StagingFolder) -> Sequence[Entry]:
+        """Bring to OneLake what Spark has written elsewhere, and list it.
 
         Every block is retried on its own. A file appears with its last block; one that does not is
         uploaded again.
 
         Raises:
-            LandingZoneUnavailableError: Spark has written nothing here, or a file is not in
-                OneLake as it is here
+            LandingZoneUnavailableError: Spark has written nothing there, or a file is not in
+                OneLake as it is there
         """
         try:
-            files = [path for path in sorted(local.iterdir()) if path.name[0] not in "._"]
+            sizes = staging.sizes(folder)
         except OSError as error:
             raise LandingZoneUnavailableError(
-                f"Cannot read what Spark has written to {local}: {error.strerror}. "
-                "`staging_location` must be a folder that Spark and dbt share."
+                f"Cannot read what Spark has written to {staging.url(folder)}: "
+                f"{error.strerror or error}. `staging_location` must be a folder that Spark and "
+                "dbt share."
             ) from error
-        sizes = {path.name: path.stat().st_size for path in files}
+        files = list(sizes)
         with self._explained("upload files to", folder):
             for _ in range(_ROUNDS):
-                failures = self._upload_files(folder, files, sizes)
+                failures = self._upload_files(folder, files, sizes, staging)
                 landed = self.list(folder)
                 names = {entry.name for entry in landed if sizes.get(entry.name) == entry.size}
-                files = [path for path in files if path.name not in names]
+                files = [name for name in files if name not in names]
                 if not files:
                     return landed
             if failures:
                 raise failures[-1]
         raise LandingZoneUnavailableError(
-            f"{folder}/{files[0].name} is not in {self._where} with the {sizes[files[0].name]} "
-            f"bytes that it has in {local}. Nothing was published; run again."
+            f"{folder}/{files[0]} is not in {self._where} with the {sizes[files[0]]} bytes that "
+            f"it has in {staging.url(folder)}. Nothing was published; run again."
         )
 
     def _upload_files(
-        self, folder: str, files: Sequence[Path], sizes: dict[str, int]
+        self, folder: str, files: Sequence[str], sizes: dict[str, int], staging: StagingFolder
     ) -> Sequence[AzureError]:
         """Upload files at once, and tell what went wrong."""
-        sent = sizes | {path.name: 0 for path in files}
+        sent = sizes | dict.fromkeys(files, 0)
 
         def tell(name: str, size: int) -> None:
             sent[name] = size
             if self._progress:
                 self._progress(sum(list(sent.values())), sum(sizes.values()))
 
-        def upload(path: Path) -> AzureError | None:
+        def upload(name: str) -> AzureError | None:
+            path = f"{folder}/{name}"
             try:
-                with path.open("rb") as content:
+                with staging.open(path) as content:
                     digest = md5(usedforsecurity=False)
                     for block in iter(lambda: content.read(BLOCK), b""):
                         digest.update(block)
                     content.seek(0)
                     self._blobs.upload_blob(
-                        self._path(f"{folder}/{path.name}"),
+                        self._path(path),
                         content,
-                        length=sizes[path.name],
+                        length=sizes[name],
                         overwrite=True,
                         # TLS sees what is damaged on the way
                         content_settings=ContentSettings(content_md5=bytearray(digest.digest())),
-                        progress_hook=lambda size, _: tell(path.name, size),
+                        progress_hook=lambda size, _: tell(name, size),
                     )
             except AzureError as error:
                 return error
