@@ -12,7 +12,7 @@ quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show 
 
 test: $(INSTALLED) ## Set up everything and run all tests, the fast ones first
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven"
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and all else that takes long
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow

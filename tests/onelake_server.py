@@ -96,7 +96,8 @@ class Request:
         if self.method == "PUT" and "x-ms-rename-source" in self.headers:
             return "rename"
         names = {"DELETE": "delete", "PUT": "create", "HEAD": "properties", "GET": "read"}
-        return self.query.get("action") or names.get(self.method, "unknown")
+        action = self.query.get("action")
+        return action if action and action != "getStatus" else names.get(self.method, "unknown")
 
 
 @dataclass(frozen=True)
