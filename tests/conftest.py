@@ -24,6 +24,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="session",
         help="how functional tests reach Spark; what is not session is a server of the tests",
     )
+    parser.addoption(
+        "--file-format",
+        choices=("parquet", "delta", "iceberg"),
+        default="parquet",
+        help="of the tables that functional tests make in Spark; jars come from Maven Central",
+    )
 
 
 @pytest.fixture

@@ -201,7 +201,10 @@ class OneLakeServer:
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
-        self._ahead += seconds
+        with self._lock:
+            if self._folder:  # what is there by now is so much older then
+                self._folder.read(self._nodes, self._node)
+            self._ahead += seconds
 
     def counts(self) -> Counter[str]:
         """Requests by operation, also those that went wrong."""

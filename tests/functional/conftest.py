@@ -20,6 +20,7 @@ from tests.fabric_server import FabricServer  # noqa: E402
 from tests.functional import onelake as in_onelake  # noqa: E402
 from tests.functional.project import Project  # noqa: E402
 from tests.onelake_server import OneLakeServer  # noqa: E402
+from tests.spark_formats import format_settings  # noqa: E402
 from tests.spark_server import SparkServer  # noqa: E402
 
 SETTINGS = {
@@ -31,27 +32,36 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="session")
+def file_format(request: pytest.FixtureRequest) -> str:
+    """Of the tables in Spark."""
+    return str(request.config.getoption("--file-format"))
+
+
+@pytest.fixture(scope="session")
 def spark_server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, file_format: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkServer | None]:
     """What dbt is to connect with; None if it finds the embedded Spark in its process."""
     if request.config.getoption("--method") == "session":
         yield None
         return
-    server = SparkServer(tmp_path_factory.mktemp("server"), SETTINGS)
+    folder = tmp_path_factory.mktemp("server")
+    server = SparkServer(folder, SETTINGS | format_settings(file_format, folder))
     yield server
     server.stop()
 
 
 @pytest.fixture(scope="session")
 def spark(
-    spark_server: SparkServer | None, tmp_path_factory: pytest.TempPathFactory
+    spark_server: SparkServer | None, file_format: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
     """The Spark of all projects: embedded with a catalog in memory, or that of a server."""
     if spark_server:
         session = SparkSession.builder.remote(spark_server.url).create()
     else:
+        folder = tmp_path_factory.mktemp("formats")
         settings = {**SETTINGS, "spark.sql.catalogImplementation": "in-memory"}
+        settings |= format_settings(file_format, folder)
         session = embedded_spark.start(tmp_path_factory.mktemp("spark"), settings)
     yield session
     session.stop()
@@ -80,9 +90,10 @@ def project(
     request: pytest.FixtureRequest,
     spark: SparkSession,
     spark_server: SparkServer | None,
+    file_format: str,
     tmp_path: Path,
 ) -> Iterator[Project]:
-    created = Project(tmp_path, spark)
+    created = Project(tmp_path, spark, file_format)
     if spark_server:
         created.target |= spark_server.target(request.config.getoption("--method"))
         created.write_project()

@@ -41,10 +41,14 @@ class Project:
     Args:
         path: where it is written
         spark: where its models are looked at; without it, in the warehouse of its embedded Spark
+        file_format: of its tables in Spark
     """
 
-    def __init__(self, path: Path, spark: SparkSession | None = None) -> None:
+    def __init__(
+        self, path: Path, spark: SparkSession | None = None, file_format: str = "parquet"
+    ) -> None:
         self.path = path
+        self.file_format = file_format
         self.schema = f"test_{uuid.uuid4().hex[:8]}"
         self.landing_zone = path / "mirror.MirroredDatabase" / "Files" / "LandingZone"
         self.onelake: OneLakeServer | None = None
@@ -59,7 +63,12 @@ class Project:
         self.write_project()
 
     def write_project(self, **changes: Any) -> None:
-        project = {"name": self.name, "version": "1.0", "profile": "shop", **changes}
+        project: dict[str, Any] = {"name": self.name, "version": "1.0", "profile": "shop"}
+        if self.file_format != "parquet":
+            for kind in ("models", "seeds", "snapshots"):
+                project[kind] = {"+file_format": self.file_format}
+        for name, value in changes.items():
+            project[name] = {**project.get(name, {}), **value} if name in project else value
         self.write("dbt_project.yml", yaml.safe_dump(project))
         outputs = {"target": "local", "outputs": {"local": self.target}}
         self.write("profiles.yml", yaml.safe_dump({"shop": outputs}))
