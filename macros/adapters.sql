@@ -6,6 +6,11 @@
   {{ return(load_result('list_relations_without_caching').table) }}
 {% endmacro %}
 
+{#- Catalogs besides Spark's own do not list views as tables. -#}
+{% macro openmirroring__list_views(schema_relation) %}
+  {{ return(run_query('show views in ' ~ schema_relation.quoted(schema_relation.schema))) }}
+{% endmacro %}
+
 {#- dbt-spark's returns what `describe` says, without the names that dbt's macros ask for: the deletion records of
     a dbt snapshot would have NULLs. -#}
 {% macro openmirroring__get_columns_in_relation(relation) %}

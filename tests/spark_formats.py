@@ -46,6 +46,7 @@ def format_settings(file_format: str, folder: Path) -> dict[str, str]:
             "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.ice.type": "jdbc",
             "spark.sql.catalog.ice.uri": f"jdbc:sqlite:{folder}/catalog.db",
+            "spark.sql.catalog.ice.jdbc.schema-version": "V1",  # has views
             "spark.sql.catalog.ice.warehouse": f"{folder}/warehouse",
         }
     return {}

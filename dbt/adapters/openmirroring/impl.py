@@ -152,6 +152,25 @@ class OpenMirroringAdapter(SparkAdapter):
         rows = list(self._get_columns_for_catalog(relation))
         return catalog.catalog_table(rows) if rows else None
 
+    def list_relations_without_caching(self, schema_relation: Any) -> list[Any]:
+        """The relations of a schema, also views of a catalog that does not list them as tables."""
+        relations: list[Any] = super().list_relations_without_caching(schema_relation)
+        known = {str(relation.identifier).lower() for relation in relations}
+        try:
+            views: Any = self.execute_macro(
+                "openmirroring__list_views", kwargs={"schema_relation": schema_relation}
+            )
+        except DbtRuntimeError as error:  # no such schema, or a catalog without views
+            logger.debug(f"{schema_relation}: {error}")
+            return relations
+        for _, name, is_temporary in (row.values()[:3] for row in views.rows):
+            if not is_temporary and name.lower() not in known:
+                view = self.Relation.create(
+                    schema=schema_relation.schema, identifier=name, type=RelationType.View
+                )
+                relations.append(view)
+        return relations
+
     def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
         """The columns of a relation, with what was published of it."""
         statistics: dict[str, Any] = {}
