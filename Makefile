@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark test-faults test-onelake test-connect test-thrift
+.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark test-faults test-onelake test-connect test-thrift test-onelake-driver
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -15,10 +15,13 @@ test: $(INSTALLED) ## Set up everything and run all tests, the fast ones first
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven"
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and all else that takes long
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not maven"
 
 test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --onelake tests/functional
+
+test-onelake-driver: $(INSTALLED) ## Let Spark write to OneLake itself, by its driver from Maven Central; not part of test
+	$(BIN)/python -m pytest -m maven tests/functional/test_onelake_driver.py
 
 test-connect test-thrift: test-%: $(INSTALLED) ## Run the functional tests on a Spark server; not part of test
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --method $* tests/functional

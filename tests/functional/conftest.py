@@ -9,7 +9,7 @@ import time
 os.environ["TZ"] = "UTC"
 time.tzset()
 
-from collections.abc import Iterator  # noqa: E402
+from collections.abc import Callable, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
@@ -80,23 +80,44 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    local = item.get_closest_marker("local")
-    if local and item.config.getoption("--onelake"):
-        pytest.skip(local.args[0])
+    for marker, option, usual in (
+        ("local", "--onelake", False),
+        ("session", "--method", "session"),
+        ("parquet", "--file-format", "parquet"),
+    ):
+        found = item.get_closest_marker(marker)
+        if found and item.config.getoption(option) != usual:
+            pytest.skip(found.args[0])
+
+
+@pytest.fixture(scope="session")
+def new_project(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    spark_server: SparkServer | None,
+    file_format: str,
+) -> Callable[[Path], Project]:
+    """A project in a folder, on the Spark of all projects."""
+
+    def create(path: Path) -> Project:
+        created = Project(path, spark, file_format)
+        if spark_server:
+            created.target |= spark_server.target(request.config.getoption("--method"))
+            created.write_project()
+        return created
+
+    return create
 
 
 @pytest.fixture
 def project(
     request: pytest.FixtureRequest,
     spark: SparkSession,
-    spark_server: SparkServer | None,
     file_format: str,
+    new_project: Callable[[Path], Project],
     tmp_path: Path,
 ) -> Iterator[Project]:
-    created = Project(tmp_path, spark, file_format)
-    if spark_server:
-        created.target |= spark_server.target(request.config.getoption("--method"))
-        created.write_project()
+    created = new_project(tmp_path)
     if request.config.getoption("--onelake"):
         server, fabric = (request.getfixturevalue(name) for name in ("server", "fabric"))
         in_onelake.publish_to_onelake(created, server, fabric)

@@ -149,7 +149,10 @@ class Project:
 
     def sql(self, statement: str) -> list[SparkRow]:
         assert self._spark, "this project has its own Spark"
-        return self._spark.sql(statement).collect()
+        spark = self._spark
+        if not isinstance(spark, SparkSession):  # on a server, where it would remember files
+            spark = spark.newSession()
+        return spark.sql(statement).collect()
 
     def assert_mirrored(self, table: str = "orders") -> None:
         """The mirror has the model's rows, and nothing is left half done."""

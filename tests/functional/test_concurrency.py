@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.replicator import Replicator
 from tests.functional.faults import KILLED, Fault
@@ -82,14 +81,15 @@ def test_a_hundred_tables_are_published_by_eight_threads(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_run_beside_one_that_is_killed_wins_or_stops_and_the_next_one_brings_all_together(
     project: Project,
-    spark: SparkSession,
+    new_project: Callable[[Path], Project],
     tmp_path: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
     """Two processes with one catalog and one landing zone; neither knows of the other."""
-    twin = Project(tmp_path / "twin", spark)
+    twin = new_project(tmp_path / "twin")
     twin.schema = twin.target["schema"] = project.schema
     twin.target["landing_zone"] = str(project.landing_zone)
     twin.write_project()

@@ -300,8 +300,12 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def project(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    created = Project(tmp_path_factory.mktemp("foreign_hands"), spark)
+def project(
+    new_project: Callable[[Path], Project],
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Project]:
+    created = new_project(tmp_path_factory.mktemp("foreign_hands"))
     for name in CASES:
         created.model(MODEL, name, unique_key="id")
     yield created
@@ -372,10 +376,10 @@ def test_after_the_way_out_mirror_and_model_are_the_same(
 
 
 def test_a_first_file_that_is_deleted_before_it_is_applied_stops_the_service(
-    spark: SparkSession, tmp_path: Path
+    new_project: Callable[[Path], Project], tmp_path: Path
 ) -> None:
     """Only the service knows what it has applied: a file that is gone may have been."""
-    project = Project(tmp_path, spark)
+    project = new_project(tmp_path)
     project.model(MODEL, unique_key="id")
     for step in (0, 1):
         project.run("--vars", f"step: {step}")
@@ -390,9 +394,9 @@ def test_a_first_file_that_is_deleted_before_it_is_applied_stops_the_service(
 
 
 def test_a_warehouse_that_was_wiped_is_not_taken_for_an_empty_one(
-    spark: SparkSession, tmp_path: Path
+    new_project: Callable[[Path], Project], spark: SparkSession, tmp_path: Path
 ) -> None:
-    project = Project(tmp_path, spark)
+    project = new_project(tmp_path)
     project.model(MODEL, unique_key="id")
     project.model(MODEL, "added", materialized="incremental")
     project.run("--vars", "step: 0")
@@ -409,9 +413,9 @@ def test_a_warehouse_that_was_wiped_is_not_taken_for_an_empty_one(
 
 
 def test_the_status_shows_what_the_next_run_will_refuse(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    new_project: Callable[[Path], Project], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    project = Project(tmp_path, spark)
+    project = new_project(tmp_path)
     project.model(MODEL, unique_key="id")
     project.run("--vars", "step: 0")
     project.files()[0].unlink()
@@ -424,8 +428,10 @@ def test_the_status_shows_what_the_next_run_will_refuse(
     assert "has no file with number 1" in line
 
 
-def test_records_tell_nothing_but_what_was_published(spark: SparkSession, tmp_path: Path) -> None:
-    project = Project(tmp_path, spark)
+def test_records_tell_nothing_but_what_was_published(
+    new_project: Callable[[Path], Project], tmp_path: Path
+) -> None:
+    project = new_project(tmp_path)
     project.model(MODEL, unique_key="id", post_hook="select 'not for others'")
     with patch.object(LocalStorage, "rename", side_effect=DbtRuntimeError("killed")):
         project.fail("--vars", "step: 0")

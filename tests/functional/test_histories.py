@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ steps = st.builds(
 
 
 @settings(
-    max_examples=10,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     # an example takes seconds, and each is short already
@@ -86,9 +87,12 @@ steps = st.builds(
 )
 @given(history=st.lists(steps, min_size=3, max_size=8))
 def test_the_replica_equals_the_model_after_each_step(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, history: list[Step]
+    new_project: Callable[[Path], Project],
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    history: list[Step],
 ) -> None:
-    project = Project(tmp_path_factory.mktemp("history"), spark)
+    project = new_project(tmp_path_factory.mktemp("history"))
     try:
         for step in history:
             project.model(step.sql, **step.config)

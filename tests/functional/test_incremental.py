@@ -384,6 +384,8 @@ def test_a_table_can_become_incremental_and_back(project: Project) -> None:
     project.assert_mirrored()
 
 
+@pytest.mark.session("only on this machine are files linked")
+@pytest.mark.parquet("files of other formats are not linked")
 def test_an_append_writes_the_new_rows_only(project: Project) -> None:
     incremental(project, values("(1, 'a')"), values("(2, 'b')"))
     project.run()
@@ -395,6 +397,8 @@ def test_an_append_writes_the_new_rows_only(project: Project) -> None:
     project.assert_mirrored()
 
 
+@pytest.mark.session("only on this machine are files linked")
+@pytest.mark.parquet("files of other formats are not linked")
 @pytest.mark.parametrize("strategy", ["merge", "delete+insert", "append"])
 def test_only_files_with_a_key_of_a_new_row_are_written_again(
     project: Project, strategy: str
@@ -419,6 +423,8 @@ def test_only_files_with_a_key_of_a_new_row_are_written_again(
     project.assert_mirrored()
 
 
+@pytest.mark.session("only on this machine are files linked")
+@pytest.mark.parquet("files of other formats are not linked")
 def test_only_partitions_of_new_rows_are_written_again(project: Project) -> None:
     incremental(
         project,
@@ -457,6 +463,8 @@ def test_a_key_of_a_row_in_a_file_that_is_kept_is_not_taken_twice(project: Proje
         assert project.state() == before
 
 
+@pytest.mark.session("only on this machine are files linked")
+@pytest.mark.parquet("files of other formats are not linked")
 def test_a_rebuild_has_the_rows_of_files_that_are_kept(project: Project) -> None:
     incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
     project.run()

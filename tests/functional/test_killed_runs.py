@@ -52,14 +52,15 @@ def die(project: Project, point: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "points"),
     [
-        ("initial", ["after the manifest"]),
         ("changes", ["after the first file"]),
-        pytest.param(
-            "changes",
-            ["while building", "after the old snapshot is dropped"],
-            marks=pytest.mark.exhaustive,
+        *(
+            pytest.param(kind, points, marks=pytest.mark.exhaustive)
+            for kind, points in (
+                ("initial", ["after the manifest"]),
+                ("changes", ["while building", "after the old snapshot is dropped"]),
+                ("rebuild", ["after the old folder is dropped"]),
+            )
         ),
-        ("rebuild", ["after the old folder is dropped"]),
     ],
 )
 def test_the_run_after_a_kill_brings_mirror_and_model_together(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
-from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
@@ -178,9 +178,9 @@ def test_orphans_are_listed_and_dropped_when_asked_for(project: Project, printed
 
 @pytest.mark.local("another project has another server")
 def test_folders_of_others_are_never_dropped(
-    project: Project, printed: Printed, spark: SparkSession, tmp_path: Path
+    project: Project, printed: Printed, new_project: Callable[[Path], Project], tmp_path: Path
 ) -> None:
-    other = Project(tmp_path / "other", spark)
+    other = new_project(tmp_path / "other")
     other.name = "other"
     other.landing_zone = project.landing_zone
     other.target |= {"landing_zone": str(project.landing_zone), "schema": project.schema}

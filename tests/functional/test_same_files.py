@@ -9,6 +9,11 @@ import pytest
 from tests.functional.project import Project
 from tests.statements import statements
 
+pytestmark = [
+    pytest.mark.session("files are looked at only on this machine"),
+    pytest.mark.parquet("only files of Parquet tables are looked at"),
+]
+
 # a file for each partition
 ROWS = "select id, if(id = {changed}, 'new', 'old') as name from range(0, 1000, 1, 4)"
 

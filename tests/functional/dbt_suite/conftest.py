@@ -52,6 +52,7 @@ from pyspark.sql import SparkSession
 from tests.functional import onelake
 from tests.functional.project import mirrored_rows, relation_rows
 from tests.onelake_server import OneLakeServer
+from tests.spark_server import SparkServer
 
 LANDING_ZONE = "mirror.MirroredDatabase/Files/LandingZone"
 
@@ -60,10 +61,13 @@ LANDING_ZONE = "mirror.MirroredDatabase/Files/LandingZone"
 def dbt_profile_target(
     request: pytest.FixtureRequest,
     project_root: str,  # noqa: F811
+    spark_server: SparkServer | None,
 ) -> Iterator[dict[str, Any]]:
     # the adapter of another project, which a test may have left, would be taken for this one's
     reset_adapters()
-    target = {"type": "openmirroring", "landing_zone": LANDING_ZONE, "threads": 4}
+    target: dict[str, Any] = {"type": "openmirroring", "landing_zone": LANDING_ZONE, "threads": 4}
+    if spark_server:
+        target |= spark_server.target(request.config.getoption("--method"))
     if not request.config.getoption("--onelake"):
         yield target
         return
