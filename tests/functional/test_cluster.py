@@ -104,7 +104,7 @@ def test_executors_do_the_work_and_no_row_comes_to_dbt(master: str, tmp_path: Pa
 
 def ended_tasks(folder: Path) -> Iterator[dict[str, Any]]:
     for path in folder.rglob("*"):
-        if path.is_file() and re.search(r"events_|app-", path.name):
+        if path.is_file() and re.match(r"events_|app-", path.name):
             for line in path.read_text().splitlines():
                 event = json.loads(line)
                 if event["Event"] == "SparkListenerTaskEnd":
