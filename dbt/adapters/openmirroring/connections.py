@@ -36,6 +36,10 @@ _NOISE = re.compile(r"(;\n'.*|\n+== SQL.*|\n\nJVM stacktrace:.*|\n\tat .*)", re.
 _WRAPPING = re.compile(r"^org\.apache\.hive\S+: Error running query: (\[\S+\] )?[\w.$]+: ")
 
 
+# What failed in a task, in the stack of what the task made fail.
+_CAUSE = re.compile(r"^Caused by: [\w.$]+: (.*)", re.MULTILINE)
+
+
 class OpenMirroringConnectionManager(SparkConnectionManager):
     """One Spark a run, one session a node."""
 
@@ -112,18 +116,25 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             yield
         except DbtDatabaseError as error:  # Thrift: in one text
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(_NOISE.sub("", _WRAPPING.sub("", error.msg)).strip()) from None
+            raise DbtDatabaseError(_told(error.msg)) from None
         except DbtRuntimeError:
             raise
         except PySparkException as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(_NOISE.sub("", str(error)).strip()) from None
+            raise DbtDatabaseError(_told(str(error))) from None
         except Py4JJavaError as error:  # PySpark has no class for it
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(_NOISE.sub("", _explained(error)).strip()) from None
+            raise DbtDatabaseError(_told(_explained(error))) from None
         except Exception:
             with super().exception_handler(sql):
                 raise
+
+
+def _told(text: str) -> str:
+    """What is of use in an error of Spark."""
+    told = _NOISE.sub("", _WRAPPING.sub("", text)).strip()
+    causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause not in told]
+    return "\n".join([told, *causes])
 
 
 def _explained(error: Py4JJavaError) -> str:
