@@ -54,14 +54,16 @@ def master(tmp_path: Path) -> Iterator[str]:
         resources = ("--cores", "1", "--memory", "1g", "--work-dir", f"{folder}/{worker}-files")
         command = (f"{package}.worker.Worker", *here, *resources, url)
         processes.append(started(folder / worker, *command))
-    end = time.monotonic() + 60
-    while (folder / "master").read_text().count("Registering worker") < 2:
-        assert time.monotonic() < end, "the workers did not find the master"
-        time.sleep(0.2)
-    yield url
-    for process in processes:
-        process.terminate()
-        process.wait()
+    try:
+        end = time.monotonic() + 60
+        while (folder / "master").read_text().count("Registering worker") < 2:
+            assert time.monotonic() < end, "the workers did not find the master"
+            time.sleep(0.2)
+        yield url
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()
 
 
 def test_executors_do_the_work_and_no_row_comes_to_dbt(master: str, tmp_path: Path) -> None:
