@@ -5,6 +5,7 @@ The whole functional suite does so with `--method connect` and `--method thrift`
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.functional.project import Project, canonical
-from tests.functional.test_processes import dbt
+from tests.functional.test_processes import call, dbt
 from tests.spark_server import SparkServer
 
 pytestmark = pytest.mark.slow
@@ -62,6 +63,27 @@ def test_spark_connect_runs_python_models(server: SparkServer, tmp_path: Path) -
 
     assert done.returncode == 0, done.stdout
     assert len(project.mirror()) == 3
+
+
+def test_a_session_of_spark_connect_that_is_there_is_used(
+    server: SparkServer, tmp_path: Path
+) -> None:
+    project = Project(tmp_path)
+    project.model("select * from range(3) where ${only}", unique_key="id")
+    notebook = f"""
+from dbt.cli.main import dbtRunner
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote({server.url!r}).getOrCreate()
+spark.conf.set("only", "id > 0")
+assert dbtRunner().invoke(["run"]).success
+assert spark.table("{project.schema}.orders").count() == 2
+"""
+
+    done = call(sys.executable, "-c", notebook, cwd=project.path)
+
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert len(project.mirror()) == 2
 
 
 def test_python_models_do_not_go_through_thrift(server: SparkServer, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from dbt.adapters.openmirroring import embedded_spark, spark_connect
 from dbt.adapters.openmirroring.credentials import (
@@ -85,7 +86,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
     def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
         """The session that is there already, the one that is configured, or the embedded one."""
         parameters = self.profile.credentials.server_side_parameters  # type: ignore[attr-defined]
-        if SparkSession.getActiveSession() or SparkContext._active_spark_context:
+        # that of Spark Connect is active in its own thread only
+        is_there = SparkContext._active_spark_context or is_remote()
+        if is_there or SparkSession.getActiveSession():
             spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
             self._brought = spark
             settings = _settings_of(spark) | parameters

@@ -56,8 +56,9 @@ class SessionHandle(SparkConnectionWrapper):
     @property
     def is_local(self) -> bool:
         """Spark runs on this machine, and on no other."""
-        master = str(self.session.conf.get("spark.master", ""))
-        return self.is_driven_here and master.startswith("local")
+        if not self.is_driven_here:
+            return False
+        return str(self.session.conf.get("spark.master", "")).startswith("local")
 
     @property
     def description(self) -> Sequence[tuple[Any, ...]]:

@@ -1,0 +1,105 @@
+"""Run functional tests on other versions and kinds of Spark, each in an environment of its own.
+
+Prints a table in Markdown. Jars come from Maven Central.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "build" / "matrix"
+
+# what each change of a table is published as
+TESTS = ("tests/functional/test_mapping.py",)
+
+
+@dataclass(frozen=True)
+class Combination:
+    """What is installed, and where tables are.
+
+    Args:
+        python, pyspark, dbt: versions; of PySpark and dbt-core the newest of it
+        method: how to reach Spark
+        file_format: of tables in Spark
+    """
+
+    python: str = "3.11"
+    pyspark: str = "4.3"
+    dbt: str = "1.11"
+    method: str = "session"
+    file_format: str = "parquet"
+
+    @property
+    def environment(self) -> Path:
+        return FOLDER / f"python{self.python}-pyspark{self.pyspark}-dbt{self.dbt}"
+
+    def install(self) -> Path:
+        """Make the environment, and return its Python."""
+        python = self.environment / "bin" / "python"
+        uv = Path(sys.executable).with_name("uv")
+        if not python.exists():
+            make = [uv, "venv", "--quiet", "--python", self.python, self.environment]
+            subprocess.run(make, check=True)
+        packages = [f"pyspark=={self.pyspark}.*", f"dbt-core=={self.dbt}.*", "--group", "dev"]
+        extras = "[connect,java,replicator]"
+        install = [uv, "pip", "install", "--quiet", "--python", python, "--editable", f".{extras}"]
+        subprocess.run([*install, *packages], check=True, cwd=ROOT)
+        return python
+
+    def run(self, tests: list[str]) -> tuple[str, int]:
+        """Run tests, and return a row of the table, and how many have failed."""
+        python = self.install()
+        results = self.environment / f"{self.method}-{self.file_format}.xml"
+        options = [f"--method={self.method}", f"--file-format={self.file_format}"]
+        command = [python, "-m", "pytest", "-q", f"--junitxml={results}", *options, *tests]
+        subprocess.run(command, check=False, cwd=ROOT)
+        suite = ElementTree.parse(results).getroot()[0]
+        number = {name: int(suite.get(name, "0")) for name in ("failures", "errors", "skipped")}
+        failed = number["failures"] + number["errors"]
+        passed = int(suite.get("tests", "0")) - failed - number["skipped"]
+        cells = [self.python, self.pyspark, self.dbt, self.method, self.file_format]
+        counts = [str(passed), str(failed), str(number["skipped"]), f"{suite.get('time')} s"]
+        return f"| {' | '.join([*cells, *counts])} |", failed
+
+
+COMBINATIONS = (
+    Combination(),
+    Combination(python="3.10", pyspark="3.5", dbt="1.10"),
+    Combination(pyspark="3.5"),
+    Combination(pyspark="4.0"),
+    Combination(python="3.12", pyspark="4.1"),
+    Combination(python="3.13"),
+    Combination(dbt="1.10"),
+    Combination(method="connect"),
+    Combination(method="thrift"),
+    Combination(pyspark="4.1", file_format="delta"),
+    Combination(pyspark="4.1", file_format="iceberg"),
+    Combination(pyspark="4.1", method="connect", file_format="delta"),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tests", nargs="*", default=list(TESTS))
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of combinations, from 1")
+    arguments = parser.parse_args()
+    chosen = [
+        combination
+        for number, combination in enumerate(COMBINATIONS, 1)
+        if not arguments.only or number in arguments.only
+    ]
+    rows, failed = zip(*(each.run(arguments.tests) for each in chosen), strict=True)
+    print("| Python | PySpark | dbt-core | method | tables | passed | failed | skipped | time |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    print("\n".join(rows))
+    return int(any(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
