@@ -44,12 +44,12 @@ class Combination:
         python = self.environment / "bin" / "python"
         uv = Path(sys.executable).with_name("uv")
         if not python.exists():
-            make = [uv, "venv", "--quiet", "--python", self.python, self.environment]
+            make = [str(uv), "venv", "--quiet", "--python", self.python, str(self.environment)]
             subprocess.run(make, check=True)
         packages = [f"pyspark=={self.pyspark}.*", f"dbt-core=={self.dbt}.*", "--group", "dev"]
         extras = "[connect,java,replicator]"
-        install = [uv, "pip", "install", "--quiet", "--python", python, "--editable", f".{extras}"]
-        subprocess.run([*install, *packages], check=True, cwd=ROOT)
+        install = [str(uv), "pip", "install", "--quiet", "--python", str(python)]
+        subprocess.run([*install, "--editable", f".{extras}", *packages], check=True, cwd=ROOT)
         return python
 
     def run(self, tests: list[str]) -> tuple[str, int]:
@@ -57,8 +57,8 @@ class Combination:
         python = self.install()
         results = self.environment / f"{self.method}-{self.file_format}.xml"
         options = [f"--method={self.method}", f"--file-format={self.file_format}"]
-        command = [python, "-m", "pytest", "-q", f"--junitxml={results}", *options, *tests]
-        subprocess.run(command, check=False, cwd=ROOT)
+        command = [str(python), "-m", "pytest", "-q", f"--junitxml={results}"]
+        subprocess.run([*command, *options, *tests], check=False, cwd=ROOT)
         suite = ElementTree.parse(results).getroot()[0]
         number = {name: int(suite.get(name, "0")) for name in ("failures", "errors", "skipped")}
         failed = number["failures"] + number["errors"]
