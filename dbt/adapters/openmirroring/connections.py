@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dbt.adapters.contracts.connection import AdapterRequiredConfig, Connection, ConnectionState
 from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt.adapters.spark.connections import SparkConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from py4j.protocol import Py4JJavaError
@@ -86,9 +87,12 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
     def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
         """The session that is there already, the one that is configured, or the embedded one."""
         parameters = self.profile.credentials.server_side_parameters  # type: ignore[attr-defined]
-        # that of Spark Connect is active in its own thread only
-        is_there = SparkContext._active_spark_context or is_remote()
-        if is_there or SparkSession.getActiveSession():
+        if is_remote():
+            raise FailedToConnectError(
+                "This process has a session of Spark Connect. Set `method: connect` and `host` in "
+                "the profile: then each node gets one of its own."
+            )
+        if SparkSession.getActiveSession() or SparkContext._active_spark_context:
             spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
             self._brought = spark
             settings = _settings_of(spark) | parameters
