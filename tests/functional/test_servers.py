@@ -26,12 +26,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
     started.stop()
 
 
+def project_on(server: SparkServer, method: str, path: Path) -> Project:
+    created = Project(path)
+    created.target |= server.target(method)
+    created.write_project()
+    return created
+
+
 @pytest.mark.parametrize("method", ["connect", "thrift"])
 def test_a_server_runs_a_project_without_java_on_the_machine_of_dbt(
     server: SparkServer, tmp_path: Path, method: str
 ) -> None:
-    project = Project(tmp_path)
-    project.target |= server.target(method)
+    project = project_on(server, method, tmp_path)
     project.write_project(seeds={"+unique_key": "id"})
     project.model("select * from {{ ref('names') }}", unique_key="id")
 
@@ -48,9 +54,7 @@ def test_a_server_runs_a_project_without_java_on_the_machine_of_dbt(
 
 
 def test_spark_connect_runs_python_models(server: SparkServer, tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.target |= server.target("connect")
-    project.write_project()
+    project = project_on(server, "connect", tmp_path)
     project.write(
         "models/orders.py",
         "from pyspark.sql import functions as F\n\n"
@@ -85,9 +89,7 @@ assert not dbtRunner().invoke(["run"]).success
 
 
 def test_python_models_do_not_go_through_thrift(server: SparkServer, tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.target |= server.target("thrift")
-    project.write_project()
+    project = project_on(server, "thrift", tmp_path)
     project.write("models/orders.py", "def model(dbt, session):\n    return session.range(3)\n")
 
     done = dbt(project.path, "run")
@@ -100,9 +102,7 @@ def test_python_models_do_not_go_through_thrift(server: SparkServer, tmp_path: P
 def test_what_spark_says_of_an_error_is_told_without_the_stack_of_its_jvm(
     server: SparkServer, tmp_path: Path, method: str
 ) -> None:
-    project = Project(tmp_path)
-    project.target |= server.target(method)
-    project.write_project()
+    project = project_on(server, method, tmp_path)
     project.model("select nothing from range(1)")
 
     done = dbt(project.path, "run")
