@@ -1,49 +1,62 @@
-{#- 2. Which rows differ between the snapshot and the next one: their keys are staged in `keys`, and counted.
+{#- 2. Which rows differ between the snapshot and the next one: their keys are found, and counted.
 
     Narrow on purpose: of every row only key and digest are shuffled, once, before they are grouped: to group
-    them where they are read first would be in vain, since most are there only once. `keys` has the columns k0,
-    k1, ... and `marker`: the row marker, or NULL for a key that is NULL or not unique. Without a key, k0 and k1
-    are the digest, and n how many rows of it are new (more than 0) or gone (less than 0). -#}
+    them where they are read first would be in vain, since most are there only once.
+
+    Returns:
+      rows: how many have changed
+      changed: a relation with the columns k0, k1, ... and `marker`: the row marker, or NULL for a key that is NULL
+        or not unique. Without a key, k0 and k1 are the digest, and n how many rows of it are new (more than 0) or
+        gone (less than 0). These are files on the scratch pad, or a query: to find the changed keys of a small table
+        again takes less than to write and to read files. -#}
 {% macro mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) %}
   {{ return(adapter.dispatch('mirror_compare', 'dbt')(publication, snapshot, next, columns, definition, journal, options, rewrite)) }}
 {% endmacro %}
 
 {% macro openmirroring__mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) %}
   {%- if rewrite and rewrite.are_all -%}
-    {{ return(adapter.row_counts()) }}
+    {{ return({'rows': adapter.row_counts(), 'changed': none}) }}
   {%- endif -%}
-  {%- set url = publication.staging_url('keys') -%}
   {%- set published = adapter.columns_by_name(adapter.published_columns(journal)) -%}
   {%- set before = mirror_replaced(snapshot, rewrite) -%}
   {%- set after = mirror_written(next, rewrite) -%}
   {%- set keyed = definition.key_columns | length > 0 -%}
-  {%- set small = mirror_is_small(columns) -%}
-  {%- call statement('mirror_compare') -%}
+  {%- set small = mirror_is_small(columns, journal.batch.table_rows) -%}
+  {%- set changed -%}
     {%- if keyed -%}
-      {{ mirror_compare_keyed(url, before, after, columns, definition, published, options, small) }}
+      {{ mirror_compare_keyed(before, after, columns, definition, published, options, small) }}
     {%- else -%}
-      {{ mirror_compare_keyless(url, before, after, columns, published, small) }}
+      {{ mirror_compare_keyless(before, after, columns, published, small) }}
     {%- endif -%}
-  {%- endcall -%}
+  {%- endset -%}
+  {%- if small -%}
+    {%- set changed = '(' ~ changed ~ ')' -%}
+  {%- else -%}
+    {%- set url = publication.staging_url('keys') -%}
+    {%- call statement('mirror_compare') -%}
+      insert overwrite directory '{{ mirror_literal(url) }}' using parquet
+      {{ changed }}
+    {%- endcall -%}
+    {%- set changed = mirror_files(url) -%}
+  {%- endif -%}
   {%- set query -%}
     {{ mirror_count_keyed() if keyed else mirror_count_keyless() }}, (select count(*) from {{ snapshot }})
-    from {{ mirror_files(url) }}
+    from {{ changed }}
   {%- endset -%}
   {%- set counts = run_query(query).rows[0] -%}
   {%- do publication.verify_rows(journal, counts[4] | int) -%}
-  {%- if counts[3] or (counts[0] and keyed and rewrite and rewrite.names_before and mirror_new_keys_elsewhere(url, next, definition)) -%}
+  {%- if counts[3] or (counts[0] and keyed and rewrite and rewrite.names_before and mirror_new_keys_elsewhere(changed, next, definition)) -%}
     {%- do mirror_refuse_keys(next, definition) -%}
   {%- endif -%}
-  {{ return(adapter.row_counts(inserted=counts[0], updated=counts[1], deleted=counts[2])) }}
+  {{ return({'rows': adapter.row_counts(inserted=counts[0], updated=counts[1], deleted=counts[2]), 'changed': changed}) }}
 {% endmacro %}
 
 
-{% macro mirror_compare_keyed(url, before, after, columns, definition, published, options, small) %}
+{% macro mirror_compare_keyed(before, after, columns, definition, published, options, small) %}
   {%- set keys = definition.key_columns -%}
   {%- set others = columns | rejectattr('name', 'in', keys) | list -%}
   {%- set k = [] -%}
   {%- for key in keys -%}{%- do k.append('k' ~ loop.index0) -%}{%- endfor -%}
-  insert overwrite directory '{{ mirror_literal(url) }}' using parquet
   select {{ k | join(', ') }}, case
       when n > 1 or {{ k | join(' is null or ') }} is null then cast(null as int)
       when n = 0 then 2
@@ -79,10 +92,10 @@
 
 
 {#- Whether a key that is new among the rows compared is in a file that was not. -#}
-{% macro mirror_new_keys_elsewhere(url, next, definition) %}
+{% macro mirror_new_keys_elsewhere(changed, next, definition) %}
   {%- set query -%}
     select 1 from {{ next }} as latest
-    left semi join {{ mirror_files(url) }} as changed on changed.marker in (0, 4)
+    left semi join {{ changed }} as changed on changed.marker in (0, 4)
     {%- for key in definition.key_columns %} and latest.{{ adapter.quote(key) }} = changed.k{{ loop.index0 }}{% endfor %}
     group by {{ mirror_key_list(definition.key_columns) }}
     having count(*) > 1
@@ -92,8 +105,7 @@
 {% endmacro %}
 
 
-{% macro mirror_compare_keyless(url, before, after, columns, published, small) %}
-  insert overwrite directory '{{ mirror_literal(url) }}' using parquet
+{% macro mirror_compare_keyless(before, after, columns, published, small) %}
   select d0 as k0, d1 as k1, sum(n) as n
   from (
     select {{ mirror_together('d0, d1', small) }} *

@@ -37,8 +37,8 @@
     {%- do reasons[context['openmirroring__mirror_on_' ~ change.kind](change)].append(change.detail) -%}
   {%- endfor -%}
   {%- if not reasons.rebuild -%}
-    {%- set rows = mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) -%}
-    {%- if not definition.key_columns and rows.deleted -%}
+    {%- set found = mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) -%}
+    {%- if not definition.key_columns and found.rows.deleted -%}
       {%- do reasons[openmirroring__mirror_on_keyless_rows_gone()].append('rows changed or gone, and no unique_key to name them') -%}
     {%- endif -%}
   {%- endif -%}
@@ -52,10 +52,10 @@
       ) -%}
     {%- endif -%}
     {{ return(mirror_plan_load(next, columns, 'rebuild', reason, definition)) }}
-  {%- elif rows or reasons.changes -%}
-    {{ return(adapter.plan('changes', reasons.changes | join('; '), definition, rows)) }}
+  {%- elif found.rows or reasons.changes -%}
+    {{ return(adapter.plan('changes', reasons.changes | join('; '), definition, found.rows, found.changed)) }}
   {%- endif -%}
-  {{ return(adapter.plan('unchanged', reasons.unchanged | join('; '), definition, rows)) }}
+  {{ return(adapter.plan('unchanged', reasons.unchanged | join('; '), definition, found.rows)) }}
 {% endmacro %}
 
 

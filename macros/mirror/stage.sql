@@ -24,9 +24,9 @@
   {%- if plan.starts_folder %}
   {{ mirror_load(next, columns, files.count) }}
   {%- elif plan.definition.key_columns %}
-  {{ mirror_changes_keyed(publication.staging_url('keys'), mirror_written(next, rewrite), columns, plan, files.count, small) }}
+  {{ mirror_changes_keyed(mirror_written(next, rewrite), columns, plan, files.count, small) }}
   {%- else %}
-  {{ mirror_changes_keyless(publication.staging_url('keys'), mirror_written(next, rewrite), columns, plan, files.count) }}
+  {{ mirror_changes_keyless(mirror_written(next, rewrite), columns, plan, files.count) }}
   {%- endif -%}
   {%- endset -%}
   {{ mirror_lines(rows, plan, files.rows_per_file) if options.delimited else rows }}
@@ -64,10 +64,13 @@
 {% endmacro %}
 
 
-{#- Known to be small enough for one task: faster than to bring rows to several. -#}
-{% macro mirror_is_small(columns) %}
+{#- Known to be small enough for one task: faster than to bring rows to several.
+
+    Args:
+      rows_before: of the snapshot, if it takes part -#}
+{% macro mirror_is_small(columns, rows_before=0) %}
   {%- set bytes = mirror_known_size(columns) -%}
-  {{ return(bytes is not none and bytes <= 4 * 1024 * 1024) }}
+  {{ return(bytes is not none and bytes <= 4 * 1024 * 1024 and rows_before <= 1000000) }}
 {% endmacro %}
 
 {% macro mirror_known_size(columns) %}
@@ -76,14 +79,13 @@
 
 
 {#- Deletes first, then the other rows with all their columns; the row marker last. -#}
-{% macro mirror_changes_keyed(keys_url, rows, columns, plan, files, small) %}
-  {{ return(adapter.dispatch('mirror_changes_keyed', 'dbt')(keys_url, rows, columns, plan, files, small)) }}
+{% macro mirror_changes_keyed(rows, columns, plan, files, small) %}
+  {{ return(adapter.dispatch('mirror_changes_keyed', 'dbt')(rows, columns, plan, files, small)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_changes_keyed(keys_url, rows, columns, plan, files, small) %}
+{% macro openmirroring__mirror_changes_keyed(rows, columns, plan, files, small) %}
   {%- set keys = plan.definition.key_columns | list -%}
   {%- set ranges = 'REPARTITION_BY_RANGE(' ~ files ~ ', position, ' ~ mirror_ordinals(keys, columns) ~ ')' -%}
-  {%- set changed = mirror_files(keys_url) -%}
   select
     {%- for column in columns %}
       c{{ loop.index0 }} as {{ column.quoted }} {{- ',' if plan.is_marked or not loop.last }}
@@ -104,7 +106,7 @@
         {%- endif %}
       {%- endfor %}
         marker, 0 as position
-      from {{ changed }}
+      from {{ plan.changed }}
       where marker = 2
       union all
       {%- endif %}
@@ -114,7 +116,7 @@
       {%- endfor %}
         changed.marker, 1 as position
       from {{ rows }} as latest
-      join {{ changed }} as changed
+      join {{ plan.changed }} as changed
         on changed.marker <> 2
         {%- for key in keys %}
         and latest.{{ adapter.quote(key) }} = changed.k{{ loop.index0 }}
@@ -135,11 +137,11 @@
 
 
 {#- New rows only, so no row marker. Of equal rows only as many land as are new. -#}
-{% macro mirror_changes_keyless(keys_url, rows, columns, plan, files) %}
-  {{ return(adapter.dispatch('mirror_changes_keyless', 'dbt')(keys_url, rows, columns, plan, files)) }}
+{% macro mirror_changes_keyless(rows, columns, plan, files) %}
+  {{ return(adapter.dispatch('mirror_changes_keyless', 'dbt')(rows, columns, plan, files)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_changes_keyless(keys_url, rows, columns, plan, files) %}
+{% macro openmirroring__mirror_changes_keyless(rows, columns, plan, files) %}
   select /*+ COALESCE({{ files }}) */
     {%- for column in columns %}
       c{{ loop.index0 }} as {{ column.quoted }} {{- ',' if not loop.last }}
@@ -155,7 +157,7 @@
         {{ mirror_digest(columns, adapter.columns_by_name(columns), 2) }}
       from {{ rows }}
     ) as latest
-    join {{ mirror_files(keys_url) }} as changed on latest.d0 = changed.k0 and latest.d1 = changed.k1
+    join {{ plan.changed }} as changed on latest.d0 = changed.k0 and latest.d1 = changed.k1
   )
   where copy <= n
 {% endmacro %}

@@ -77,6 +77,13 @@ class Project:
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)
         (self.path / name).write_text(content)
 
+    def take_tables_for_large(self) -> None:
+        """Let tables of few rows be published as those of many are."""
+        self.write(
+            "macros/size.sql",
+            "{% macro mirror_is_small(columns, rows_before=0) %}{{ return(false) }}{% endmacro %}",
+        )
+
     def model(self, sql: str, name: str = "orders", **config: Any) -> None:
         """Write a table model; its options as in `config()`."""
         options = {"materialized": "table", **config}

@@ -85,14 +85,17 @@ steps = st.builds(
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(history=st.lists(steps, min_size=3, max_size=8))
+@given(are_large=st.booleans(), history=st.lists(steps, min_size=3, max_size=8))
 def test_the_replica_equals_the_model_after_each_step(
     new_project: Callable[[Path], Project],
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
+    are_large: bool,
     history: list[Step],
 ) -> None:
     project = new_project(tmp_path_factory.mktemp("history"))
+    if are_large:
+        project.take_tables_for_large()
     try:
         for step in history:
             project.model(step.sql, **step.config)

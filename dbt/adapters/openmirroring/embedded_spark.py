@@ -85,6 +85,7 @@ def defaults(home: Path) -> dict[str, str]:
         ),
         "spark.driver.host": "localhost",
         "spark.hadoop.hive.exec.scratchdir": f"{home}/tmp/hive",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={home}/metastore_db;create=true"
         ),

@@ -355,9 +355,14 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def plan(
-        self, publication: str, reason: str, definition: TableDefinition, rows: RowCounts
+        self,
+        publication: str,
+        reason: str,
+        definition: TableDefinition,
+        rows: RowCounts,
+        changed: str | None = None,
     ) -> Plan:
-        return Plan(publication, reason, definition, rows)
+        return Plan(publication, reason, definition, rows, changed)
 
     @available
     def refuse_keys(self, definition: TableDefinition, examples: agate.Table) -> None:

@@ -36,12 +36,14 @@ class Plan:
     Args:
         publication: `initial`, `changes`, `rebuild` or `unchanged`
         reason: why; for `unchanged`, why the next snapshot replaces the snapshot all the same
+        changed: where Spark finds the changed keys, in SQL; None for a load
     """
 
     publication: str
     reason: str
     definition: TableDefinition
     rows: RowCounts
+    changed: str | None = None
 
     @property
     def starts_folder(self) -> bool:
