@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark test-faults test-onelake test-connect test-thrift test-onelake-driver test-versions
+.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark test-faults test-onelake test-connect test-thrift test-onelake-driver test-oldest test-versions
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -28,6 +28,9 @@ test-connect test-thrift: test-%: $(INSTALLED) ## Run the functional tests on a 
 
 test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them with everything mirrored; not part of test
 	$(BIN)/python -m tests.dbt_spark
+
+test-oldest: $(INSTALLED) ## Run the mapping of changes on the oldest Spark and dbt that are supported
+	$(BIN)/python -m tests.matrix --only 1
 
 test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and dbt, and other tables; not part of test
 	$(BIN)/python -m tests.matrix

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+# what everybody has who runs this
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "matrix"
 
@@ -29,7 +32,7 @@ class Combination:
         file_format: of tables in Spark
     """
 
-    python: str = "3.11"
+    python: str = PYTHON
     pyspark: str = "4.3"
     dbt: str = "1.11"
     method: str = "session"
@@ -69,12 +72,13 @@ class Combination:
 
 
 COMBINATIONS = (
-    Combination(),
+    Combination(pyspark="3.5", dbt="1.10"),
     Combination(python="3.10", pyspark="3.5", dbt="1.10"),
     Combination(pyspark="3.5"),
     Combination(pyspark="4.0"),
     Combination(python="3.12", pyspark="4.1"),
     Combination(python="3.13"),
+    Combination(),
     Combination(dbt="1.10"),
     Combination(method="connect"),
     Combination(method="thrift"),
