@@ -147,6 +147,7 @@ def test_a_change_set_of_a_large_table_is_one_file_when_few_rows_changed(project
 def test_wide_rows_that_did_not_change_are_not_shuffled(
     project: Project, monkeypatch: pytest.MonkeyPatch, config: dict[str, str]
 ) -> None:
+    project.take_tables_for_large()
     plans: list[list[str]] = []
     execute = SessionHandle.execute
 
