@@ -29,7 +29,7 @@ test-connect test-thrift: test-%: $(INSTALLED) ## Run the functional tests on a 
 test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them with everything mirrored; not part of test
 	$(BIN)/python -m tests.dbt_spark
 
-test-oldest: $(INSTALLED) ## Run the mapping of changes on the oldest Spark and dbt that are supported
+test-oldest: $(INSTALLED) ## Run the mapping of changes on the oldest Spark and dbt that are supported; not part of test
 	$(BIN)/python -m tests.matrix --only 1
 
 test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and dbt, and other tables; not part of test

@@ -85,10 +85,11 @@ def defaults(home: Path) -> dict[str, str]:
         ),
         "spark.driver.host": "localhost",
         "spark.hadoop.hive.exec.scratchdir": f"{home}/tmp/hive",
-        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={home}/metastore_db;create=true"
         ),
+        # nobody reads `_SUCCESS`, and for each file Spark starts a process that sets its mode
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.local.dir": f"{home}/tmp",
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.legacy.createHiveTableByDefault": "false",
