@@ -1,4 +1,4 @@
-{#- 1. Build the next snapshot beside the snapshot.
+{#- 1. Build the next snapshot beside the snapshot, or the part of it that is to be changed there.
 
     Args:
       rows: as `mirror_rows` returns them
@@ -8,6 +8,9 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_build(target, rows, batch_id) %}
+  {%- if rows.is_part -%}
+    {{ return(mirror_build_part(target, rows, batch_id)) }}
+  {%- endif -%}
   {%- set next = adapter.next_snapshot(target, batch_id) -%}
   {%- call statement('main') -%}
     {{ mirror_create_snapshot(next, rows.query, batch_id) }}

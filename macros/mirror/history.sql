@@ -1,10 +1,10 @@
 {#- The rows of a dbt snapshot after this run: those of a first run, or the table with what has changed
     since. What has changed is computed once, as dbt defines it, and kept until the node ends. -#}
-{% macro mirror_history(target, sql, options) %}
-  {{ return(adapter.dispatch('mirror_history', 'dbt')(target, sql, options)) }}
+{% macro mirror_history(target, sql, options, batch_id=none) %}
+  {{ return(adapter.dispatch('mirror_history', 'dbt')(target, sql, options, batch_id)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_history(target, sql, options) %}
+{% macro openmirroring__mirror_history(target, sql, options, batch_id) %}
   {%- set exists = load_cached_relation(target) is not none -%}
   {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], exists) -%}
@@ -13,7 +13,7 @@
   {%- endif -%}
   {%- set names = mirror_history_columns() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target, names, strategy) -%}
-  {%- set changes = mirror_keep_new_rows(target, snapshot_staging_table(strategy, sql, target)) -%}
+  {%- set changes = mirror_keep_new_rows(target, snapshot_staging_table(strategy, sql, target), batch_id) -%}
   {%- set columns = adapter.history_columns(
     adapter.get_columns_in_relation(target), adapter.get_columns_in_relation(changes), names.dbt_valid_to
   ) -%}

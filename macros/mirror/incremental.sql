@@ -2,14 +2,15 @@
     rows do to it.
 
     Args:
-      incremental: what is_incremental() was when the model was compiled -#}
-{% macro mirror_rows(target, sql, options, incremental) %}
-  {{ return(adapter.dispatch('mirror_rows', 'dbt')(target, sql, options, incremental)) }}
+      incremental: what is_incremental() was when the model was compiled
+      batch_id: of the publication; none for a node that is not mirrored -#}
+{% macro mirror_rows(target, sql, options, incremental, batch_id=none) %}
+  {{ return(adapter.dispatch('mirror_rows', 'dbt')(target, sql, options, incremental, batch_id)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_rows(target, sql, options, incremental) %}
+{% macro openmirroring__mirror_rows(target, sql, options, incremental, batch_id) %}
   {%- if model.config.materialized == 'snapshot' -%}
-    {{ return(mirror_history(target, sql, options)) }}
+    {{ return(mirror_history(target, sql, options, batch_id)) }}
   {%- elif is_incremental() != incremental -%}
     {%- do exceptions.raise_compiler_error(
       'An earlier run was interrupted and has just been brought to its end, but this run was compiled without its result. '
@@ -20,7 +21,7 @@
   {%- if not incremental -%}
     {{ return(adapter.next_rows(query)) }}
   {%- endif -%}
-  {%- set new_rows = mirror_keep_new_rows(target, query) -%}
+  {%- set new_rows = mirror_keep_new_rows(target, query, batch_id) -%}
   {%- set columns = adapter.incremental_columns(
     adapter.get_columns_in_relation(target),
     adapter.get_columns_in_relation(new_rows),
@@ -45,12 +46,12 @@
 
 
 {#- Compute new rows once, and keep them until the node ends. -#}
-{% macro mirror_keep_new_rows(target, sql) %}
-  {{ return(adapter.dispatch('mirror_keep_new_rows', 'dbt')(target, sql)) }}
+{% macro mirror_keep_new_rows(target, sql, batch_id=none) %}
+  {{ return(adapter.dispatch('mirror_keep_new_rows', 'dbt')(target, sql, batch_id)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_keep_new_rows(target, sql) %}
-  {%- set new_rows = adapter.new_rows(target) -%}
+{% macro openmirroring__mirror_keep_new_rows(target, sql, batch_id) %}
+  {%- set new_rows = adapter.new_rows(target, batch_id) -%}
   {%- call statement('mirror_new_rows') -%}
     create table {{ new_rows }} using parquet as
     {{ sql }}

@@ -37,7 +37,7 @@
   {%- set publication = mirror_begin(target) -%}                                           {#- 0 -#}
   {%- set rebuild = '--full-refresh' if should_full_refresh() else none -%}
   {%- do adapter.check_table(publication, rebuild is not none) -%}
-  {%- set rows = mirror_rows(target, sql, options, incremental) -%}
+  {%- set rows = mirror_rows(target, sql, options, incremental, publication.batch_id) -%}
   {{ return(mirror_publish_rows(publication, target, rows, options, rebuild)) }}
 {% endmacro %}
 
@@ -59,6 +59,9 @@
   {%- if plan.is_void -%}
     {%- do adapter.drop_relation(next) -%}
     {{ return(adapter.unchanged(publication)) }}
+  {%- elif plan.starts_folder and rows.is_part -%}
+    {%- set all = adapter.next_rows(mirror_with_part(target, next, rows.rewrite, columns)) -%}
+    {{ return(mirror_publish_rows(publication, target, all, options, rebuild)) }}
   {%- endif -%}
   {%- set files = adapter.link_ready_files(publication, description, plan, options)
       or mirror_stage(publication, next, columns, plan, options, rewrite) -%}         {#- 4 -#}
@@ -96,7 +99,7 @@
     {%- set partitioned = built is not none and adapter.is_partitioned(mirror_description(built)) -%}
     {%- do mirror_finish(publication, target, manifest, partitioned) -%}
   {%- endif -%}
-  {%- for leftover in adapter.leftover_snapshots(target) + adapter.leftover_new_rows(target) -%}
+  {%- for leftover in adapter.leftover_snapshots(target) + adapter.leftover_rows(target) -%}
     {%- do adapter.drop_relation(leftover) -%}
   {%- endfor -%}
   {{ return(manifest) }}
@@ -110,7 +113,14 @@
 
 {% macro openmirroring__mirror_finish(publication, target, manifest, partitioned) %}
   {%- do publication.publish(manifest) -%}
-  {%- do mirror_swap(target, adapter.next_snapshot(target, manifest.batch.id), partitioned) -%}
+  {%- set batch = manifest.batch -%}
+  {%- set next = adapter.next_snapshot(target, batch.id) -%}
+  {%- set part = adapter.part(target, batch.id) -%}
+  {%- if load_cached_relation(part) and not load_cached_relation(next) -%}
+    {%- do mirror_take_part(target, part, adapter.new_rows(target, batch.id), batch.definition.key_columns, batch) -%}
+  {%- else -%}
+    {%- do mirror_swap(target, next, partitioned) -%}
+  {%- endif -%}
   {%- do publication.complete(manifest) -%}
 {% endmacro %}
 
@@ -148,7 +158,7 @@
 
 {% macro openmirroring__mirror_skip(target, sql, options, incremental) %}
   {%- do adapter.tidy_warehouse(target) -%}
-  {%- for leftover in adapter.leftover_new_rows(target) -%}
+  {%- for leftover in adapter.leftover_rows(target) -%}
     {%- do adapter.drop_relation(leftover) -%}
   {%- endfor -%}
   {%- for leftover in adapter.leftover_snapshots(target) -%}
@@ -158,9 +168,14 @@
       {%- do mirror_swap(target, leftover, adapter.is_partitioned(mirror_description(leftover))) -%}
     {%- endif -%}
   {%- endfor -%}
-  {%- set next = mirror_build(target, mirror_rows(target, sql, options, incremental)) -%}
+  {%- set rows = mirror_rows(target, sql, options, incremental) -%}
+  {%- set next = mirror_build(target, rows) -%}
   {%- do mirror_verify_contract(next, options) -%}
-  {%- do mirror_swap(target, next, config.get('partition_by')) -%}
+  {%- if rows.is_part -%}
+    {%- do mirror_take_part(target, next, rows.rewrite.new_rows, rows.rewrite.keys) -%}
+  {%- else -%}
+    {%- do mirror_swap(target, next, config.get('partition_by')) -%}
+  {%- endif -%}
   {{ return(load_result('main').response) }}
 {% endmacro %}
 

@@ -1,5 +1,6 @@
-{#- What an incremental run keeps of the snapshot's files, because no row in them can change: those of Parquet and
-    ORC tables on this machine, if they have the columns of the next snapshot. None if all is written again.
+{#- What an incremental run keeps of the snapshot, because no row in it can change, if it has the columns of the next
+    snapshot: of Parquet and ORC tables on this machine files, of Delta and Iceberg tables rows, which stay where they are.
+    None if all is written again.
 
     Args:
       new_rows: a table
@@ -19,7 +20,14 @@
   {%- if columns | length != adapter.get_columns_in_relation(target) | length -%}
     {{ return(none) }}
   {%- endif -%}
-  {%- set folder = adapter.rewritable_folder(mirror_description(target), config.get('file_format'), options) -%}
+  {%- set description = mirror_description(target) -%}
+  {%- if not config.get('contract').enforced -%}
+    {%- set part = adapter.plan_part(description, config.get('file_format'), options, new_rows, touched_by) -%}
+    {%- if part -%}
+      {{ return(part) }}
+    {%- endif -%}
+  {%- endif -%}
+  {%- set folder = adapter.rewritable_folder(description, config.get('file_format'), options) -%}
   {%- if not folder -%}
     {{ return(none) }}
   {%- endif -%}
@@ -46,12 +54,14 @@
 {#- The rows of a snapshot that are written again, or that may be.
 
     Args:
-      rewrite: a Rewrite or SameFiles; none if all are -#}
+      rewrite: a Rewrite, Part or SameFiles; none if all are -#}
 {% macro mirror_replaced(snapshot, rewrite) %}
   {%- if not rewrite -%}
     {{ return(snapshot) }}
   {%- elif rewrite.names_before -%}
     {{ return(mirror_other_files(snapshot, rewrite.names_before)) }}
+  {%- elif rewrite.keys -%}
+    {{ return(mirror_part_before(snapshot, rewrite)) }}
   {%- elif not rewrite.replaced -%}
     {{ return('(select * from ' ~ snapshot ~ ' where false)') }}
   {%- endif -%}
@@ -60,7 +70,7 @@
 
 {#- The rows of the next snapshot that were written for it. -#}
 {% macro mirror_written(next, rewrite) %}
-  {%- if not rewrite -%}
+  {%- if not rewrite or rewrite.new_rows -%}
     {{ return(next) }}
   {%- endif -%}
   {{ return(mirror_other_files(next, rewrite.kept_names)) }}

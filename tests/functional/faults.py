@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from dbt.adapters.spark.connections import PyhiveConnectionWrapper
+from dbt.cli.main import dbtRunner
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
@@ -18,6 +22,7 @@ from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.rewrite import Rewrite
 from dbt.adapters.openmirroring.session import SessionHandle
+from tests.functional.project import Project
 
 KILLED = "killed"
 KINDS = (KILLED, "fails", "answer is lost")
@@ -31,6 +36,7 @@ _OPERATIONS: tuple[tuple[type, str, type[DbtRuntimeError]], ...] = (
     # a local one lists
     (OneLakeStorage, "collect", LandingZoneUnavailableError),
     (SessionHandle, "execute", DbtDatabaseError),
+    (PyhiveConnectionWrapper, "execute", DbtDatabaseError),
     (Rewrite, "keep", DbtDatabaseError),
 )
 
@@ -52,26 +58,46 @@ class Fault:
     _count: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def during(self, run: Callable[[], bool], meanwhile: Callable[[], object] = int) -> bool:
-        """Run, with the fault; True if it succeeded.
+    def during(
+        self, project: Project, command: str, meanwhile: Callable[[], object] = int
+    ) -> bool:
+        """Let dbt do a command, with the fault; True if it succeeded.
 
         Args:
             meanwhile: done at the same time, beside a run that is killed
         """
+        arguments = project.arguments(command)
         if self.kind == KILLED:
-            child = _child(lambda: self._run(run))
+            child = self._process(arguments) if project.is_remote else self._fork(arguments)
             meanwhile()
             _, status = os.waitpid(child, 0)
             self.happened = os.WIFSIGNALED(status)
             return status == 0
-        return self._run(run)
+        return self.invoke(arguments)
 
-    def _run(self, run: Callable[[], bool]) -> bool:
+    def invoke(self, arguments: list[str]) -> bool:
         with ExitStack() as patches:
             for owner, name, error in _OPERATIONS:
                 operation = _faulty(self, owner, name, error)
                 patches.enter_context(patch.object(owner, name, operation))
-            return run()
+            return dbtRunner().invoke(arguments).success
+
+    def _fork(self, arguments: list[str]) -> int:
+        """A process that can be killed, and has the Spark of this one, which outlives it."""
+        child = os.fork()
+        if child == 0:
+            # a thread of its own has a connection of its own to Spark
+            thread = threading.Thread(target=lambda: os._exit(not self.invoke(arguments)))
+            thread.start()
+            thread.join()
+            os._exit(2)
+        return child
+
+    def _process(self, arguments: list[str]) -> int:
+        """One that has nothing of this one: what a client of a server holds outlives no fork."""
+        command = [sys.executable, "-m", __name__, str(self.point), *arguments]
+        here = {"PYTHONPATH": str(Path(__file__).parents[2])}
+        return os.posix_spawn(sys.executable, command, {**os.environ, **here})
 
     def around(self, carry_out: Callable[[], Any], what: str, error: type[DbtRuntimeError]) -> Any:
         with self._lock:
@@ -87,18 +113,6 @@ class Fault:
         raise error(f"{self.kind}: {what}")
 
 
-def _child(run: Callable[[], bool]) -> int:
-    """Run in a process that can be killed; Spark's is another, and outlives it."""
-    child = os.fork()
-    if child == 0:
-        # a thread of its own has a connection of its own to Spark
-        thread = threading.Thread(target=lambda: os._exit(0 if run() else 1))
-        thread.start()
-        thread.join()
-        os._exit(2)
-    return child
-
-
 def _faulty(fault: Fault, owner: type, name: str, error: type[DbtRuntimeError]) -> Any:
     method = getattr(owner, name)
 
@@ -107,3 +121,7 @@ def _faulty(fault: Fault, owner: type, name: str, error: type[DbtRuntimeError]) 
         return fault.around(lambda: method(self, *args), what, error)
 
     return operation
+
+
+if __name__ == "__main__":
+    sys.exit(not Fault(int(sys.argv[1]), KILLED).invoke(sys.argv[2:]))

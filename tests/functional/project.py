@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable
@@ -90,10 +91,19 @@ class Project:
         arguments = ", ".join(f"{key}={value!r}" for key, value in options.items())
         self.write(f"models/{name}.sql", f"{{{{ config({arguments}) }}}}\n{sql}\n")
 
-    def dbt(self, *args: str) -> bool:
-        """Call dbt; True if it succeeded."""
+    @property
+    def is_remote(self) -> bool:
+        """Spark is a server."""
+        return "method" in self.target
+
+    def arguments(self, *command: str) -> list[str]:
+        """What dbt is called with."""
         folders = ["--project-dir", str(self.path), "--profiles-dir", str(self.path)]
-        return dbtRunner().invoke([*args, *folders, "--quiet"]).success
+        return [*command, *folders, "--quiet"]
+
+    def dbt(self, *command: str) -> bool:
+        """Call dbt; True if it succeeded."""
+        return dbtRunner().invoke(self.arguments(*command)).success
 
     def run(self, *args: str, command: str = "run") -> dict[str, Any]:
         """Run the project, and fail if it fails.
@@ -178,7 +188,9 @@ class Project:
     def assert_tidy(self) -> None:
         """Nothing is left on the scratch pad, and no next snapshot in Spark."""
         assert not (self.landing_zone / "_scratchPad").exists()
-        assert not [table for table in self.tables() if "__next_" in table]
+        assert not [
+            table for table in self.tables() if re.search("__(next|part|new_rows)_", table)
+        ]
 
     def tables(self) -> list[str]:
         """What is in the schema, or has been left in its folder."""

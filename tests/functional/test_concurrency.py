@@ -100,7 +100,7 @@ def test_a_run_beside_one_that_is_killed_wins_or_stops_and_the_next_one_brings_a
 
         fault = Fault(3 * n, KILLED)
         succeeded = fault.during(
-            lambda: project.dbt("run"), meanwhile=lambda: outcomes.append(twin.dbt("run"))
+            project, "run", meanwhile=lambda: outcomes.append(twin.dbt("run"))
         )
         if not outcomes[-1]:
             message = str(twin.results()["orders"]["message"])

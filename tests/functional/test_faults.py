@@ -178,7 +178,7 @@ def test_the_next_run_brings_mirror_and_model_together(
         table = scenario.table(n)
 
         fault = Fault(n, kind)
-        succeeded = fault.during(lambda: project.dbt(scenario.command))
+        succeeded = fault.during(project, scenario.command)
         project.let_claims_expire()
 
         # what was not published is an error

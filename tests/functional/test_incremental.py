@@ -477,6 +477,114 @@ def test_a_rebuild_has_the_rows_of_files_that_are_kept(project: Project) -> None
     project.assert_mirrored()
 
 
+@pytest.fixture
+def merging(project: Project, file_format: str) -> Project:
+    """A project whose tables can be changed in place of being replaced."""
+    if file_format == "parquet":
+        pytest.skip("a table of Parquet files cannot be changed")
+    return project
+
+
+def mark_table(project: Project) -> None:
+    """Let the table have something that another in its place would not have."""
+    project.sql(f"alter table {project.schema}.orders set tblproperties ('mark' = 'there')")
+
+
+def is_marked(project: Project) -> bool:
+    properties = project.sql(f"show tblproperties {project.schema}.orders")
+    return ("mark", "there") in [tuple(row) for row in properties]
+
+
+@pytest.mark.parametrize(
+    ("config", "later", "changes", "expected"),
+    [
+        ({}, "(1, 'a')", (1, 0, 0), [(1, "a"), (1, "a"), (2, "b")]),
+        ({"unique_key": "id"}, "(1, 'A'), (3, 'c')", (1, 1, 0), [(1, "A"), (2, "b"), (3, "c")]),
+        (
+            {"unique_key": "id", "incremental_strategy": "delete+insert"},
+            "(1, 'A'), (3, 'c')",
+            (1, 1, 0),
+            [(1, "A"), (2, "b"), (3, "c")],
+        ),
+        (
+            {"unique_key": "id", "incremental_strategy": "append"},
+            "(3, 'c')",
+            (1, 0, 0),
+            [(1, "a"), (2, "b"), (3, "c")],
+        ),
+        (
+            {"unique_key": ["name", "id"], "delete_when": "id = 2"},
+            "(1, 'a'), (2, 'b'), (3, 'c')",
+            (1, 0, 1),
+            [(1, "a"), (3, "c")],
+        ),
+    ],
+    ids=["append", "merge", "delete+insert", "append with a key", "deletes"],
+)
+@pytest.mark.parametrize("mirror", [True, False])
+def test_a_snapshot_that_can_be_changed_is_not_replaced(
+    merging: Project,
+    mirror: bool,
+    config: dict[str, Any],
+    later: str,
+    changes: tuple[int, int, int],
+    expected: list[tuple[Any, ...]],
+) -> None:
+    first = values("(1, 'a')", "(2, 'b')")
+    incremental(merging, first, values(later), mirror=mirror, **config)
+    merging.run()
+    mark_table(merging)
+
+    response = merging.run()
+
+    assert is_marked(merging)
+    assert rows(merging) == expected
+    if mirror:
+        assert counts(response) == ("changes", *changes)
+        merging.assert_mirrored()
+
+
+def test_a_dbt_snapshot_that_can_be_changed_is_not_replaced(merging: Project) -> None:
+    merging.write(
+        "snapshots/orders.yml",
+        "snapshots:\n  - name: orders\n    relation: ref('source')\n"
+        "    config: {unique_key: id, strategy: check, check_cols: [name],"
+        " hard_deletes: invalidate}\n",
+    )
+    merging.model(values("(1, 'a')", "(2, 'b')"), "source", materialized="view")
+    merging.run(command="build")
+    mark_table(merging)
+    merging.model(values("(1, 'A')", "(3, 'c')"), "source", materialized="view")
+
+    assert counts(merging.run(command="build")) == ("changes", 2, 2, 0)
+
+    assert is_marked(merging)
+    merging.assert_mirrored()
+
+
+def test_what_cannot_be_merged_into_a_snapshot_replaces_it(merging: Project) -> None:
+    incremental(merging, values("(1, 'a')", "(2, 'b')"), values("(2, 'b')"), unique_key="id")
+    merging.run()
+    mark_table(merging)
+    incremental(merging, "", values("(2, 'b')"), unique_key=["id", "name"])
+
+    assert counts(merging.run()) == ("rebuild", 2, 0, 0)
+
+    assert not is_marked(merging)
+    merging.assert_mirrored()
+
+
+def test_a_refused_part_leaves_no_trace(merging: Project) -> None:
+    incremental(merging, values("(1, 'a')"), values("(2, 'b')", "(2, 'c')"), unique_key="id")
+    merging.run()
+    before = merging.state()
+
+    assert "id=2 (2 rows)" in merging.fail()
+
+    assert merging.state() == before
+    merging.assert_tidy()
+
+
 def test_a_table_that_gets_a_column_is_written_again(project: Project) -> None:
     incremental(project, values("(1, 'a')"), values("(2, 'b')"))
     project.run()

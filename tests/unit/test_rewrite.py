@@ -9,7 +9,12 @@ import agate
 import pytest
 
 from dbt.adapters.openmirroring.config import NodeConfig
-from dbt.adapters.openmirroring.rewrite import Rewrite, plan_rewrite, rewritable_folder
+from dbt.adapters.openmirroring.rewrite import (
+    Rewrite,
+    can_merge,
+    plan_rewrite,
+    rewritable_folder,
+)
 
 TEXT = agate.Text(null_values=[])
 
@@ -115,3 +120,16 @@ def test_kept_files_are_in_both_tables_until_one_is_dropped(folder: Path, tmp_pa
     assert kept.samefile(folder / "day=1" / "a.parquet")
     (folder / "day=1" / "a.parquet").unlink()
     assert kept.read_text() == "day=1/a.parquet"
+
+
+@pytest.mark.parametrize("file_format", ["delta", "iceberg"])
+def test_formats_that_can_merge_do_unless_something_is_to_be_stored_in_another_way(
+    folder: Path, file_format: str
+) -> None:
+    table = description(folder, "day", Provider=file_format)
+    by_day = NodeConfig(partition_by=("Day",))
+
+    assert can_merge(table, file_format, by_day)
+    assert not can_merge(table, "parquet", by_day)
+    assert not can_merge(table, file_format, NodeConfig())
+    assert not can_merge(description(folder, "day"), None, by_day)

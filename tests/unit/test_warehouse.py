@@ -9,11 +9,13 @@ import pytest
 from dbt.adapters.openmirroring.warehouse import (
     NEW_ROWS_SUFFIX,
     NEXT_SUFFIX,
+    PART_SUFFIX,
     is_made_for,
     tidy,
 )
 
 NEXT = f"orders{NEXT_SUFFIX}{'20261121204415ef7e865d'}"
+PART = f"orders{PART_SUFFIX}{'20261121204415ef7e865d'}"
 NEW_ROWS = f"orders{NEW_ROWS_SUFFIX}{'20261121204415ef7e865d'}"
 
 
@@ -46,7 +48,7 @@ def test_folders_of_tables_that_were_never_finished_are_removed(
     tmp_path: Path, schema: str
 ) -> None:
     home = tmp_path / "sales.db" if schema == "Sales" else tmp_path
-    folders(home, NEXT, NEW_ROWS, "orders", "orders__next_week", "customers")
+    folders(home, NEXT, PART, NEW_ROWS, "orders", "orders__next_week", "customers")
 
     tidy(tmp_path, schema, "Orders", [])
 

@@ -73,7 +73,9 @@ from dbt.adapters.openmirroring.relation import (
 from dbt.adapters.openmirroring.response import MirrorResponse, message
 from dbt.adapters.openmirroring.rewrite import (
     NextRows,
+    Part,
     Rewrite,
+    can_merge,
     data_files,
     local_folder,
     local_path,
@@ -87,6 +89,7 @@ from dbt.adapters.openmirroring.session import SessionHandle
 from dbt.adapters.openmirroring.warehouse import (
     NEW_ROWS_SUFFIX,
     NEXT_SUFFIX,
+    PART_SUFFIX,
     is_made_for,
     tidy,
 )
@@ -276,9 +279,19 @@ class OpenMirroringAdapter(SparkAdapter):
         return following
 
     @available
-    def new_rows(self, relation: OpenMirroringRelation) -> OpenMirroringRelation:
+    def part(self, relation: OpenMirroringRelation, batch_id: str | None) -> OpenMirroringRelation:
+        """Where the rows are built that a relation is to have in place of others."""
+        identifier = f"{relation.identifier}{PART_SUFFIX}{batch_id or new_batch_id()}"
+        part: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
+        self._node.part = part
+        return part
+
+    @available
+    def new_rows(
+        self, relation: OpenMirroringRelation, batch_id: str | None
+    ) -> OpenMirroringRelation:
         """Where the new rows of an incremental model are kept until its node ends."""
-        identifier = f"{relation.identifier}{NEW_ROWS_SUFFIX}{new_batch_id()}"
+        identifier = f"{relation.identifier}{NEW_ROWS_SUFFIX}{batch_id or new_batch_id()}"
         rows: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
         self._node.new_rows = rows
         return rows
@@ -289,9 +302,9 @@ class OpenMirroringAdapter(SparkAdapter):
         return self._leftovers(relation, NEXT_SUFFIX)
 
     @available.parse_list
-    def leftover_new_rows(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
-        """The new rows that earlier runs have left."""
-        return self._leftovers(relation, NEW_ROWS_SUFFIX)
+    def leftover_rows(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
+        """New rows, and the rows that these change, that earlier runs have left."""
+        return self._leftovers(relation, PART_SUFFIX) + self._leftovers(relation, NEW_ROWS_SUFFIX)
 
     def _leftovers(
         self, relation: OpenMirroringRelation, suffix: str
@@ -304,6 +317,12 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def _relations_beside(self, relation: OpenMirroringRelation) -> list[Any]:
         return list(self.list_relations(relation.database, str(relation.schema)))
+
+    @available
+    def cache_batch(self, relation: OpenMirroringRelation, batch_id: str) -> None:
+        """Remember what a relation carries that has taken the rows of a batch."""
+        self.cache_dropped(relation)
+        self.cache_added(relation.carrying(batch_id))
 
     @available
     def refresh_relation(self, relation: OpenMirroringRelation) -> None:
@@ -449,6 +468,29 @@ class OpenMirroringAdapter(SparkAdapter):
         return rewritable_folder(description, file_format, options)
 
     @available
+    def plan_part(
+        self,
+        description: agate.Table,
+        file_format: str | None,
+        options: NodeConfig,
+        new_rows: OpenMirroringRelation,
+        touched_by: list[list[str]],
+    ) -> Part | None:
+        """What an incremental run replaces in a snapshot; None if it cannot be changed.
+
+        Args:
+            description: of the snapshot, from `describe table extended`
+            file_format: of the next snapshot; None if it is Spark's default
+            touched_by: as `mirror_rewrite` has it
+        """
+        keys = [tuple(columns) for columns in touched_by]
+        if keys != [options.unique_key] * len(keys):
+            return None
+        if not can_merge(description, file_format, options):
+            return None
+        return Part(new_rows.render(), options.unique_key)
+
+    @available
     def plan_rewrite(self, folder: Path, touched: agate.Table | None) -> Rewrite | None:
         """What an incremental run keeps of the snapshot's files; None if it writes all again.
 
@@ -571,11 +613,12 @@ class OpenMirroringAdapter(SparkAdapter):
     def _end_node(self) -> None:
         """Leave nothing half done, whatever ended the node."""
         publication = getattr(self._node, "publication", None)
-        unfinished = [getattr(self._node, name, None) for name in ("next_snapshot", "new_rows")]
+        names = ("next_snapshot", "part", "new_rows")
+        unfinished = [getattr(self._node, name, None) for name in names]
         self._node.__dict__.clear()
         if publication:
             if publication.committed:
-                unfinished[0] = None
+                unfinished = []
             self._mirror.close(publication)
         for relation in unfinished:
             if relation and self.get_relation("", relation.schema, relation.identifier):

@@ -2,6 +2,9 @@
 
 A Parquet file cannot be changed, but most files of a snapshot have no row that does. These are
 linked into the next snapshot: a file with two names, so that either table can be dropped.
+
+Delta and Iceberg change a table in one commit. There only the rows that an incremental run may
+change are written beside the snapshot, which takes them once they are published.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ _MANY_FILES = 64
 _SMALL_FILE = 16 * 2**20
 
 _FILE_FORMATS = ("parquet", "orc")
+_MERGING_FORMATS = ("delta", "iceberg")
 _SCHEME = "file:"
 
 
@@ -59,16 +63,35 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
+class Part:
+    """The rows of a snapshot that are to be replaced in it.
+
+    Args:
+        new_rows: the name of a table
+        keys: a row may be replaced if it agrees with a new row in these columns; without any, new
+            rows are only added
+    """
+
+    new_rows: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class NextRows:
     """The rows of a next snapshot.
 
     Args:
         query: of the rows to write
-        rewrite: where the rest of the rows are; None if the query has them all
+        rewrite: where the rest of the rows are: in files that are kept, or in the snapshot; None
+            if the query has them all
     """
 
     query: str
-    rewrite: Rewrite | None = None
+    rewrite: Rewrite | Part | None = None
+
+    @property
+    def is_part(self) -> bool:
+        return isinstance(self.rewrite, Part)
 
 
 def local_folder(description: agate.Table) -> Path | None:
@@ -106,19 +129,37 @@ def rewritable_folder(
         description: what `describe table extended` returned
         file_format: of the next snapshot; None if it is Spark's default
     """
-    details = _details(description)
-    folder = local_folder(description)
+    if "Num Buckets" in _details(description):
+        return None
+    if not _stays(description, _FILE_FORMATS, file_format, options):
+        return None
+    return local_folder(description)
+
+
+def can_merge(description: agate.Table, file_format: str | None, options: NodeConfig) -> bool:
+    """Whether a snapshot can be changed in place of being replaced.
+
+    Args:
+        description: what `describe table extended` returned
+        file_format: of the next snapshot; None if it is Spark's default
+    """
+    return _stays(description, _MERGING_FORMATS, file_format, options)
+
+
+def _stays(
+    description: agate.Table,
+    formats: Sequence[str],
+    file_format: str | None,
+    options: NodeConfig,
+) -> bool:
+    """A table has one of some formats, and that and its partitions are to stay as they are."""
     found = provider(description)
     partition_by = [name.lower() for name in options.partition_by]
-    if (
-        not folder
-        or found not in _FILE_FORMATS
-        or found != (file_format or found).lower()
-        or "Num Buckets" in details
-        or [name.lower() for name in partition_columns(description)] != partition_by
-    ):
-        return None
-    return folder
+    return (
+        found in formats
+        and found == (file_format or found).lower()
+        and [name.lower() for name in partition_columns(description)] == partition_by
+    )
 
 
 def plan_rewrite(folder: Path, touched: Sequence[str]) -> Rewrite | None:

@@ -10,8 +10,13 @@ from pathlib import Path
 # a snapshot in the making: <identifier>__next_<batch id>
 NEXT_SUFFIX = "__next_"
 
+# the rows that a snapshot is to have in place of others, if its format can change it
+PART_SUFFIX = "__part_"
+
 # what an incremental model has computed
 NEW_ROWS_SUFFIX = "__new_rows_"
+
+_SUFFIXES = (NEXT_SUFFIX, PART_SUFFIX, NEW_ROWS_SUFFIX)
 
 _BATCH_ID = r"\d{14}[0-9a-f]{8}"
 
@@ -21,7 +26,7 @@ def is_made_for(name: str, identifier: str, suffix: str) -> bool:
 
     Args:
         identifier: of the table that is published
-        suffix: NEXT_SUFFIX or NEW_ROWS_SUFFIX
+        suffix: what the name of such a table has before the id of its batch
     """
     pattern = re.escape(f"{identifier}{suffix}") + _BATCH_ID
     return re.fullmatch(pattern, name, re.IGNORECASE) is not None
@@ -41,7 +46,7 @@ def tidy(warehouse: Path, schema: str, identifier: str, tables: Collection[str])
     schema, identifier = schema.lower(), identifier.lower()
     home = warehouse if schema == "default" else warehouse / f"{schema}.db"
     known = {name.lower() for name in tables}
-    for suffix in (NEXT_SUFFIX, NEW_ROWS_SUFFIX):
+    for suffix in _SUFFIXES:
         for folder in home.glob("*"):
             if is_made_for(folder.name, identifier, suffix) and folder.name not in known:
                 shutil.rmtree(folder)

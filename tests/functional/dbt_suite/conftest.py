@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from dbt.adapters.factory import reset_adapters
 from dbt.tests.fixtures.project import (  # noqa: F401
     TestProjInfo,
@@ -16,7 +17,6 @@ from dbt.tests.fixtures.project import (  # noqa: F401
     analyses,
     clean_up_logging,
     dbt_profile_data,
-    dbt_project_yml,
     dependencies,
     dependencies_yml,
     environment,
@@ -77,6 +77,26 @@ def dbt_profile_target(
         onelake.share(Path(project_root) / LANDING_ZONE, server, onelake.fabric(monkeypatch))
         yield target | onelake.TARGET
     assert not server.violations
+
+
+@pytest.fixture(scope="class")
+def dbt_project_yml(
+    project_root: str,  # noqa: F811
+    project_config_update: dict[str, Any] | str | None,  # noqa: F811
+    file_format: str,
+) -> dict[str, Any]:
+    """The project of a test, with its tables in a format."""
+    given = project_config_update
+    config: dict[str, Any] = {
+        "name": "test",
+        "profile": "test",
+        "flags": {"send_anonymous_usage_stats": False},
+        **((yaml.safe_load(given) if isinstance(given, str) else given) or {}),
+    }
+    for kind in ("models", "seeds", "snapshots") if file_format != "parquet" else ():
+        config[kind] = {"+file_format": file_format, **config.get(kind, {})}
+    Path(project_root, "dbt_project.yml").write_text(yaml.safe_dump(config))
+    return config
 
 
 @pytest.fixture(scope="class")

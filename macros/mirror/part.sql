@@ -1,0 +1,82 @@
+{#- A snapshot of Delta or Iceberg is not built again by an incremental run. The rows that it is to have in place of those
+    with the keys of new rows, the part, are built beside it; once they are published, the snapshot takes them. -#}
+{% macro mirror_build_part(target, rows, batch_id) %}
+  {{ return(adapter.dispatch('mirror_build_part', 'dbt')(target, rows, batch_id)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_build_part(target, rows, batch_id) %}
+  {%- set part = adapter.part(target, batch_id) -%}
+  {%- call statement('main') -%}
+    create table {{ part }} using parquet as
+    {{ rows.query }}
+  {%- endcall -%}
+  {%- do adapter.cache_added(part) -%}
+  {{ return(part) }}
+{% endmacro %}
+
+
+{#- The rows of a snapshot that have the keys of new rows. -#}
+{% macro mirror_part_before(snapshot, part) -%}
+  (
+    select DBT_INTERNAL_DEST.* from {{ snapshot }} as DBT_INTERNAL_DEST
+    left semi join {{ part.new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(part.keys) }}
+  )
+{%- endmacro %}
+
+{#- All rows of a next snapshot, of which only the part was built.
+
+    Args:
+      built: the relation with the part
+      part: what it is a part of -#}
+{% macro mirror_with_part(snapshot, built, part, columns) %}
+  {%- set names = columns | map(attribute='quoted') | join(', ') -%}
+  select {{ names }} from {{ snapshot }} as DBT_INTERNAL_DEST
+  {%- if part.keys %}
+  left anti join {{ part.new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(part.keys) }}
+  {%- endif %}
+  union all
+  select {{ names }} from {{ built }}
+{%- endmacro %}
+
+
+{#- 7. The snapshot takes a part. This can be repeated.
+
+    Args:
+      batch: that the part was published with; none for a node that is not mirrored -#}
+{% macro mirror_take_part(target, part, new_rows, keys, batch=none) %}
+  {{ return(adapter.dispatch('mirror_take_part', 'dbt')(target, part, new_rows, keys, batch)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_take_part(target, part, new_rows, keys, batch) %}
+  {%- set names = adapter.get_columns_in_relation(target) | map(attribute='quoted') | list -%}
+  {%- if keys -%}
+    {%- do run_query(mirror_merge_part(target, part, new_rows, keys, names)) -%}
+  {%- elif not batch or run_query('select count(*) from ' ~ target).rows[0][0] != batch.table_rows -%}
+    {#- unless an earlier run has done so, which died then -#}
+    {%- set columns = names | join(', ') -%}
+    {%- do run_query('insert into ' ~ target ~ ' (' ~ columns ~ ') select ' ~ columns ~ ' from ' ~ part) -%}
+  {%- endif -%}
+  {%- if batch -%}
+    {%- do run_query("alter table " ~ target ~ " set tblproperties ('" ~ adapter.batch_id_property() ~ "' = '" ~ batch.id ~ "')") -%}
+    {%- do adapter.cache_batch(target, batch.id) -%}
+  {%- endif -%}
+  {%- do adapter.drop_relation(part) -%}
+  {%- do adapter.refresh_relation(target) -%}
+{% endmacro %}
+
+{#- A key of new rows that is not in the part is one of a row that is to be deleted. -#}
+{% macro mirror_merge_part(target, part, new_rows, keys, names) %}
+  {%- set found = 'DBT_INTERNAL_SOURCE.' ~ adapter.quote(keys[0]) -%}
+  merge into {{ target }} as DBT_INTERNAL_DEST
+  using (
+    select {% for key in keys %}touched.{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}part.*
+    from (select distinct {{ mirror_key_list(keys) }} from {{ new_rows }}) as touched
+    left join {{ part }} as part on
+      {%- for key in keys %} touched.{{ adapter.quote(key) }} = part.{{ adapter.quote(key) }} {{- ' and' if not loop.last }}{% endfor %}
+  ) as DBT_INTERNAL_SOURCE
+  on {% for key in keys %}DBT_INTERNAL_DEST.{{ adapter.quote(key) }} = DBT_INTERNAL_SOURCE.k{{ loop.index0 }} {{- ' and ' if not loop.last }}{% endfor %}
+  when matched and {{ found }} is null then delete
+  when matched then update set {% for name in names %}DBT_INTERNAL_DEST.{{ name }} = DBT_INTERNAL_SOURCE.{{ name }} {{- ', ' if not loop.last }}{% endfor %}
+  when not matched and {{ found }} is not null then insert ({{ names | join(', ') }})
+    values ({% for name in names %}DBT_INTERNAL_SOURCE.{{ name }} {{- ', ' if not loop.last }}{% endfor %})
+{%- endmacro %}
