@@ -9,7 +9,7 @@
 
 {% macro openmirroring__mirror_build(target, rows, batch_id) %}
   {%- if rows.is_part -%}
-    {{ return(mirror_build_part(target, rows, batch_id)) }}
+    {{ return(mirror_keep(adapter.rows_beside(target, 'part', batch_id), rows.query)) }}
   {%- endif -%}
   {%- set next = adapter.next_snapshot(target, batch_id) -%}
   {%- call statement('main') -%}

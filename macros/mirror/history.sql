@@ -13,7 +13,7 @@
   {%- endif -%}
   {%- set names = mirror_history_columns() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target, names, strategy) -%}
-  {%- set changes = mirror_keep_new_rows(target, snapshot_staging_table(strategy, sql, target), batch_id) -%}
+  {%- set changes = mirror_keep(adapter.rows_beside(target, 'new_rows', batch_id), snapshot_staging_table(strategy, sql, target)) -%}
   {%- set columns = adapter.history_columns(
     adapter.get_columns_in_relation(target), adapter.get_columns_in_relation(changes), names.dbt_valid_to
   ) -%}

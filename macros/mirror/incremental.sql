@@ -21,7 +21,7 @@
   {%- if not incremental -%}
     {{ return(adapter.next_rows(query)) }}
   {%- endif -%}
-  {%- set new_rows = mirror_keep_new_rows(target, query, batch_id) -%}
+  {%- set new_rows = mirror_keep(adapter.rows_beside(target, 'new_rows', batch_id), query) -%}
   {%- set columns = adapter.incremental_columns(
     adapter.get_columns_in_relation(target),
     adapter.get_columns_in_relation(new_rows),
@@ -45,19 +45,18 @@
 {% endmacro %}
 
 
-{#- Compute new rows once, and keep them until the node ends. -#}
-{% macro mirror_keep_new_rows(target, sql, batch_id=none) %}
-  {{ return(adapter.dispatch('mirror_keep_new_rows', 'dbt')(target, sql, batch_id)) }}
+{#- Compute rows once, and keep them until the node ends. -#}
+{% macro mirror_keep(relation, sql) %}
+  {{ return(adapter.dispatch('mirror_keep', 'dbt')(relation, sql)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_keep_new_rows(target, sql, batch_id) %}
-  {%- set new_rows = adapter.new_rows(target, batch_id) -%}
-  {%- call statement('mirror_new_rows') -%}
-    create table {{ new_rows }} using parquet as
+{% macro openmirroring__mirror_keep(relation, sql) %}
+  {%- call statement('main') -%}
+    create table {{ relation }} using parquet as
     {{ sql }}
   {%- endcall -%}
-  {%- do adapter.cache_added(new_rows) -%}
-  {{ return(new_rows) }}
+  {%- do adapter.cache_added(relation) -%}
+  {{ return(relation) }}
 {% endmacro %}
 
 

@@ -1,27 +1,11 @@
-{#- A snapshot of Delta or Iceberg is not built again by an incremental run. The rows that it is to have in place of those
-    with the keys of new rows, the part, are built beside it; once they are published, the snapshot takes them. -#}
-{% macro mirror_build_part(target, rows, batch_id) %}
-  {{ return(adapter.dispatch('mirror_build_part', 'dbt')(target, rows, batch_id)) }}
-{% endmacro %}
-
-{% macro openmirroring__mirror_build_part(target, rows, batch_id) %}
-  {%- set part = adapter.part(target, batch_id) -%}
-  {%- call statement('main') -%}
-    create table {{ part }} using parquet as
-    {{ rows.query }}
-  {%- endcall -%}
-  {%- do adapter.cache_added(part) -%}
-  {{ return(part) }}
-{% endmacro %}
-
-
-{#- The rows of a snapshot that have the keys of new rows. -#}
+{#- A snapshot of Delta or Iceberg is not built again by an incremental run. Its rows that have the keys of new rows, and
+    those that it is to have in their place, the part, are written beside it; once they are published, the snapshot takes
+    the part. -#}
 {% macro mirror_part_before(snapshot, part) -%}
-  (
-    select DBT_INTERNAL_DEST.* from {{ snapshot }} as DBT_INTERNAL_DEST
-    left semi join {{ part.new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(part.keys) }}
-  )
+  select DBT_INTERNAL_DEST.* from {{ snapshot }} as DBT_INTERNAL_DEST
+  left semi join {{ part.new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(part.keys) }}
 {%- endmacro %}
+
 
 {#- All rows of a next snapshot, of which only the part was built.
 

@@ -115,9 +115,10 @@
   {%- do publication.publish(manifest) -%}
   {%- set batch = manifest.batch -%}
   {%- set next = adapter.next_snapshot(target, batch.id) -%}
-  {%- set part = adapter.part(target, batch.id) -%}
+  {%- set part = adapter.rows_beside(target, 'part', batch.id) -%}
   {%- if load_cached_relation(part) and not load_cached_relation(next) -%}
-    {%- do mirror_take_part(target, part, adapter.new_rows(target, batch.id), batch.definition.key_columns, batch) -%}
+    {%- set new_rows = adapter.rows_beside(target, 'new_rows', batch.id) -%}
+    {%- do mirror_take_part(target, part, new_rows, batch.definition.key_columns, batch) -%}
   {%- else -%}
     {%- do mirror_swap(target, next, partitioned) -%}
   {%- endif -%}

@@ -22,8 +22,11 @@
   {%- endif -%}
   {%- set description = mirror_description(target) -%}
   {%- if not config.get('contract').enforced -%}
-    {%- set part = adapter.plan_part(description, config.get('file_format'), options, new_rows, touched_by) -%}
+    {%- set part = adapter.plan_part(target, description, config.get('file_format'), options, new_rows, touched_by) -%}
     {%- if part -%}
+      {%- if part.before -%}
+        {%- do mirror_keep(part.before, mirror_part_before(target, part)) -%}
+      {%- endif -%}
       {{ return(part) }}
     {%- endif -%}
   {%- endif -%}
@@ -60,8 +63,8 @@
     {{ return(snapshot) }}
   {%- elif rewrite.names_before -%}
     {{ return(mirror_other_files(snapshot, rewrite.names_before)) }}
-  {%- elif rewrite.keys -%}
-    {{ return(mirror_part_before(snapshot, rewrite)) }}
+  {%- elif rewrite.before -%}
+    {{ return(rewrite.before) }}
   {%- elif not rewrite.replaced -%}
     {{ return('(select * from ' ~ snapshot ~ ' where false)') }}
   {%- endif -%}

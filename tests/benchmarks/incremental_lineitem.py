@@ -12,7 +12,8 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.project import LINEITEM_KEY, Project, lineitem, median_ratio
+from tests.benchmarks.project import LINEITEM_KEY, MEMORY, Project, lineitem, median_ratio
+from tests.spark_formats import format_settings
 
 # the orders at the end lie together in few files, a hash has some in each
 CASES = {
@@ -26,12 +27,13 @@ CASES = {
 class Timed(Project):
     """One with the one model `lineitem`."""
 
-    def __init__(self, folder: Path, materialized: str) -> None:
-        super().__init__(folder)
-        self._materialized = materialized
+    def __init__(self, folder: Path, materialized: str, file_format: str) -> None:
+        settings = format_settings(file_format, folder)
+        super().__init__(folder, settings=MEMORY | settings)
+        self._config = {"materialized": materialized, "file_format": file_format}
 
     def run_with(self, sql: str) -> float:
-        self.model("lineitem", sql, materialized=self._materialized, unique_key=LINEITEM_KEY)
+        self.model("lineitem", sql, unique_key=LINEITEM_KEY, **self._config)
         return self.run().node
 
 
@@ -39,6 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1, help="6 million rows each")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--file-format", default="parquet", help="of both models")
     arguments = parser.parse_args()
     times: dict[str, list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -46,8 +49,10 @@ def main() -> None:
         rows = f"select * from parquet.`{source}`"
         last = int(6_000_000 * arguments.scale)
         for turn in range(arguments.rounds):
-            table = Timed(Path(name) / f"table{turn}", "table")
-            incremental = Timed(Path(name) / f"incremental{turn}", "incremental")
+            table, incremental = (
+                Timed(Path(name) / f"{kind}{turn}", kind, arguments.file_format)
+                for kind in ("table", "incremental")
+            )
             both = (table.run_with(rows), incremental.run_with(rows))
             times.setdefault("initial load", []).append(both)
             changes: list[str] = []

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.openmirroring.warehouse import (
-    NEW_ROWS_SUFFIX,
-    NEXT_SUFFIX,
-    PART_SUFFIX,
+    KEPT_ROWS,
+    NEW_ROWS,
+    NEXT,
     is_made_for,
+    name_beside,
     tidy,
 )
 
-NEXT = f"orders{NEXT_SUFFIX}{'20261121204415ef7e865d'}"
-PART = f"orders{PART_SUFFIX}{'20261121204415ef7e865d'}"
-NEW_ROWS = f"orders{NEW_ROWS_SUFFIX}{'20261121204415ef7e865d'}"
+BATCH_ID = "20261121204415ef7e865d"
+NEXT_ORDERS, *ORDERS_ROWS = (name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *KEPT_ROWS))
 
 
 def folders(home: Path, *names: str) -> None:
@@ -29,18 +29,26 @@ def names(home: Path) -> set[str]:
     return {path.name for path in home.iterdir()}
 
 
-@pytest.mark.parametrize("name", [NEXT, NEXT.upper()])
+@pytest.mark.parametrize("name", [NEXT_ORDERS, NEXT_ORDERS.upper()])
 def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
-    assert is_made_for(name, "orders", NEXT_SUFFIX)
-    assert not is_made_for(name, "orders", NEW_ROWS_SUFFIX)
+    assert is_made_for(name, "orders", NEXT)
+    assert not is_made_for(name, "orders", NEW_ROWS)
 
 
 @pytest.mark.parametrize(
-    "name", ["orders__next_", "orders__next_week", f"my{NEXT}", f"{NEXT}0", "orders", "o.ders"]
+    "name",
+    [
+        "orders__next_",
+        "orders__next_week",
+        f"my{NEXT_ORDERS}",
+        f"{NEXT_ORDERS}0",
+        "orders",
+        "o.ders",
+    ],
 )
 def test_a_table_of_a_user_is_never_taken_for_one(name: str) -> None:
-    assert not is_made_for(name, "orders", NEXT_SUFFIX)
-    assert not is_made_for(f"orders{NEXT_SUFFIX}{'20261121204415ef7e865d'}", "o.ders", NEXT_SUFFIX)
+    assert not is_made_for(name, "orders", NEXT)
+    assert not is_made_for(NEXT_ORDERS, "o.ders", NEXT)
 
 
 @pytest.mark.parametrize("schema", ["Sales", "default"])
@@ -48,7 +56,7 @@ def test_folders_of_tables_that_were_never_finished_are_removed(
     tmp_path: Path, schema: str
 ) -> None:
     home = tmp_path / "sales.db" if schema == "Sales" else tmp_path
-    folders(home, NEXT, PART, NEW_ROWS, "orders", "orders__next_week", "customers")
+    folders(home, NEXT_ORDERS, *ORDERS_ROWS, "orders", "orders__next_week", "customers")
 
     tidy(tmp_path, schema, "Orders", [])
 
@@ -57,21 +65,21 @@ def test_folders_of_tables_that_were_never_finished_are_removed(
 
 def test_folders_of_tables_stay(tmp_path: Path) -> None:
     home = tmp_path / "sales.db"
-    folders(home, NEXT, NEW_ROWS, "orders")
+    folders(home, NEXT_ORDERS, *ORDERS_ROWS, "orders")
 
-    tidy(tmp_path, "sales", "orders", [NEXT, NEW_ROWS, "Orders"])
+    tidy(tmp_path, "sales", "orders", [NEXT_ORDERS, *ORDERS_ROWS, "Orders"])
 
-    assert names(home) == {NEXT, NEW_ROWS, "orders"}
+    assert names(home) == {NEXT_ORDERS, *ORDERS_ROWS, "orders"}
 
 
 def test_a_folder_that_was_renamed_before_its_table_is_given_back(tmp_path: Path) -> None:
     home = tmp_path / "sales.db"
     folders(home, "orders")
 
-    tidy(tmp_path, "sales", "orders", [NEXT])
+    tidy(tmp_path, "sales", "orders", [NEXT_ORDERS])
 
-    assert names(home) == {NEXT}
-    assert (home / NEXT / "part-0.parquet").read_text() == "orders"
+    assert names(home) == {NEXT_ORDERS}
+    assert (home / NEXT_ORDERS / "part-0.parquet").read_text() == "orders"
 
 
 def test_a_warehouse_without_the_schema_is_left_alone(tmp_path: Path) -> None:

@@ -87,10 +87,11 @@ from dbt.adapters.openmirroring.same_files import SameFiles, same_files
 from dbt.adapters.openmirroring.seed import seed_view
 from dbt.adapters.openmirroring.session import SessionHandle
 from dbt.adapters.openmirroring.warehouse import (
-    NEW_ROWS_SUFFIX,
-    NEXT_SUFFIX,
-    PART_SUFFIX,
+    BEFORE,
+    KEPT_ROWS,
+    NEXT,
     is_made_for,
+    name_beside,
     tidy,
 )
 
@@ -271,48 +272,41 @@ class OpenMirroringAdapter(SparkAdapter):
         self, relation: OpenMirroringRelation, batch_id: str | None
     ) -> OpenMirroringRelation:
         """Where the next snapshot of a relation is built; each at a place of its own."""
-        identifier = f"{relation.identifier}{NEXT_SUFFIX}{batch_id or new_batch_id()}"
-        following: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
-        if batch_id:
-            following = following.carrying(batch_id)
-        self._node.next_snapshot = following
-        return following
+        following: OpenMirroringRelation = self.rows_beside(relation, NEXT, batch_id)
+        return following.carrying(batch_id) if batch_id else following
 
     @available
-    def part(self, relation: OpenMirroringRelation, batch_id: str | None) -> OpenMirroringRelation:
-        """Where the rows are built that a relation is to have in place of others."""
-        identifier = f"{relation.identifier}{PART_SUFFIX}{batch_id or new_batch_id()}"
-        part: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
-        self._node.part = part
-        return part
-
-    @available
-    def new_rows(
-        self, relation: OpenMirroringRelation, batch_id: str | None
+    def rows_beside(
+        self, relation: OpenMirroringRelation, kind: str, batch_id: str | None
     ) -> OpenMirroringRelation:
-        """Where the new rows of an incremental model are kept until its node ends."""
-        identifier = f"{relation.identifier}{NEW_ROWS_SUFFIX}{batch_id or new_batch_id()}"
+        """Where rows are kept until the node ends.
+
+        Args:
+            kind: what they are to the relation (`warehouse`)
+        """
+        identifier = name_beside(str(relation.identifier), kind, batch_id or new_batch_id())
         rows: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
-        self._node.new_rows = rows
+        self._node.__dict__.setdefault("unfinished", {})[kind] = rows
         return rows
 
     @available.parse_list
     def leftover_snapshots(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
         """The next snapshots that earlier runs were building when they ended."""
-        return self._leftovers(relation, NEXT_SUFFIX)
+        return self._leftovers(relation, NEXT)
 
     @available.parse_list
     def leftover_rows(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
-        """New rows, and the rows that these change, that earlier runs have left."""
-        return self._leftovers(relation, PART_SUFFIX) + self._leftovers(relation, NEW_ROWS_SUFFIX)
+        """What else earlier runs have left."""
+        return self._leftovers(relation, *KEPT_ROWS)
 
     def _leftovers(
-        self, relation: OpenMirroringRelation, suffix: str
+        self, relation: OpenMirroringRelation, *kinds: str
     ) -> list[OpenMirroringRelation]:
         return [
             found
             for found in self._relations_beside(relation)
-            if is_made_for(str(found.identifier), str(relation.identifier), suffix)
+            for kind in kinds
+            if is_made_for(str(found.identifier), str(relation.identifier), kind)
         ]
 
     def _relations_beside(self, relation: OpenMirroringRelation) -> list[Any]:
@@ -470,6 +464,7 @@ class OpenMirroringAdapter(SparkAdapter):
     @available
     def plan_part(
         self,
+        relation: OpenMirroringRelation,
         description: agate.Table,
         file_format: str | None,
         options: NodeConfig,
@@ -479,7 +474,7 @@ class OpenMirroringAdapter(SparkAdapter):
         """What an incremental run replaces in a snapshot; None if it cannot be changed.
 
         Args:
-            description: of the snapshot, from `describe table extended`
+            description: of the relation, from `describe table extended`
             file_format: of the next snapshot; None if it is Spark's default
             touched_by: as `mirror_rewrite` has it
         """
@@ -488,7 +483,8 @@ class OpenMirroringAdapter(SparkAdapter):
             return None
         if not can_merge(description, file_format, options):
             return None
-        return Part(new_rows.render(), options.unique_key)
+        before = self.rows_beside(relation, BEFORE, None) if options.unique_key else None
+        return Part(new_rows, before, options.unique_key)
 
     @available
     def plan_rewrite(self, folder: Path, touched: agate.Table | None) -> Rewrite | None:
@@ -613,15 +609,14 @@ class OpenMirroringAdapter(SparkAdapter):
     def _end_node(self) -> None:
         """Leave nothing half done, whatever ended the node."""
         publication = getattr(self._node, "publication", None)
-        names = ("next_snapshot", "part", "new_rows")
-        unfinished = [getattr(self._node, name, None) for name in names]
+        unfinished = getattr(self._node, "unfinished", {})
         self._node.__dict__.clear()
         if publication:
             if publication.committed:
-                unfinished = []
+                unfinished = {}
             self._mirror.close(publication)
-        for relation in unfinished:
-            if relation and self.get_relation("", relation.schema, relation.identifier):
+        for relation in unfinished.values():
+            if self.get_relation("", relation.schema, relation.identifier):
                 try:
                     self.drop_relation(relation)
                 except DbtRuntimeError as error:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from dbt.adapters.openmirroring.config import NodeConfig
+from dbt.adapters.openmirroring.relation import OpenMirroringRelation
 
 if TYPE_CHECKING:
     import agate
@@ -67,12 +68,14 @@ class Part:
     """The rows of a snapshot that are to be replaced in it.
 
     Args:
-        new_rows: the name of a table
+        new_rows: a table
+        before: a table of these rows; None without keys
         keys: a row may be replaced if it agrees with a new row in these columns; without any, new
             rows are only added
     """
 
-    new_rows: str
+    new_rows: OpenMirroringRelation
+    before: OpenMirroringRelation | None
     keys: tuple[str, ...]
 
 

@@ -7,28 +7,31 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-# a snapshot in the making: <identifier>__next_<batch id>
-NEXT_SUFFIX = "__next_"
+# What a run has beside a relation, as a table <identifier>__<kind>_<batch id>.
+# A snapshot in the making.
+NEXT = "next"
+# What an incremental model has computed.
+NEW_ROWS = "new_rows"
+# In a format that can change a snapshot: its rows that may change, and those in their place.
+BEFORE, PART = "before", "part"
 
-# the rows that a snapshot is to have in place of others, if its format can change it
-PART_SUFFIX = "__part_"
-
-# what an incremental model has computed
-NEW_ROWS_SUFFIX = "__new_rows_"
-
-_SUFFIXES = (NEXT_SUFFIX, PART_SUFFIX, NEW_ROWS_SUFFIX)
+KEPT_ROWS = (NEW_ROWS, BEFORE, PART)
 
 _BATCH_ID = r"\d{14}[0-9a-f]{8}"
 
 
-def is_made_for(name: str, identifier: str, suffix: str) -> bool:
+def name_beside(identifier: str, kind: str, batch_id: str) -> str:
+    """The name of a table that a run has beside that which it publishes."""
+    return f"{identifier}__{kind}_{batch_id}"
+
+
+def is_made_for(name: str, identifier: str, kind: str) -> bool:
     """Whether a table was made for a run that publishes another; not by a user, whatever its name.
 
     Args:
         identifier: of the table that is published
-        suffix: what the name of such a table has before the id of its batch
     """
-    pattern = re.escape(f"{identifier}{suffix}") + _BATCH_ID
+    pattern = re.escape(name_beside(identifier, kind, "")) + _BATCH_ID
     return re.fullmatch(pattern, name, re.IGNORECASE) is not None
 
 
@@ -46,16 +49,16 @@ def tidy(warehouse: Path, schema: str, identifier: str, tables: Collection[str])
     schema, identifier = schema.lower(), identifier.lower()
     home = warehouse if schema == "default" else warehouse / f"{schema}.db"
     known = {name.lower() for name in tables}
-    for suffix in _SUFFIXES:
+    for kind in (NEXT, *KEPT_ROWS):
         for folder in home.glob("*"):
-            if is_made_for(folder.name, identifier, suffix) and folder.name not in known:
+            if is_made_for(folder.name, identifier, kind) and folder.name not in known:
                 shutil.rmtree(folder)
     folder = home / identifier
     if folder.is_dir() and identifier not in known:
         renamed = [
             name
             for name in known
-            if is_made_for(name, identifier, NEXT_SUFFIX) and not (home / name).exists()
+            if is_made_for(name, identifier, NEXT) and not (home / name).exists()
         ]
         if renamed:
             folder.rename(home / renamed[0])
