@@ -94,10 +94,7 @@
   {%- do adapter.tidy_warehouse(target) -%}
   {%- set manifest = publication.pending() -%}
   {%- if manifest -%}
-    {%- set next = adapter.next_snapshot(target, manifest.batch.id) -%}
-    {%- set built = load_cached_relation(next) or load_cached_relation(target) -%}
-    {%- set partitioned = built is not none and adapter.is_partitioned(mirror_description(built)) -%}
-    {%- do mirror_finish(publication, target, manifest, partitioned) -%}
+    {%- do mirror_finish(publication, target, manifest, true) -%}
   {%- endif -%}
   {%- for leftover in adapter.leftover_snapshots(target) + adapter.leftover_rows(target) -%}
     {%- do adapter.drop_relation(leftover) -%}
@@ -129,7 +126,7 @@
 {#- The next snapshot becomes the snapshot. If there is none, an earlier run has swapped already.
 
     Args:
-      partitioned: whether the next snapshot is -#}
+      partitioned: whether it may be -#}
 {% macro mirror_swap(target, next, partitioned) %}
   {{ return(adapter.dispatch('mirror_swap', 'dbt')(target, next, partitioned)) }}
 {% endmacro %}
@@ -142,11 +139,11 @@
     {%- endif -%}
     {%- do adapter.rename_relation(next, target) -%}
   {%- endif -%}
-  {%- if partitioned -%}
-    {#- the catalog of a session without a metastore forgets partitions when a table is renamed -#}
-    {%- do mirror_find_files(target, partitioned) -%}
-  {%- endif -%}
   {%- if load_cached_relation(target) -%}
+    {%- if partitioned and adapter.has_partitions_in_catalog(mirror_description(target)) -%}
+      {#- the catalog of a session without a metastore forgets them when a table is renamed -#}
+      {%- do mirror_find_files(target, true) -%}
+    {%- endif -%}
     {%- do adapter.refresh_relation(target) -%}
   {%- endif -%}
 {% endmacro %}
@@ -166,7 +163,7 @@
     {%- if load_cached_relation(target) -%}
       {%- do adapter.drop_relation(leftover) -%}
     {%- else -%}
-      {%- do mirror_swap(target, leftover, adapter.is_partitioned(mirror_description(leftover))) -%}
+      {%- do mirror_swap(target, leftover, true) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- set rows = mirror_rows(target, sql, options, incremental) -%}

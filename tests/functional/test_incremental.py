@@ -521,27 +521,36 @@ def is_marked(project: Project) -> bool:
     ],
     ids=["append", "merge", "delete+insert", "append with a key", "deletes"],
 )
-@pytest.mark.parametrize("mirror", [True, False])
 def test_a_snapshot_that_can_be_changed_is_not_replaced(
     merging: Project,
-    mirror: bool,
     config: dict[str, Any],
     later: str,
     changes: tuple[int, int, int],
     expected: list[tuple[Any, ...]],
 ) -> None:
-    first = values("(1, 'a')", "(2, 'b')")
-    incremental(merging, first, values(later), mirror=mirror, **config)
+    incremental(merging, values("(1, 'a')", "(2, 'b')"), values(later), **config)
     merging.run()
     mark_table(merging)
 
-    response = merging.run()
+    assert counts(merging.run()) == ("changes", *changes)
 
     assert is_marked(merging)
     assert rows(merging) == expected
-    if mirror:
-        assert counts(response) == ("changes", *changes)
-        merging.assert_mirrored()
+    merging.assert_mirrored()
+
+
+def test_a_table_that_is_not_mirrored_and_can_be_changed_takes_new_rows_without_a_key(
+    merging: Project,
+) -> None:
+    incremental(merging, values("(1, 'a')"), values("(1, 'a')", "(2, 'b')"), mirror=False)
+    merging.run()
+    mark_table(merging)
+
+    merging.run()
+
+    assert is_marked(merging)
+    assert rows(merging) == [(1, "a"), (1, "a"), (2, "b")]
+    merging.assert_tidy()
 
 
 def test_a_dbt_snapshot_that_can_be_changed_is_not_replaced(merging: Project) -> None:

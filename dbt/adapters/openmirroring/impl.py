@@ -77,9 +77,9 @@ from dbt.adapters.openmirroring.rewrite import (
     Rewrite,
     can_merge,
     data_files,
+    has_partitions_in_catalog,
     local_folder,
     local_path,
-    partition_columns,
     plan_rewrite,
     rewritable_folder,
 )
@@ -481,7 +481,8 @@ class OpenMirroringAdapter(SparkAdapter):
         keys = [tuple(columns) for columns in touched_by]
         if keys != [options.unique_key] * len(keys):
             return None
-        if not can_merge(description, file_format, options):
+        # only what is to be published is known to have each key once
+        if (keys and not options.mirror) or not can_merge(description, file_format, options):
             return None
         before = self.rows_beside(relation, BEFORE, None) if options.unique_key else None
         return Part(new_rows, before, options.unique_key)
@@ -497,13 +498,13 @@ class OpenMirroringAdapter(SparkAdapter):
         return plan_rewrite(folder, [str(row[0]) for row in touched.rows] if touched else [])
 
     @available
-    def is_partitioned(self, description: agate.Table) -> bool:
-        """Whether a table is partitioned.
+    def has_partitions_in_catalog(self, description: agate.Table) -> bool:
+        """Whether the catalog has to know of each partition of a table.
 
         Args:
             description: from `describe table extended`
         """
-        return bool(partition_columns(description))
+        return has_partitions_in_catalog(description)
 
     @available
     def keep_files(self, rewrite: Rewrite, description: agate.Table) -> None:

@@ -191,6 +191,15 @@ def data_files(folder: Path) -> Iterable[Path]:
             yield path
 
 
+def has_partitions_in_catalog(description: agate.Table) -> bool:
+    """Whether the catalog has to know of each partition of a table; Delta and Iceberg know them.
+
+    Args:
+        description: what `describe table extended` returned
+    """
+    return provider(description) not in _MERGING_FORMATS and bool(partition_columns(description))
+
+
 def _details(description: agate.Table) -> dict[str, str]:
     # the details come after the columns, which may have the same names
     return {row[0]: row[1] or "" for row in description.rows}
