@@ -11,6 +11,15 @@
   {{ return(run_query('show views in ' ~ schema_relation.quoted(schema_relation.schema))) }}
 {% endmacro %}
 
+{#- The schema of the new name has no catalog for Spark. -#}
+{% macro openmirroring__rename_relation(from_relation, to_relation) %}
+  {%- set catalog, dot, namespace = to_relation.schema.partition('.') -%}
+  {%- if dot and run_query("show catalogs like '" ~ mirror_literal(catalog) ~ "'").rows -%}
+    {%- set to_relation = to_relation.incorporate(path={'schema': namespace}) -%}
+  {%- endif -%}
+  {{ return(spark__rename_relation(from_relation, to_relation)) }}
+{% endmacro %}
+
 {#- dbt-spark's returns what `describe` says, without the names that dbt's macros ask for: the deletion records of
     a dbt snapshot would have NULLs. -#}
 {% macro openmirroring__get_columns_in_relation(relation) %}

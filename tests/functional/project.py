@@ -216,7 +216,7 @@ def mirrored_rows(landing_zone: Path, schema: str, table: str) -> Counter[Row]:
 
 def relation_rows(spark: SparkSession, schema: str, table: str) -> Counter[Row]:
     """What a relation holds; complex values as JSON."""
-    relation = f"`{schema}`.`{table}`"
+    relation = ".".join(f"`{name}`" for name in (*schema.split("."), table))
     # a session of its own on a server remembers the files that were there
     spark.catalog.refreshTable(relation)
     columns = [_landed(field) for field in spark.table(relation).schema]

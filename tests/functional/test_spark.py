@@ -118,6 +118,25 @@ def test_a_landing_zone_may_be_in_a_folder_of_any_name(project: Project, folder:
     project.assert_mirrored()
 
 
+@pytest.mark.local("a landing zone in OneLake has the folder that Fabric gives it")
+def test_a_schema_may_be_in_a_catalog_that_is_named(project: Project, file_format: str) -> None:
+    catalog = "ice" if file_format == "iceberg" else "spark_catalog"
+    project.schema = project.target["schema"] = f"{catalog}.{project.schema}"
+    project.write_project()
+    project.model("select max(id) as id from {{ ref('orders') }}", "last", unique_key="id")
+    for rows in (3, 4, 4):
+        project.model(f"select id from range({rows})", unique_key="id")
+        response = project.run()
+        project.assert_mirrored()
+
+    assert response["publication"] == "unchanged"
+    project.model("select 9L as id", materialized="incremental", unique_key="id")
+    project.run()
+    project.assert_mirrored()
+    project.run("--full-refresh")
+    project.assert_mirrored()
+
+
 @pytest.mark.parametrize("limit", ["2", "-1"])
 def test_show_prints_rows(project: Project, limit: str) -> None:
     done = dbtRunner().invoke(

@@ -158,7 +158,12 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def list_relations_without_caching(self, schema_relation: Any) -> list[Any]:
         """The relations of a schema, also views of a catalog that does not list them as tables."""
-        relations: list[Any] = super().list_relations_without_caching(schema_relation)
+        # Spark does not tell in which catalog the schema is
+        path = {"schema": schema_relation.schema}
+        relations: list[Any] = [
+            relation.incorporate(path=path)
+            for relation in super().list_relations_without_caching(schema_relation)
+        ]
         known = {str(relation.identifier).lower() for relation in relations}
         try:
             views: Any = self.execute_macro(
