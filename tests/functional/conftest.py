@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 
 # before Spark starts: rows come back to Python in the local time zone
@@ -22,6 +23,9 @@ from tests.functional.project import Project  # noqa: E402
 from tests.onelake_server import OneLakeServer  # noqa: E402
 from tests.spark_formats import format_settings  # noqa: E402
 from tests.spark_server import SparkServer  # noqa: E402
+
+# of projects, so that dbt has to parse its macros only once
+SCHEMA = "test_shop"
 
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
@@ -109,22 +113,40 @@ def new_project(
     return create
 
 
+@pytest.fixture(scope="session")
+def parsed_macros(
+    new_project: Callable[[Path], Project], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """What dbt keeps of a project that it has parsed, here one that has nothing of its own."""
+    project = new_project(tmp_path_factory.mktemp("parsed"))
+    project.name_schema(SCHEMA)
+    assert project.dbt("parse")
+    return project.path / "target" / "partial_parse.msgpack"
+
+
 @pytest.fixture
 def project(
     request: pytest.FixtureRequest,
     spark: SparkSession,
     file_format: str,
     new_project: Callable[[Path], Project],
+    parsed_macros: Path,
     tmp_path: Path,
 ) -> Iterator[Project]:
     created = new_project(tmp_path)
+    if file_format != "iceberg":  # whose catalogs drop only what is empty
+        created.name_schema(SCHEMA)
+        (tmp_path / "target").mkdir()
+        shutil.copy(parsed_macros, tmp_path / "target")
     if request.config.getoption("--onelake"):
         server, fabric = (request.getfixturevalue(name) for name in ("server", "fabric"))
         in_onelake.publish_to_onelake(created, server, fabric)
     yield created
-    created.assert_replicated()
-    if file_format != "iceberg":  # whose catalogs drop only what is empty
-        spark.sql(f"drop schema if exists {created.schema} cascade")
+    try:
+        created.assert_replicated()
+    finally:
+        for row in spark.sql(f"show schemas like '{SCHEMA}*'").collect():
+            spark.sql(f"drop schema `{row[0]}` cascade")
 
 
 @pytest.fixture

@@ -74,6 +74,11 @@ class Project:
         outputs = {"target": "local", "outputs": {"local": self.target}}
         self.write("profiles.yml", yaml.safe_dump({"shop": outputs}))
 
+    def name_schema(self, name: str) -> None:
+        """Give the project another schema."""
+        self.schema = self.target["schema"] = name
+        self.write_project()
+
     def write(self, name: str, content: str) -> None:
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)
         (self.path / name).write_text(content)

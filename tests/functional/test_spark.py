@@ -121,8 +121,7 @@ def test_a_landing_zone_may_be_in_a_folder_of_any_name(project: Project, folder:
 @pytest.mark.local("a landing zone in OneLake has the folder that Fabric gives it")
 def test_a_schema_may_be_in_a_catalog_that_is_named(project: Project, file_format: str) -> None:
     catalog = "ice" if file_format == "iceberg" else "spark_catalog"
-    project.schema = project.target["schema"] = f"{catalog}.{project.schema}"
-    project.write_project()
+    project.name_schema(f"{catalog}.{project.schema}")
     project.model("select max(id) as id from {{ ref('orders') }}", "last", unique_key="id")
     for rows in (3, 4, 4):
         project.model(f"select id from range({rows})", unique_key="id")
