@@ -22,6 +22,7 @@ from pyspark.sql.types import StructField
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.replicator import Replicator
+from dbt.adapters.openmirroring.warehouse import KEPT_ROWS, NEXT
 from tests.onelake_server import OneLakeServer
 
 NAME = "shop"
@@ -191,11 +192,10 @@ class Project:
                 assert self.mirror(table) == self.relation(table), table
 
     def assert_tidy(self) -> None:
-        """Nothing is left on the scratch pad, and no next snapshot in Spark."""
+        """Nothing is left on the scratch pad, and no table of a run in Spark."""
         assert not (self.landing_zone / "_scratchPad").exists()
-        assert not [
-            table for table in self.tables() if re.search("__(next|part|new_rows)_", table)
-        ]
+        kinds = "|".join((NEXT, *KEPT_ROWS))
+        assert not [table for table in self.tables() if re.search(f"__({kinds})_", table)]
 
     def tables(self) -> list[str]:
         """What is in the schema, or has been left in its folder."""
