@@ -11,12 +11,17 @@
   {%- if rows.is_part -%}
     {{ return(mirror_keep(adapter.rows_beside(target, 'part', batch_id), rows.query)) }}
   {%- endif -%}
+  {%- set query = rows.query -%}
+  {%- if rows.rewrite.after -%}
+    {%- set after = mirror_keep(rows.rewrite.after, query) -%}
+    {%- set query = mirror_with_part(mirror_replaced(target, rows.files), after, rows.rewrite, adapter.get_columns_in_relation(target)) -%}
+  {%- endif -%}
   {%- set next = adapter.next_snapshot(target, batch_id) -%}
   {%- call statement('main') -%}
-    {{ mirror_create_snapshot(next, rows.query, batch_id) }}
+    {{ mirror_create_snapshot(next, query, batch_id) }}
   {%- endcall -%}
-  {%- if rows.rewrite -%}
-    {%- do adapter.keep_files(rows.rewrite, mirror_description(next)) -%}
+  {%- if rows.files -%}
+    {%- do adapter.keep_files(rows.files, mirror_description(next)) -%}
     {%- do mirror_find_files(next, config.get('partition_by')) -%}
   {%- endif -%}
   {%- do adapter.cache_added(next) -%}

@@ -1,17 +1,17 @@
-{#- A snapshot of Delta or Iceberg is not built again by an incremental run. Its rows that have the keys of new rows, and
-    those that it is to have in their place, the part, are written beside it; once they are published, the snapshot takes
-    the part. -#}
+{#- An incremental run looks at no more than the rows of the snapshot that have the keys of new rows, and those in their
+    place. Both are written beside it. A snapshot of Delta or Iceberg is not built again: it takes the latter, the part,
+    once they are published. -#}
 {% macro mirror_part_before(snapshot, part) -%}
   select DBT_INTERNAL_DEST.* from {{ snapshot }} as DBT_INTERNAL_DEST
   left semi join {{ part.new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(part.keys) }}
 {%- endmacro %}
 
 
-{#- All rows of a next snapshot, of which only the part was built.
+{#- All rows of a next snapshot.
 
     Args:
-      built: the relation with the part
-      part: what it is a part of -#}
+      built: the relation with those that are in the place of others
+      part: what these are -#}
 {% macro mirror_with_part(snapshot, built, part, columns) %}
   {%- set names = columns | map(attribute='quoted') | join(', ') -%}
   select {{ names }} from {{ snapshot }} as DBT_INTERNAL_DEST

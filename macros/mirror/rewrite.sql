@@ -1,6 +1,7 @@
-{#- What an incremental run keeps of the snapshot, because no row in it can change, if it has the columns of the next
-    snapshot: of Parquet and ORC tables on this machine files, of Delta and Iceberg tables rows, which stay where they are.
-    None if all is written again.
+{#- What an incremental run keeps of the snapshot, because it cannot change, if it has the columns of the next snapshot:
+    rows that have no key of a new row, and of Parquet and ORC tables on this machine files.
+
+    Returns: a Part or a Rewrite; none if all is written again, and compared
 
     Args:
       new_rows: a table
@@ -22,14 +23,23 @@
   {%- endif -%}
   {%- set description = mirror_description(target) -%}
   {%- if not config.get('contract').enforced -%}
-    {%- set part = adapter.plan_part(target, description, config.get('file_format'), options, new_rows, touched_by) -%}
-    {%- if part -%}
-      {%- if part.before -%}
-        {%- do mirror_keep(part.before, mirror_part_before(target, part)) -%}
-      {%- endif -%}
-      {{ return(part) }}
-    {%- endif -%}
+    {%- set small = mirror_is_small(adapter.described_columns(target, description)) -%}
+    {%- set part = adapter.plan_part(target, description, config.get('file_format'), options, new_rows, touched_by, small) -%}
   {%- endif -%}
+  {%- if not part or part.after -%}
+    {%- set files = mirror_kept_files(target, new_rows, description, options, touched_by) -%}
+  {%- endif -%}
+  {%- if not part -%}
+    {{ return(files) }}
+  {%- elif part.before -%}
+    {%- do mirror_keep(part.before, mirror_part_before(mirror_replaced(target, files), part)) -%}
+  {%- endif -%}
+  {{ return(part.keeping(files or none)) }}
+{% endmacro %}
+
+
+{#- The files of the snapshot that the next one is to have too; none if it has none. -#}
+{% macro mirror_kept_files(target, new_rows, description, options, touched_by) %}
   {%- set folder = adapter.rewritable_folder(description, config.get('file_format'), options) -%}
   {%- if not folder -%}
     {{ return(none) }}
@@ -73,8 +83,10 @@
 
 {#- The rows of the next snapshot that were written for it. -#}
 {% macro mirror_written(next, rewrite) %}
-  {%- if not rewrite or rewrite.new_rows -%}
+  {%- if not rewrite -%}
     {{ return(next) }}
+  {%- elif rewrite.new_rows -%}
+    {{ return(rewrite.after or next) }}
   {%- endif -%}
   {{ return(mirror_other_files(next, rewrite.kept_names)) }}
 {%- endmacro %}

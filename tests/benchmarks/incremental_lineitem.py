@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 
@@ -34,7 +35,9 @@ class Timed(Project):
 
     def run_with(self, sql: str) -> float:
         self.model("lineitem", sql, unique_key=LINEITEM_KEY, **self._config)
-        return self.run().node
+        run = self.run()
+        print(self._config, run, file=sys.stderr, flush=True)
+        return run.node
 
 
 def main() -> None:

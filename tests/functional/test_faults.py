@@ -105,6 +105,11 @@ class Append(Scenario):
 class Merge(Scenario):
     is_incremental = True
 
+    def begin(self, project: Project) -> None:
+        # of which only rows with the keys of new rows are looked at
+        project.take_tables_for_large()
+        super().begin(project)
+
     def change(self, project: Project, n: int) -> None:
         new_rows = f"select id, {n} as name from range({n % 3}, {10 + n})"
         project.model(new_rows, materialized="incremental", **KEYED)

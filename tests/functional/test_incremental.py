@@ -37,6 +37,13 @@ def rows(project: Project) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in found]
 
 
+@pytest.fixture(params=["small", "large"])
+def each_size(request: pytest.FixtureRequest, project: Project) -> None:
+    """Tables are taken for small ones, as they are, or for large ones."""
+    if request.param == "large":
+        project.take_tables_for_large()
+
+
 def data_files(project: Project) -> dict[int, str]:
     """The files of the table: the same file has the same number, whatever its folder."""
     description = project.sql(f"describe extended {project.schema}.orders")
@@ -56,6 +63,7 @@ def test_without_a_key_new_rows_are_appended_and_carry_no_row_markers(project: P
     project.assert_mirrored()
 
 
+@pytest.mark.usefixtures("each_size")
 def test_with_a_key_new_rows_are_merged(project: Project) -> None:
     incremental(
         project,
@@ -73,6 +81,7 @@ def test_with_a_key_new_rows_are_merged(project: Project) -> None:
     project.assert_mirrored()
 
 
+@pytest.mark.usefixtures("each_size")
 def test_a_new_row_may_mean_a_delete(project: Project) -> None:
     for strategy in ("merge", "delete+insert"):
         incremental(
@@ -93,6 +102,7 @@ def test_a_new_row_may_mean_a_delete(project: Project) -> None:
         project.assert_mirrored()
 
 
+@pytest.mark.usefixtures("each_size")
 def test_columns_can_be_kept_from_updates(project: Project) -> None:
     options: list[dict[str, Any]] = [
         {"merge_update_columns": ["Name"]},
@@ -316,6 +326,7 @@ def test_a_type_can_be_synchronised(project: Project) -> None:
     project.assert_mirrored()
 
 
+@pytest.mark.usefixtures("each_size")
 def test_new_rows_with_the_same_key_are_refused(project: Project) -> None:
     for mirror in (True, False):
         incremental(
@@ -397,6 +408,7 @@ def test_an_append_writes_the_new_rows_only(project: Project) -> None:
     project.assert_mirrored()
 
 
+@pytest.mark.usefixtures("each_size")
 @pytest.mark.session("only on this machine are files linked")
 @pytest.mark.parquet("files of other formats are not linked")
 @pytest.mark.parametrize("strategy", ["merge", "delete+insert", "append"])
@@ -447,6 +459,7 @@ def test_only_partitions_of_new_rows_are_written_again(project: Project) -> None
     project.assert_mirrored()
 
 
+@pytest.mark.usefixtures("each_size")
 def test_a_key_of_a_row_in_a_file_that_is_kept_is_not_taken_twice(project: Project) -> None:
     incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
     for _ in range(2):
@@ -463,6 +476,7 @@ def test_a_key_of_a_row_in_a_file_that_is_kept_is_not_taken_twice(project: Proje
         assert project.state() == before
 
 
+@pytest.mark.usefixtures("each_size")
 @pytest.mark.session("only on this machine are files linked")
 @pytest.mark.parquet("files of other formats are not linked")
 def test_a_rebuild_has_the_rows_of_files_that_are_kept(project: Project) -> None:

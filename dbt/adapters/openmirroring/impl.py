@@ -87,6 +87,7 @@ from dbt.adapters.openmirroring.same_files import SameFiles, same_files
 from dbt.adapters.openmirroring.seed import seed_view
 from dbt.adapters.openmirroring.session import SessionHandle
 from dbt.adapters.openmirroring.warehouse import (
+    AFTER,
     BEFORE,
     KEPT_ROWS,
     NEXT,
@@ -475,22 +476,28 @@ class OpenMirroringAdapter(SparkAdapter):
         options: NodeConfig,
         new_rows: OpenMirroringRelation,
         touched_by: list[list[str]],
+        small: bool,
     ) -> Part | None:
-        """What an incremental run replaces in a snapshot; None if it cannot be changed.
+        """The rows of a snapshot that an incremental run replaces; None if all are looked at.
 
         Args:
             description: of the relation, from `describe table extended`
             file_format: of the next snapshot; None if it is Spark's default
             touched_by: as `mirror_rewrite` has it
+            small: to look at all takes less than to write tables of some
         """
         keys = [tuple(columns) for columns in touched_by]
         if keys != [options.unique_key] * len(keys):
             return None
         # only what is to be published is known to have each key once
-        if (keys and not options.mirror) or not can_merge(description, file_format, options):
+        if keys and not options.mirror:
             return None
-        before = self.rows_beside(relation, BEFORE, None) if options.unique_key else None
-        return Part(new_rows, before, options.unique_key)
+        is_merged = can_merge(description, file_format, options)
+        if not is_merged and (small or not keys):
+            return None
+        before = self.rows_beside(relation, BEFORE, None) if keys else None
+        after = None if is_merged else self.rows_beside(relation, AFTER, None)
+        return Part(new_rows, options.unique_key, before, after)
 
     @available
     def plan_rewrite(self, folder: Path, touched: agate.Table | None) -> Rewrite | None:

@@ -1,10 +1,11 @@
 """How little of a snapshot an incremental run has to write again.
 
+Only rows with the keys of new rows change. These are written beside the snapshot, with those that
+come in their place: all that has to be compared. Delta and Iceberg take them in one commit, once
+they are published. Of other formats the next snapshot is written with them.
+
 A Parquet file cannot be changed, but most files of a snapshot have no row that does. These are
 linked into the next snapshot: a file with two names, so that either table can be dropped.
-
-Delta and Iceberg change a table in one commit. There only the rows that an incremental run may
-change are written beside the snapshot, which takes them once they are published.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -65,18 +66,26 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of a snapshot that are to be replaced in it.
+    """The rows of a snapshot that are to be replaced.
 
     Args:
         new_rows: a table
-        before: a table of these rows; None without keys
         keys: a row may be replaced if it agrees with a new row in these columns; without any, new
             rows are only added
+        before: a table of these rows; None without keys
+        after: a table of those in their place, which the next snapshot is written with; None if
+            the snapshot takes them
+        files: which the next snapshot has from the one before; None if it has none
     """
 
     new_rows: OpenMirroringRelation
-    before: OpenMirroringRelation | None
     keys: tuple[str, ...]
+    before: OpenMirroringRelation | None
+    after: OpenMirroringRelation | None
+    files: Rewrite | None = None
+
+    def keeping(self, files: Rewrite | None) -> Part:
+        return replace(self, files=files)
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,7 @@ class NextRows:
     """The rows of a next snapshot.
 
     Args:
-        query: of the rows to write
+        query: of rows to write
         rewrite: where the rest of the rows are: in files that are kept, or in the snapshot; None
             if the query has them all
     """
@@ -94,7 +103,13 @@ class NextRows:
 
     @property
     def is_part(self) -> bool:
-        return isinstance(self.rewrite, Part)
+        """The snapshot takes them: there is no next one."""
+        return isinstance(self.rewrite, Part) and not self.rewrite.after
+
+    @property
+    def files(self) -> Rewrite | None:
+        """What is kept of the snapshot's files; None if nothing is."""
+        return self.rewrite.files if isinstance(self.rewrite, Part) else self.rewrite
 
 
 def local_folder(description: agate.Table) -> Path | None:

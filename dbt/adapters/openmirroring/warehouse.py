@@ -12,10 +12,12 @@ from pathlib import Path
 NEXT = "next"
 # What an incremental model has computed.
 NEW_ROWS = "new_rows"
-# In a format that can change a snapshot: its rows that may change, and those in their place.
-BEFORE, PART = "before", "part"
+# The rows of a snapshot that may change, and those in their place.
+BEFORE, AFTER = "before", "after"
+# The latter in a format that can change a snapshot: needed until it has taken them.
+PART = "part"
 
-KEPT_ROWS = (NEW_ROWS, BEFORE, PART)
+KEPT_ROWS = (NEW_ROWS, BEFORE, AFTER, PART)
 
 _BATCH_ID = r"\d{14}[0-9a-f]{8}"
 
