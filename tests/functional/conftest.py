@@ -149,6 +149,13 @@ def project(
             spark.sql(f"drop schema `{row[0]}` cascade")
 
 
+@pytest.fixture(params=["small", "large"])
+def each_size(request: pytest.FixtureRequest, project: Project) -> None:
+    """Tables are taken for small ones, as they are, or for large ones."""
+    if request.param == "large":
+        project.take_tables_for_large()
+
+
 @pytest.fixture
 def fabric(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
     """Fabric's REST API, and in it the mirrored database of the landing zone in OneLake."""

@@ -37,13 +37,6 @@ def rows(project: Project) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in found]
 
 
-@pytest.fixture(params=["small", "large"])
-def each_size(request: pytest.FixtureRequest, project: Project) -> None:
-    """Tables are taken for small ones, as they are, or for large ones."""
-    if request.param == "large":
-        project.take_tables_for_large()
-
-
 def data_files(project: Project) -> dict[int, str]:
     """The files of the table: the same file has the same number, whatever its folder."""
     description = project.sql(f"describe extended {project.schema}.orders")

@@ -49,6 +49,7 @@ CHECK = {"strategy": "check", "check_cols": ["name"]}
 DAY1, DAY2 = "timestamp'2024-01-01 00:00:00'", "timestamp'2024-01-02 00:00:00'"
 
 
+@pytest.mark.usefixtures("each_size")
 @pytest.mark.parametrize("config", [TIMESTAMP, CHECK], ids=["timestamp", "check"])
 def test_a_changed_row_closes_a_version_and_opens_another(
     project: Project, config: dict[str, Any]
@@ -90,6 +91,7 @@ def test_rows_that_are_gone(
     project.assert_mirrored()
 
 
+@pytest.mark.usefixtures("each_size")
 def test_rows_that_are_gone_as_a_record_and_come_back(project: Project) -> None:
     snapshot(project, **CHECK, hard_deletes="new_record")
     source(project, f"(1, 'a', {DAY1})", f"(2, 'b', {DAY1})")
@@ -188,6 +190,7 @@ def test_a_snapshot_need_not_be_mirrored(project: Project) -> None:
     assert not project.landing_zone.exists()
 
 
+@pytest.mark.usefixtures("each_size")
 def test_files_of_versions_that_do_not_change_are_not_written_again(project: Project) -> None:
     snapshot(project, **CHECK)
     files = f"select distinct _metadata.file_name from {project.schema}.orders"
