@@ -23,8 +23,11 @@
   {%- endif -%}
   {%- set description = mirror_description(target) -%}
   {%- if not config.get('contract').enforced -%}
-    {%- set small = mirror_is_small(adapter.described_columns(target, description)) -%}
-    {%- set part = adapter.plan_part(target, description, config.get('file_format'), options, new_rows, touched_by, small) -%}
+    {%- set part = adapter.plan_part(target, description, config.get('file_format'), options, new_rows, touched_by) -%}
+    {%- if part.after and mirror_is_small(adapter.described_columns(target, description)) -%}
+      {#- to look at all rows takes less than to write tables of some -#}
+      {%- set part = none -%}
+    {%- endif -%}
   {%- endif -%}
   {%- if not part or part.after -%}
     {%- set files = mirror_kept_files(target, new_rows, description, options, touched_by) -%}

@@ -27,12 +27,10 @@ def test_the_first_publication_is_a_load_without_row_markers(project: Project) -
     project.assert_mirrored()
 
 
-@pytest.mark.parametrize("are_large", [False, True], ids=["small", "large"])
+@pytest.mark.usefixtures("each_size")
 def test_new_changed_and_deleted_rows_are_one_change_set_with_deletes_first(
-    project: Project, are_large: bool
+    project: Project,
 ) -> None:
-    if are_large:
-        project.take_tables_for_large()
     project.model(
         "select * from values (1, 'a'), (2, 'b'), (3, 'c') as t(id, name)", unique_key="id"
     )

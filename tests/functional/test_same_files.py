@@ -10,18 +10,13 @@ from tests.functional.project import Project
 from tests.statements import statements
 
 pytestmark = [
+    pytest.mark.usefixtures("each_size"),
     pytest.mark.session("files are looked at only on this machine"),
     pytest.mark.parquet("only files of Parquet tables are looked at"),
 ]
 
 # a file for each partition
 ROWS = "select id, if(id = {changed}, 'new', 'old') as name from range(0, 1000, 1, 4)"
-
-
-@pytest.fixture(autouse=True, params=["small", "large"])
-def size(request: pytest.FixtureRequest, project: Project) -> None:
-    if request.param == "large":
-        project.take_tables_for_large()
 
 
 def comparisons(sent: list[str]) -> list[str]:

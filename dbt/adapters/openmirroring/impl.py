@@ -476,7 +476,6 @@ class OpenMirroringAdapter(SparkAdapter):
         options: NodeConfig,
         new_rows: OpenMirroringRelation,
         touched_by: list[list[str]],
-        small: bool,
     ) -> Part | None:
         """The rows of a snapshot that an incremental run replaces; None if all are looked at.
 
@@ -484,7 +483,6 @@ class OpenMirroringAdapter(SparkAdapter):
             description: of the relation, from `describe table extended`
             file_format: of the next snapshot; None if it is Spark's default
             touched_by: as `mirror_rewrite` has it
-            small: to look at all takes less than to write tables of some
         """
         keys = [tuple(columns) for columns in touched_by]
         if keys != [options.unique_key] * len(keys):
@@ -493,7 +491,7 @@ class OpenMirroringAdapter(SparkAdapter):
         if keys and not options.mirror:
             return None
         is_merged = can_merge(description, file_format, options)
-        if not is_merged and (small or not keys):
+        if not is_merged and not keys:
             return None
         before = self.rows_beside(relation, BEFORE, None) if keys else None
         after = None if is_merged else self.rows_beside(relation, AFTER, None)
