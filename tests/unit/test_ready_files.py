@@ -110,19 +110,25 @@ def test_a_partition_is_not(tmp_path: Path) -> None:
     assert ready(tmp_path) is None
 
 
-def test_many_small_files_and_large_ones_are_not(tmp_path: Path) -> None:
+def test_a_large_file_is_not(tmp_path: Path) -> None:
     write(tmp_path / "0.parquet", ID, AMOUNT)
     size = (tmp_path / "0.parquet").stat().st_size
 
     assert ready(tmp_path, target=size)
     assert ready(tmp_path, target=size // 3) is None
 
-    assert ready(tmp_path, target=10 * size)
 
-    write(tmp_path / "1.parquet", ID, AMOUNT)
+def test_a_few_small_files_are_and_many_are_not(tmp_path: Path) -> None:
+    for name in range(8):
+        write(tmp_path / f"{name}.parquet", ID, AMOUNT)
+    size = (tmp_path / "0.parquet").stat().st_size
+
+    assert ready(tmp_path, target=100 * size)
+
+    write(tmp_path / "8.parquet", ID, AMOUNT)
 
     assert ready(tmp_path, target=4 * size)
-    assert ready(tmp_path, target=10 * size) is None
+    assert ready(tmp_path, target=100 * size) is None
 
 
 def test_they_are_linked_in_their_order(tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ _ARROW_TYPES = {
 }
 _CODECS = {"none": "UNCOMPRESSED"}
 
-# files of less than this part of the wanted size are joined
+# more files than these are joined if they are less than this part of the wanted size: to join
+# fewer is not worth a Spark job
+_FEW = 8
 _SMALL = 0.25
 
 
@@ -121,4 +123,4 @@ def _arrow_type(spark_type: str) -> str:
 def _fit(sizes: list[int], target_bytes: int) -> bool:
     if not sizes or max(sizes) > 2 * target_bytes:
         return False
-    return len(sizes) == 1 or sum(sizes) >= _SMALL * target_bytes * len(sizes)
+    return len(sizes) <= _FEW or sum(sizes) >= _SMALL * target_bytes * len(sizes)
