@@ -8,14 +8,16 @@
       changed: a relation with the columns k0, k1, ... and `marker`: the row marker, or NULL for a key that is NULL
         or not unique. Without a key, k0 and k1 are the digest, and n how many rows of it are new (more than 0) or
         gone (less than 0). These are files on the scratch pad, or a query: to find the changed keys of a small table
-        again takes less than to write and to read files. -#}
+        again takes less than to write and to read files.
+      in_full: `changed` has the column `latest` too, with the new row, so that it need not be found by its key; it
+        has all keys, with a marker of -1 where nothing changed, and how often each is in the snapshot, in `p` -#}
 {% macro mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) %}
   {{ return(adapter.dispatch('mirror_compare', 'dbt')(publication, snapshot, next, columns, definition, journal, options, rewrite)) }}
 {% endmacro %}
 
 {% macro openmirroring__mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) %}
   {%- if rewrite and rewrite.are_all -%}
-    {{ return({'rows': adapter.row_counts(), 'changed': none}) }}
+    {{ return({'rows': adapter.row_counts()}) }}
   {%- endif -%}
   {%- set published = adapter.columns_by_name(adapter.published_columns(journal)) -%}
   {%- set before = mirror_replaced(snapshot, rewrite) -%}
@@ -40,7 +42,8 @@
     {%- set changed = mirror_files(url) -%}
   {%- endif -%}
   {%- set query -%}
-    {{ mirror_count_keyed() if keyed else mirror_count_keyless() }}, (select count(*) from {{ snapshot }})
+    {{ mirror_count_keyed() if keyed else mirror_count_keyless() }},
+    {{ 'sum(p)' if small and keyed and not rewrite else '(select count(*) from ' ~ snapshot ~ ')' }}
     from {{ changed }}
   {%- endset -%}
   {%- set counts = run_query(query).rows[0] -%}
@@ -48,7 +51,7 @@
   {%- if counts[3] or (counts[0] and keyed and rewrite and rewrite.names_before and mirror_new_keys_elsewhere(changed, next, definition)) -%}
     {%- do mirror_refuse_keys(next, definition) -%}
   {%- endif -%}
-  {{ return({'rows': adapter.row_counts(inserted=counts[0], updated=counts[1], deleted=counts[2]), 'changed': changed}) }}
+  {{ return({'rows': adapter.row_counts(inserted=counts[0], updated=counts[1], deleted=counts[2]), 'changed': changed, 'in_full': small and keyed}) }}
 {% endmacro %}
 
 
@@ -57,19 +60,22 @@
   {%- set others = columns | rejectattr('name', 'in', keys) | list -%}
   {%- set k = [] -%}
   {%- for key in keys -%}{%- do k.append('k' ~ loop.index0) -%}{%- endfor -%}
-  select {{ k | join(', ') }}, case
+  select {{ k | join(', ') }}, {{ 'latest, p, ' if small }}case
       when n > 1 or {{ k | join(' is null or ') }} is null then cast(null as int)
       when n = 0 then 2
+      when p = 1 and not differs then -1
       when p > 0 then 1
       else {{ 4 if options.insert_marker == 'upsert' else 0 }}
     end as marker
   from (
-    select {{ k | join(', ') }}, sum(n) as n, sum(p) as p, min(d0) <> max(d0) as differs
+    select {{ k | join(', ') }}, sum(n) as n, sum(p) as p, min(d0) <> max(d0) as differs {{- ', any_value(latest) ignore nulls as latest' if small }}
     from (
       select {{ mirror_together(k | join(', '), small) }} *
       from (
-        {%- for relation, present, side in ((after, adapter.columns_by_name(columns), '1 as n, 0 as p'), (before, published, '0 as n, 1 as p')) %}
-        select {% for key in keys %}{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}{{ mirror_digest(others, present, 1) }}, {{ side }}
+        {%- for relation, present, side, row in (
+          (after, adapter.columns_by_name(columns), '1 as n, 0 as p', 'struct(*)'), (before, published, '0 as n, 1 as p', 'null')
+        ) %}
+        select {% for key in keys %}{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}{{ mirror_digest(others, present, 1) }}, {{ side }} {{- ', ' ~ row ~ ' as latest' if small }}
         from {{ relation }}
         {{- ' union all' if not loop.last }}
         {%- endfor %}
@@ -77,7 +83,9 @@
     )
     group by {{ k | join(', ') }}
   )
+  {%- if not small %}
   where n <> 1 or p <> 1 or differs or {{ k | join(' is null or ') }} is null
+  {%- endif %}
 {% endmacro %}
 
 {% macro mirror_count_keyed() %}

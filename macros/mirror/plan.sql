@@ -53,7 +53,7 @@
     {%- endif -%}
     {{ return(mirror_plan_load(next, columns, 'rebuild', reason, definition)) }}
   {%- elif found.rows or reasons.changes -%}
-    {{ return(adapter.plan('changes', reasons.changes | join('; '), definition, found.rows, found.changed)) }}
+    {{ return(adapter.plan('changes', reasons.changes | join('; '), definition, found.rows, found.changed, found.in_full)) }}
   {%- endif -%}
   {{ return(adapter.plan('unchanged', reasons.unchanged | join('; '), definition, found.rows)) }}
 {% endmacro %}

@@ -10,7 +10,6 @@
     {{ return([]) }}
   {%- endif -%}
   {%- set bytes = mirror_size_in_bytes(next, columns) -%}
-  {%- set small = mirror_is_small(columns) -%}
   {%- if plan.starts_folder or bytes <= options.target_file_size -%}
     {%- set rows = plan.row_count -%}
   {%- else -%}
@@ -24,7 +23,7 @@
   {%- if plan.starts_folder %}
   {{ mirror_load(next, columns, files.count) }}
   {%- elif plan.definition.key_columns %}
-  {{ mirror_changes_keyed(mirror_written(next, rewrite), columns, plan, files.count, small) }}
+  {{ mirror_changes_keyed(mirror_written(next, rewrite), columns, plan, files.count) }}
   {%- else %}
   {{ mirror_changes_keyless(mirror_written(next, rewrite), columns, plan, files.count) }}
   {%- endif -%}
@@ -79,11 +78,11 @@
 
 
 {#- Deletes first, then the other rows with all their columns; the row marker last. -#}
-{% macro mirror_changes_keyed(rows, columns, plan, files, small) %}
-  {{ return(adapter.dispatch('mirror_changes_keyed', 'dbt')(rows, columns, plan, files, small)) }}
+{% macro mirror_changes_keyed(rows, columns, plan, files) %}
+  {{ return(adapter.dispatch('mirror_changes_keyed', 'dbt')(rows, columns, plan, files)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_changes_keyed(rows, columns, plan, files, small) %}
+{% macro openmirroring__mirror_changes_keyed(rows, columns, plan, files) %}
   {%- set keys = plan.definition.key_columns | list -%}
   {%- set ranges = 'REPARTITION_BY_RANGE(' ~ files ~ ', position, ' ~ mirror_ordinals(keys, columns) ~ ')' -%}
   select
@@ -94,8 +93,33 @@
       marker as `__rowMarker__`
     {%- endif %}
   from (
-    select /*+ {{ 'COALESCE(1)' if small and files == 1 else ranges }} */ *
+    select /*+ {{ 'COALESCE(1)' if plan.in_full and files == 1 else ranges }} */ *
     from (
+      {{ mirror_changed_in_full(columns, plan) if plan.in_full else mirror_changed_by_key(rows, columns, plan) }}
+    )
+  )
+  sort by position
+{% endmacro %}
+
+
+{#- The rows that land as c0, c1, ..., their marker, and their position: deletes first. -#}
+{% macro mirror_changed_in_full(columns, plan) %}
+  {%- set keys = plan.definition.key_columns | list -%}
+      select
+      {%- for column in columns %}
+        {%- set value = mirror_landing(column, 'latest.' ~ column.quoted).value -%}
+        {%- if column.name in keys -%}
+          {%- set value = 'if(marker = 2, ' ~ mirror_landing(column, 'k' ~ keys.index(column.name)).value ~ ', ' ~ value ~ ')' -%}
+        {%- endif %}
+        {{ value }} as c{{ loop.index0 }},
+      {%- endfor %}
+        marker, if(marker = 2, 0, 1) as position
+      from {{ plan.changed }}
+      where marker >= 0
+{% endmacro %}
+
+{% macro mirror_changed_by_key(rows, columns, plan) %}
+  {%- set keys = plan.definition.key_columns | list -%}
       {%- if plan.rows.deleted %}
       select
       {%- for column in columns %}
@@ -121,9 +145,6 @@
         {%- for key in keys %}
         and latest.{{ adapter.quote(key) }} = changed.k{{ loop.index0 }}
         {%- endfor %}
-    )
-  )
-  sort by position
 {% endmacro %}
 
 {#- The key columns as c0, c1, ... of the statement above. -#}

@@ -380,8 +380,9 @@ class OpenMirroringAdapter(SparkAdapter):
         definition: TableDefinition,
         rows: RowCounts,
         changed: str | None = None,
+        in_full: bool = False,
     ) -> Plan:
-        return Plan(publication, reason, definition, rows, changed)
+        return Plan(publication, reason, definition, rows, changed, in_full)
 
     @available
     def refuse_keys(self, definition: TableDefinition, examples: agate.Table) -> None:

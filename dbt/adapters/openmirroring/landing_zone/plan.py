@@ -37,6 +37,7 @@ class Plan:
         publication: `initial`, `changes`, `rebuild` or `unchanged`
         reason: why; for `unchanged`, why the next snapshot replaces the snapshot all the same
         changed: where Spark finds the changed keys, in SQL; None for a load
+        in_full: the new rows are there too
     """
 
     publication: str
@@ -44,6 +45,7 @@ class Plan:
     definition: TableDefinition
     rows: RowCounts
     changed: str | None = None
+    in_full: bool = False
 
     @property
     def starts_folder(self) -> bool:
