@@ -1,9 +1,10 @@
 {#- An incremental run looks at no more than the rows of the snapshot that have the keys of new rows, and those in their
     place. Both are written beside it. A snapshot of Delta or Iceberg is not built again: it takes the latter, the part,
     once they are published. -#}
-{% macro mirror_part_before(snapshot, part) -%}
+{% macro mirror_part_before(snapshot, part, range) -%}
   select DBT_INTERNAL_DEST.* from {{ snapshot }} as DBT_INTERNAL_DEST
   left semi join {{ part.new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(part.keys) }}
+  {{ 'where ' ~ range if range }}
 {%- endmacro %}
 
 
@@ -32,13 +33,14 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_take_part(target, part, new_rows, keys, batch) %}
-  {%- set names = adapter.get_columns_in_relation(target) | map(attribute='quoted') | list -%}
+  {%- set columns = adapter.get_columns_in_relation(target) -%}
+  {%- set names = columns | map(attribute='quoted') | list -%}
   {%- if keys -%}
-    {%- do run_query(mirror_merge_part(target, part, new_rows, keys, names)) -%}
+    {%- do run_query(mirror_merge_part(target, part, new_rows, keys, names, mirror_key_range(new_rows, keys, columns))) -%}
   {%- elif not batch or run_query('select count(*) from ' ~ target).rows[0][0] != batch.table_rows -%}
     {#- unless an earlier run has done so, which died then -#}
-    {%- set columns = names | join(', ') -%}
-    {%- do run_query('insert into ' ~ target ~ ' (' ~ columns ~ ') select ' ~ columns ~ ' from ' ~ part) -%}
+    {%- set names = names | join(', ') -%}
+    {%- do run_query('insert into ' ~ target ~ ' (' ~ names ~ ') select ' ~ names ~ ' from ' ~ part) -%}
   {%- endif -%}
   {%- if batch -%}
     {%- do run_query("alter table " ~ target ~ " set tblproperties ('" ~ adapter.batch_id_property() ~ "' = '" ~ batch.id ~ "')") -%}
@@ -49,7 +51,7 @@
 {% endmacro %}
 
 {#- A key of new rows that is not in the part is one of a row that is to be deleted. -#}
-{% macro mirror_merge_part(target, part, new_rows, keys, names) %}
+{% macro mirror_merge_part(target, part, new_rows, keys, names, range) %}
   {%- set found = 'DBT_INTERNAL_SOURCE.' ~ adapter.quote(keys[0]) -%}
   merge into {{ target }} as DBT_INTERNAL_DEST
   using (
@@ -59,6 +61,7 @@
       {%- for key in keys %} touched.{{ adapter.quote(key) }} = part.{{ adapter.quote(key) }} {{- ' and' if not loop.last }}{% endfor %}
   ) as DBT_INTERNAL_SOURCE
   on {% for key in keys %}DBT_INTERNAL_DEST.{{ adapter.quote(key) }} = DBT_INTERNAL_SOURCE.k{{ loop.index0 }} {{- ' and ' if not loop.last }}{% endfor %}
+  {{ 'and ' ~ range if range }}
   when matched and {{ found }} is null then delete
   when matched then update set {% for name in names %}DBT_INTERNAL_DEST.{{ name }} = DBT_INTERNAL_SOURCE.{{ name }} {{- ', ' if not loop.last }}{% endfor %}
   when not matched and {{ found }} is not null then insert ({{ names | join(', ') }})

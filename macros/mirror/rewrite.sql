@@ -29,32 +29,37 @@
       {%- set part = none -%}
     {%- endif -%}
   {%- endif -%}
+  {%- set range = mirror_key_range(new_rows, part.keys, columns) if part.keys -%}
   {%- if not part or part.after -%}
-    {%- set files = mirror_kept_files(target, new_rows, description, options, touched_by) -%}
+    {%- set files = mirror_kept_files(target, new_rows, description, options, touched_by, range) -%}
   {%- endif -%}
   {%- if not part -%}
     {{ return(files) }}
   {%- elif part.before -%}
-    {%- do mirror_keep(part.before, mirror_part_before(mirror_replaced(target, files), part)) -%}
+    {%- do mirror_keep(part.before, mirror_part_before(mirror_replaced(target, files), part, range)) -%}
   {%- endif -%}
   {{ return(part.keeping(files or none)) }}
 {% endmacro %}
 
 
-{#- The files of the snapshot that the next one is to have too; none if it has none. -#}
-{% macro mirror_kept_files(target, new_rows, description, options, touched_by) %}
+{#- The files of the snapshot that the next one is to have too; none if it has none.
+
+    Args:
+      range: where rows that may change are, as `mirror_key_range` returns it; none if this is not known -#}
+{% macro mirror_kept_files(target, new_rows, description, options, touched_by, range) %}
   {%- set folder = adapter.rewritable_folder(description, config.get('file_format'), options) -%}
   {%- if not folder -%}
     {{ return(none) }}
   {%- endif -%}
-  {%- set touched = run_query(mirror_touched_files(target, new_rows, touched_by)) if touched_by else none -%}
+  {%- set touched = run_query(mirror_touched_files(target, new_rows, touched_by, range)) if touched_by else none -%}
   {{ return(adapter.plan_rewrite(folder, touched)) }}
 {% endmacro %}
 
-{% macro mirror_touched_files(target, new_rows, touched_by) %}
+{% macro mirror_touched_files(target, new_rows, touched_by, range) %}
   {%- for names in touched_by %}
   select distinct DBT_INTERNAL_DEST._metadata.file_path from {{ target }} as DBT_INTERNAL_DEST
   left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(names) }}
+  {{ 'where ' ~ range if range }}
   {{ 'union' if not loop.last }}
   {%- endfor %}
 {% endmacro %}
@@ -65,6 +70,48 @@
     DBT_INTERNAL_SOURCE.{{ adapter.quote(name) }} <=> DBT_INTERNAL_DEST.{{ adapter.quote(name) }} {{- ' and ' if not loop.last }}
   {%- endfor -%}
 {% endmacro %}
+
+
+{#- Between which values the keys of new rows are, in literals: lets Spark skip what statistics say has others, in Parquet
+    parts of files, in Delta and Iceberg files.
+
+    Returns: a condition on DBT_INTERNAL_DEST; none if nothing is known
+
+    Args:
+      columns: that include the keys; those of other types than numbers and times, such as digests, mostly are in no order -#}
+{% macro mirror_key_range(new_rows, keys, columns) %}
+  {%- set literals = {
+    'tinyint': '{}Y', 'smallint': '{}S', 'int': '{}', 'bigint': '{}L', 'date': "date'{}'", 'timestamp': "timestamp'{}Z'"
+  } -%}
+  {%- set ranged, bounds, conditions = [], [], [] -%}
+  {%- for column in columns if column.name in keys and column.dtype in literals -%}
+    {%- do ranged.append(column) -%}
+    {%- set value = 'cast(' ~ column.quoted ~ ' as ' ~ column.dtype ~ ')' -%}
+    {%- for bound in ('min(' ~ value ~ ')', 'max(' ~ value ~ ')') -%}
+      {%- do bounds.append(mirror_as_text(bound, column.dtype)) -%}
+    {%- endfor -%}
+    {%- do bounds.append('count_if(' ~ value ~ ' is null)') -%}
+  {%- endfor -%}
+  {%- if ranged -%}
+    {%- set found = run_query('select ' ~ bounds | join(', ') ~ ' from ' ~ new_rows).rows[0] -%}
+    {%- for column in ranged -%}
+      {%- set least, greatest, nulls = found[3 * loop.index0], found[3 * loop.index0 + 1], found[3 * loop.index0 + 2] -%}
+      {%- if least is not none and not nulls -%}
+        {%- set literal = literals[column.dtype] -%}
+        {%- do conditions.append('DBT_INTERNAL_DEST.' ~ column.quoted ~ ' between ' ~ literal.format(least) ~ ' and ' ~ literal.format(greatest)) -%}
+      {%- endif -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {{ return(conditions | join(' and ')) }}
+{% endmacro %}
+
+{#- A value as text, in UTC if it is a time. -#}
+{% macro mirror_as_text(value, type) -%}
+  {%- if type == 'timestamp' -%}
+    {%- set value = "timestampadd(microsecond, unix_micros(" ~ value ~ "), timestamp_ntz'1970-01-01 00:00:00')" -%}
+  {%- endif -%}
+  {{- return('cast(' ~ value ~ ' as string)') -}}
+{%- endmacro %}
 
 
 {#- The rows of a snapshot that are written again, or that may be.

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.functional.project import Project
+from tests.statements import statements
 
 
 def incremental(
@@ -449,6 +450,54 @@ def test_only_partitions_of_new_rows_are_written_again(project: Project) -> None
         "name=c",
     }
     assert rows(project) == [(1, "a"), (3, "c"), (4, "b")]
+    project.assert_mirrored()
+
+
+@pytest.mark.usefixtures("each_size")
+def test_rows_are_found_by_keys_of_every_type(project: Project) -> None:
+    project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Europe/Berlin"}
+    project.write_project()
+    keys = {
+        "tiny": ("-128Y", "0Y", "127Y"),
+        "small": ("-32768S", "0S", "32767S"),
+        "whole": ("-2147483648", "0", "2147483647"),
+        "big": ("-9223372036854775808L", "0L", "9223372036854775807L"),
+        "price": ("-1.50", "0.00", "1.50"),
+        "day": ("date'1900-01-01'", "date'2024-10-27'", "date'9999-12-31'"),
+        # twice the same time on a clock in Berlin
+        "at": (
+            "timestamp'1900-01-01 00:00:00Z'",
+            "timestamp'2024-10-27 00:30:00.123456Z'",
+            "timestamp'2024-10-27 01:30:00.123456Z'",
+        ),
+        "code": ("''", "'it''s'", "'Z'"),
+    }
+    all_rows = [f"({', '.join(row)}, '{{0}}')" for row in zip(*keys.values(), strict=True)]
+    columns = ", ".join([*keys, "name"])
+    for chosen in (all_rows[:1], all_rows[1:2], all_rows[2:], all_rows):
+        first, later = (
+            values(*chosen, columns=columns).format(name) for name in ("before", "after")
+        )
+        incremental(project, first, later, unique_key=list(keys))
+        project.run("--full-refresh")
+
+        assert counts(project.run()) == ("changes", 0, len(chosen), 0)
+        project.assert_mirrored()
+
+
+@pytest.mark.session("statements are recorded in this process")
+def test_rows_are_looked_for_between_the_keys_of_new_rows(project: Project) -> None:
+    project.take_tables_for_large()
+    first = "select id, date_add(date'2026-01-01', cast(id as int)) as day from range(100)"
+    later = "select id, date_add(date'2026-01-01', cast(id as int)) as day from range(90, 110)"
+    incremental(project, first, later, unique_key=["id", "day"])
+    project.run()
+
+    sent = statements(project.run)
+
+    bounds = "`id` between 90L and 109L", "`day` between date'2026-04-01' and date'2026-04-20'"
+    assert all(any(bound in statement for statement in sent) for bound in bounds)
+    assert len(rows(project)) == 110
     project.assert_mirrored()
 
 
