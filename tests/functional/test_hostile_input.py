@@ -318,6 +318,7 @@ def test_a_key_of_sixteen_columns(project: Project) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_table_of_two_thousand_columns(project: Project) -> None:
     for value in (0, 1):
         columns = ", ".join(f"id + {value * (i == 1999)} as c{i}" for i in range(2000))

@@ -93,7 +93,13 @@ def test_the_run_after_a_kill_brings_mirror_and_model_together(
         assert ("unchanged" in output) == committed, "what was committed is not published again"
 
 
-@pytest.mark.parametrize("point", ["while building", "after the old snapshot is dropped"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param("while building", marks=pytest.mark.exhaustive),
+        "after the old snapshot is dropped",
+    ],
+)
 def test_an_incremental_run_that_was_killed_is_not_lost_and_not_done_twice(
     tmp_path: Path, point: str
 ) -> None:
@@ -142,6 +148,7 @@ def test_what_kills_leave_in_the_warehouse_does_not_stop_the_next_run(tmp_path: 
     project.assert_mirrored("checked")
 
 
+@pytest.mark.exhaustive
 def test_a_rename_that_was_killed_half_way_is_done_again(tmp_path: Path) -> None:
     """The metastore renames the folder before the table."""
     project = Project(tmp_path)
