@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,15 @@ def test_a_few_small_files_are_and_many_are_not(tmp_path: Path) -> None:
 
     assert ready(tmp_path, target=4 * size)
     assert ready(tmp_path, target=100 * size) is None
+
+
+def test_without_a_pyarrow_that_works_none_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a.parquet", ID, AMOUNT)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    assert ready(tmp_path) is None
 
 
 def test_they_are_linked_in_their_order(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,6 +41,16 @@ def information(folder: Path, provider: str = "parquet", comment: str = "orders"
 
 def same(before: Path, after: Path) -> SameFiles | None:
     return same_files(information(before), description(after))
+
+
+def test_without_a_pyarrow_that_works_none_is_known(
+    before: Path, after: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(before, a="one")
+    write(after, b="one")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    assert same(before, after) is None
 
 
 def test_the_same_bytes_are_the_same_rows_whatever_the_files_are_called(

@@ -76,16 +76,14 @@ from dbt.adapters.openmirroring.rewrite import (
     Part,
     Rewrite,
     can_merge,
-    data_files,
     has_partitions_in_catalog,
-    local_folder,
-    local_path,
     plan_rewrite,
     rewritable_folder,
 )
 from dbt.adapters.openmirroring.same_files import SameFiles, same_files
 from dbt.adapters.openmirroring.seed import seed_view
 from dbt.adapters.openmirroring.session import SessionHandle
+from dbt.adapters.openmirroring.spark_table import data_files, local_folder, local_path
 from dbt.adapters.openmirroring.warehouse import (
     AFTER,
     BEFORE,

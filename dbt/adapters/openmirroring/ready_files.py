@@ -6,7 +6,6 @@ cannot be NULL. Their footers tell.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
-from dbt.adapters.openmirroring.rewrite import data_files
+from dbt.adapters.openmirroring.spark_table import data_files, parquet_reader
 
 if TYPE_CHECKING:
     from pyarrow import Schema
@@ -78,12 +77,11 @@ def ready_files(
         compression: as in the node's configuration
         target_bytes: of a file
     """
-    if definition.landing_format != "parquet" or not importlib.util.find_spec("pyarrow"):
+    parquet = parquet_reader()
+    if definition.landing_format != "parquet" or not parquet:
         return None
     if any(column.type != column.landed_type for column in definition.columns):
         return None
-    from pyarrow import parquet
-
     found = []
     for path in sorted(data_files(folder)):
         if path.parent != folder:  # in a partition, whose value is not in its files

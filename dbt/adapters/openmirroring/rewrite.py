@@ -11,10 +11,9 @@ linked into the next snapshot: a file with two names, so that either table can b
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,14 @@ from urllib.parse import unquote
 
 from dbt.adapters.openmirroring.config import NodeConfig
 from dbt.adapters.openmirroring.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark_table import (
+    data_files,
+    is_bucketed,
+    local_folder,
+    local_path,
+    partition_columns,
+    provider,
+)
 
 if TYPE_CHECKING:
     import agate
@@ -32,7 +39,6 @@ _SMALL_FILE = 16 * 2**20
 
 _FILE_FORMATS = ("parquet", "orc")
 _MERGING_FORMATS = ("delta", "iceberg")
-_SCHEME = "file:"
 
 
 @dataclass(frozen=True)
@@ -112,32 +118,6 @@ class NextRows:
         return self.rewrite.files if isinstance(self.rewrite, Part) else self.rewrite
 
 
-def local_folder(description: agate.Table) -> Path | None:
-    """Where a table has its files, if that is on this machine.
-
-    Args:
-        description: what `describe table extended` returned
-    """
-    folder = local_path(_details(description).get("Location", ""))
-    return folder if folder and folder.is_dir() else None
-
-
-def provider(description: agate.Table) -> str:
-    """The format of a table, in lower case.
-
-    Args:
-        description: what `describe table extended` returned
-    """
-    return _details(description).get("Provider", "").lower()
-
-
-def local_path(url: str) -> Path | None:
-    """The path of a file or folder that a url says is on this machine."""
-    # Spark writes one slash or three
-    path = re.sub("^//(?=/)", "", url.removeprefix(_SCHEME))
-    return Path(path) if url.startswith(_SCHEME) else None
-
-
 def rewritable_folder(
     description: agate.Table, file_format: str | None, options: NodeConfig
 ) -> Path | None:
@@ -147,7 +127,7 @@ def rewritable_folder(
         description: what `describe table extended` returned
         file_format: of the next snapshot; None if it is Spark's default
     """
-    if "Num Buckets" in _details(description):
+    if is_bucketed(description):
         return None
     if not _stays(description, _FILE_FORMATS, file_format, options):
         return None
@@ -187,23 +167,12 @@ def plan_rewrite(folder: Path, touched: Sequence[str]) -> Rewrite | None:
         folder: with its data files
         touched: those with rows that may change, as Spark has them in `_metadata.file_path`
     """
-    replaced = {Path(unquote(path.removeprefix(_SCHEME))) for path in touched}
+    replaced = {local_path(unquote(path)) for path in touched}
     kept = [path for path in data_files(folder) if path not in replaced]
     small = Counter(path.parent for path in kept if path.stat().st_size < _SMALL_FILE)
     if not kept or max(small.values(), default=0) > _MANY_FILES:
         return None
     return Rewrite(folder, tuple(touched), tuple(path.relative_to(folder) for path in kept))
-
-
-def data_files(folder: Path) -> Iterable[Path]:
-    """The files of a table, also those in the folders of partitions."""
-    for path in folder.iterdir():
-        if path.name.startswith(("_", ".")):
-            continue
-        if path.is_dir():
-            yield from data_files(path)
-        else:
-            yield path
 
 
 def has_partitions_in_catalog(description: agate.Table) -> bool:
@@ -213,22 +182,3 @@ def has_partitions_in_catalog(description: agate.Table) -> bool:
         description: what `describe table extended` returned
     """
     return provider(description) not in _MERGING_FORMATS and bool(partition_columns(description))
-
-
-def _details(description: agate.Table) -> dict[str, str]:
-    # the details come after the columns, which may have the same names
-    return {row[0]: row[1] or "" for row in description.rows}
-
-
-def partition_columns(description: agate.Table) -> list[str]:
-    """By what a table is partitioned.
-
-    Args:
-        description: what `describe table extended` returned
-    """
-    names = [row[0] for row in description.rows]
-    if "# Partition Information" not in names:
-        return []
-    # after its headline and one for its columns
-    partition = names[names.index("# Partition Information") + 2 :]
-    return partition[: partition.index("")]

@@ -6,7 +6,6 @@ so nothing of it has to be compared.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections import defaultdict
@@ -14,7 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt.adapters.openmirroring.rewrite import data_files, local_folder, local_path, provider
+from dbt.adapters.openmirroring.spark_table import (
+    data_files,
+    local_folder,
+    local_path,
+    parquet_reader,
+    provider,
+)
 
 if TYPE_CHECKING:
     import agate
@@ -22,7 +27,6 @@ if TYPE_CHECKING:
 
 _LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
 _PROVIDER = re.compile(r"^Provider: (.*)$", re.MULTILINE)
-
 
 # bytes
 _BLOCK = 2**20
@@ -52,7 +56,7 @@ def same_files(information: str, description: agate.Table) -> SameFiles | None:
         information: of the snapshot, from `show table extended`
         description: of the next snapshot, from `describe table extended`
     """
-    if not importlib.util.find_spec("pyarrow"):
+    if not parquet_reader():
         return None
     # other formats have more in their folders than the rows of a table
     if [_PROVIDER.findall(information), provider(description)] != [["parquet"], "parquet"]:
@@ -92,9 +96,7 @@ def _pairs(before: Path, after: Path) -> tuple[dict[Path, Path], bool]:
 
 def _have_same_rows(one: Path, other: Path) -> bool:
     """Whether two files of the same size have the same columns, chunks and pages."""
-    from pyarrow import parquet
-
-    footers = [parquet.read_metadata(path) for path in (one, other)]
+    footers = [parquet_reader().read_metadata(path) for path in (one, other)]
     if not footers[0].schema.equals(footers[1].schema):
         return False
     # not the whole footers: lists of encodings are in no order
