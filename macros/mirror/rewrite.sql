@@ -81,28 +81,19 @@
       columns: that include the keys; those of other types than numbers and times, such as digests, mostly are in no order -#}
 {% macro mirror_key_range(new_rows, keys, columns) %}
   {%- set literals = {
-    'tinyint': '{}Y', 'smallint': '{}S', 'int': '{}', 'bigint': '{}L', 'date': "date'{}'", 'timestamp': "timestamp'{}Z'"
+    'tinyint': '%sY', 'smallint': '%sS', 'int': '%s', 'bigint': '%sL', 'date': "date'%s'", 'timestamp': "timestamp'%sZ'"
   } -%}
-  {%- set ranged, bounds, conditions = [], [], [] -%}
+  {%- set conditions = [] -%}
   {%- for column in columns if column.name in keys and column.dtype in literals -%}
-    {%- do ranged.append(column) -%}
-    {%- set value = 'cast(' ~ column.quoted ~ ' as ' ~ column.dtype ~ ')' -%}
-    {%- for bound in ('min(' ~ value ~ ')', 'max(' ~ value ~ ')') -%}
-      {%- do bounds.append(mirror_as_text(bound, column.dtype)) -%}
-    {%- endfor -%}
-    {%- do bounds.append('count_if(' ~ value ~ ' is null)') -%}
+    {%- set literal = literals[column.dtype] -%}
+    {%- set condition = 'DBT_INTERNAL_DEST.' ~ column.quoted | replace('%', '%%') ~ ' between ' ~ literal ~ ' and ' ~ literal -%}
+    {%- set value = 'try_cast(' ~ column.quoted ~ ' as ' ~ column.dtype ~ ')' -%}
+    {%- set bounds = mirror_as_text('min(' ~ value ~ ')', column.dtype) ~ ', ' ~ mirror_as_text('max(' ~ value ~ ')', column.dtype) -%}
+    {%- do conditions.append('if(every(' ~ value ~ " is not null), format_string('" ~ mirror_literal(condition) ~ "', " ~ bounds ~ '), null)') -%}
   {%- endfor -%}
-  {%- if ranged -%}
-    {%- set found = run_query('select ' ~ bounds | join(', ') ~ ' from ' ~ new_rows).rows[0] -%}
-    {%- for column in ranged -%}
-      {%- set least, greatest, nulls = found[3 * loop.index0], found[3 * loop.index0 + 1], found[3 * loop.index0 + 2] -%}
-      {%- if least is not none and not nulls -%}
-        {%- set literal = literals[column.dtype] -%}
-        {%- do conditions.append('DBT_INTERNAL_DEST.' ~ column.quoted ~ ' between ' ~ literal.format(least) ~ ' and ' ~ literal.format(greatest)) -%}
-      {%- endif -%}
-    {%- endfor -%}
+  {%- if conditions -%}
+    {{ return(run_query("select concat_ws(' and ', " ~ conditions | join(', ') ~ ') from ' ~ new_rows).rows[0][0]) }}
   {%- endif -%}
-  {{ return(conditions | join(' and ')) }}
 {% endmacro %}
 
 {#- A value as text, in UTC if it is a time. -#}
