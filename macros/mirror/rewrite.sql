@@ -29,7 +29,7 @@
       {%- set part = none -%}
     {%- endif -%}
   {%- endif -%}
-  {%- set range = mirror_key_range(new_rows, part.keys, columns) if part.keys -%}
+  {%- set range = mirror_key_range(new_rows, part.keys, columns) if part and part.keys -%}
   {%- if not part or part.after -%}
     {%- set files = mirror_kept_files(target, new_rows, description, options, touched_by, range) -%}
   {%- endif -%}
