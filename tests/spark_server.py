@@ -33,6 +33,8 @@ class SparkServer:
             "spark.driver.host": "localhost",
             "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={folder}/derby.log",
             "spark.hadoop.hive.exec.scratchdir": f"{folder}/hive",
+            # lets Spark keep comments that are longer than the metastore's 256 characters
+            "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
             "spark.hadoop.javax.jdo.option.ConnectionURL": (
                 "jdbc:derby:memory:metastore;create=true"
             ),

@@ -177,6 +177,7 @@ def test_wide_rows_that_did_not_change_are_not_shuffled(
 
 
 @pytest.mark.local("links are for files of this machine")
+@pytest.mark.session("only on this machine are files linked")
 def test_a_load_publishes_the_files_of_the_snapshot_without_writing_them_again(
     project: Project,
 ) -> None:

@@ -206,7 +206,9 @@ def test_every_name_of_a_column_works_as_key_and_as_value(hostile: Project) -> N
     for step in (0, 1):
         for i, name in enumerate(COLUMNS):
             key = f"{name}k"
-            columns = f"id as {quoted(key)}, concat(id, if(id = 1, {step}, '')) as {quoted(name)}"
+            columns = (
+                f"id as {quoted(key)}, concat(id, if(id = 1, '{step}', '')) as {quoted(name)}"
+            )
             sql = raw(f"select {columns} from range({2 + step})")
             hostile.model(sql, f"m{i}", unique_key=key)
         for i, name in enumerate(REFUSED_COLUMNS):

@@ -106,7 +106,7 @@ def test_debug_says_what_to_do_about_a_spark_that_does_not_start(project: Projec
 
 def test_a_partitioned_table_with_documentation_is_mirrored(project: Project) -> None:
     """With the metastore: the catalog in memory loses partitions of a renamed table."""
-    documentation = [{"name": "id", "description": "Bob's number"}]
+    documentation = [{"name": "id", "description": "Bob's number" + 300 * "!"}]
     model = {"name": "orders", "description": "Bob's orders", "columns": documentation}
     project.write("models/orders.yml", json.dumps({"models": [model]}))
     for rows, published in ((3, "initial +3"), (4, "+1 ~0 -0")):

@@ -33,6 +33,7 @@ def test_a_temporary_view_of_one_model_does_not_leak_into_the_next(project: Proj
     assert "TABLE_OR_VIEW_NOT_FOUND" in message
 
 
+@pytest.mark.session("servers are asked through sessions of dbt")
 def test_a_session_that_the_user_brought_keeps_its_settings_and_models_have_them(
     project: Project, spark: SparkSession
 ) -> None:

@@ -85,6 +85,8 @@ def defaults(home: Path) -> dict[str, str]:
         ),
         "spark.driver.host": "localhost",
         "spark.hadoop.hive.exec.scratchdir": f"{home}/tmp/hive",
+        # lets Spark keep comments that are longer than the metastore's 256 characters
+        "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={home}/metastore_db;create=true"
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import shutil
 from collections.abc import Iterator
@@ -100,8 +101,9 @@ def dbt_project_yml(
 
 
 @pytest.fixture(scope="class")
-def profile_user() -> None:
-    """Spark's catalog knows no owner of a relation but the operating system's user."""
+def profile_user(spark_server: SparkServer | None) -> str | None:
+    """Hive's catalog, which a server has, knows an owner: the operating system's user."""
+    return getpass.getuser() if spark_server else None
 
 
 @pytest.fixture(scope="class", autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -96,5 +97,8 @@ def _overwrite(handle: SessionHandle, sql: str) -> bool:
     else:
         return False
     # Spark overwrites no table that it is reading
-    rows.localCheckpoint().write.insertInto(table, overwrite=True)
+    with TemporaryDirectory() as folder:
+        rows.write.parquet(f"{folder}/rows")
+        copy = handle.session.read.parquet(f"{folder}/rows")
+        copy.write.insertInto(table, overwrite=True)
     return True

@@ -160,6 +160,7 @@ class TestEphemeralNested(BaseEphemeralNested):
         )
 
 
+@pytest.mark.session("dbt's test stops the clock by which a client of a server waits")
 class TestSampleMode(BaseSampleModeTest):
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:

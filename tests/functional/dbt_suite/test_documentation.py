@@ -22,6 +22,8 @@ from dbt.tests.adapter.persist_docs.test_persist_docs import (
 from dbt.tests.fixtures.project import TestProjInfo
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
+from tests.spark_server import SparkServer
+
 
 class TestCatalogRelationTypes(CatalogRelationTypes):
     @pytest.fixture(scope="class", autouse=True)
@@ -54,12 +56,14 @@ class TestPersistDocsCommentOnQuotedColumn(BasePersistDocsCommentOnQuotedColumn)
     pass
 
 
-def mirror_stats() -> dict[str, Any]:
+@pytest.fixture(scope="class")
+def mirror_stats(spark_server: SparkServer | None) -> dict[str, Any]:
     """The statistics of a mirrored table; their values are tested elsewhere."""
+    of_hive = {"bytes": mock.ANY} if spark_server else {}
     names = ["folder", "keys", "format", "last_file", "published_at", "publication"]
     names += ["rows", "rows_inserted", "rows_updated", "rows_deleted"]
     has_stats = {**expected_catalog.no_stats()["has_stats"], "value": True}
-    return {"has_stats": has_stats, **{f"mirror_{name}": mock.ANY for name in names}}
+    return {"has_stats": has_stats, **of_hive, **{f"mirror_{name}": mock.ANY for name in names}}
 
 
 TYPES = {
@@ -73,24 +77,28 @@ TYPES = {
 
 class TestDocsGenerate(BaseDocsGenerate):
     @pytest.fixture(scope="class")
-    def expected_catalog(self, project: TestProjInfo, profile_user: None) -> Any:
+    def expected_catalog(
+        self, project: TestProjInfo, profile_user: str | None, mirror_stats: dict[str, Any]
+    ) -> Any:
         return expected_catalog.base_expected_catalog(
             project,
             role=profile_user,
             model_stats=expected_catalog.no_stats(),
-            seed_stats=mirror_stats(),
+            seed_stats=mirror_stats,
             **TYPES,
         )
 
 
 class TestDocsGenReferences(BaseDocsGenReferences):
     @pytest.fixture(scope="class")
-    def expected_catalog(self, project: TestProjInfo, profile_user: None) -> Any:
+    def expected_catalog(
+        self, project: TestProjInfo, profile_user: str | None, mirror_stats: dict[str, Any]
+    ) -> Any:
         return expected_catalog.expected_references_catalog(
             project,
             role=profile_user,
             bigint_type="bigint",
-            model_stats=mirror_stats(),
+            model_stats=mirror_stats,
             view_summary_stats=expected_catalog.no_stats(),
             **TYPES,
         )
@@ -98,16 +106,22 @@ class TestDocsGenReferences(BaseDocsGenReferences):
 
 class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
     @pytest.fixture(scope="class")
-    def expected_catalog_my_seed(self, project: TestProjInfo) -> CatalogTable:
-        statistics = {name: mock.ANY for name in mirror_stats() if name != "has_stats"}
-        return self.expected_catalog(project, "my_seed", "table", statistics)
+    def expected_catalog_my_seed(
+        self, project: TestProjInfo, profile_user: str | None, mirror_stats: dict[str, Any]
+    ) -> CatalogTable:
+        statistics = {name: mock.ANY for name in mirror_stats if name != "has_stats"}
+        metadata = TableMetadata("table", project.test_schema, "my_seed", owner=profile_user)
+        return self.expected_catalog(metadata, statistics)
 
     @pytest.fixture(scope="class")
-    def expected_catalog_my_view_model(self, project: TestProjInfo) -> CatalogTable:
-        return self.expected_catalog(project, "my_view_model", "view", {})
+    def expected_catalog_my_view_model(
+        self, project: TestProjInfo, profile_user: str | None
+    ) -> CatalogTable:
+        metadata = TableMetadata("view", project.test_schema, "my_view_model", owner=profile_user)
+        return self.expected_catalog(metadata, {})
 
     def expected_catalog(
-        self, project: TestProjInfo, name: str, type_: str, statistics: dict[str, Any]
+        self, metadata: TableMetadata, statistics: dict[str, Any]
     ) -> CatalogTable:
         types = {
             "id": "bigint",
@@ -117,7 +131,7 @@ class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
             "updated_at": "timestamp",
         }
         return CatalogTable(
-            metadata=TableMetadata(type=type_, schema=project.test_schema, name=name),
+            metadata=metadata,
             columns={
                 column: ColumnMetadata(type=dtype, index=index, name=column)
                 for index, (column, dtype) in enumerate(types.items(), start=1)

@@ -49,6 +49,12 @@ class Target:
         "target_user": ("", "root"),
     }
 
+    @pytest.fixture(scope="class", autouse=True)
+    def of_server(self, dbt_profile_target: dict[str, Any]) -> None:
+        host = dbt_profile_target.get("host")
+        self.of_target["target_host"] = (host or "", host)
+        self.of_target["target_user"] = (dbt_profile_target.get("user", ""), "root")
+
     def get_ctx_vars(self, *args: Any, **kwargs: Any) -> Any:
         found = super().get_ctx_vars(*args, **kwargs)  # type: ignore[misc]
         for context in found if isinstance(found, list) else [found]:
