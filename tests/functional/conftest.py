@@ -84,13 +84,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for marker, option, usual in (
-        ("local", "--onelake", False),
-        ("session", "--method", "session"),
-        ("parquet", "--file-format", "parquet"),
+    for marker, option, fits in (
+        ("local", "--onelake", [False]),
+        ("session", "--method", ["session"]),
+        ("dataframes", "--method", ["session", "connect"]),
+        ("parquet", "--file-format", ["parquet"]),
     ):
         found = item.get_closest_marker(marker)
-        if found and item.config.getoption(option) != usual:
+        if found and item.config.getoption(option) not in fits:
             pytest.skip(found.args[0])
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from textwrap import dedent, indent
 from typing import Any
 
+import pytest
+
 from tests.functional.project import Project
+
+pytestmark = pytest.mark.dataframes("Thrift knows SQL only")
 
 
 def python_model(project: Project, body: str, name: str = "orders", **config: Any) -> None:

@@ -52,6 +52,8 @@ from dbt.tests.adapter.unit_testing.test_types import (
 
 from tests.functional.dbt_suite.translation import Translated
 
+needs_dataframes = pytest.mark.dataframes("Thrift knows SQL only")
+
 
 class TestMergeExcludeColumns(BaseMergeExcludeColumns):
     pass
@@ -61,26 +63,32 @@ class TestIncrementalOnSchemaChange(BaseIncrementalOnSchemaChange):
     pass
 
 
+@needs_dataframes
 class TestPythonEmptyTests(BasePythonEmptyTests):
     pass
 
 
+@needs_dataframes
 class TestPythonMetaGetTests(BasePythonMetaGetTests):
     pass
 
 
+@needs_dataframes
 class TestPythonModelTests(BasePythonModelTests):
     pass
 
 
+@needs_dataframes
 class TestPythonSampleTests(BasePythonSampleTests):
     pass
 
 
+@needs_dataframes
 class TestPythonIncrementalTests(BasePythonIncrementalTests):
     changed_by_hand = ("m_1",)
 
 
+@needs_dataframes
 class TestPySpark(Translated, BasePySparkTests):
     # Koalas has become a part of Spark
     translation: ClassVar[Mapping[str, str]] = {"databricks.koalas": "pyspark.pandas"}
