@@ -17,7 +17,8 @@
 {#- A query of the seed's rows. They are handed over as strings, and cast by Spark: dbt-spark's literals
     lose NULLs and digits. -#}
 {% macro openmirroring__load_csv_rows(model, agate_table) %}
-  {%- set rows = model['alias'] ~ '__seed' -%}
+  {#- Spark's Thrift server, when it closes a session, takes only names that need no quotes -#}
+  {%- set rows = 'openmirroring_seed' -%}
   {%- do adapter.create_seed_view(rows, agate_table) -%}
   {%- set types = model['config'].get('column_types', {}) -%}
   {%- set quote_columns = model['config'].get('quote_columns') -%}

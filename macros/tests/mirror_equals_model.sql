@@ -25,17 +25,18 @@
       'The mirrored table of ' ~ model ~ ' has the columns ' ~ mirrored | join(', ') ~ ', the model has ' ~ names | join(', ') ~ '.'
     ) -%}
   {%- endif -%}
-  {{ return(mirror_difference(model, columns, mirror_view(model, replica), replica.key_columns or names)) }}
+  {{ return(mirror_difference(model, columns, mirror_view(replica), replica.key_columns or names)) }}
 {% endmacro %}
 
 
 {#- The mirrored rows, as a temporary view: what the Delta log lists as current files, read without Delta. -#}
-{% macro mirror_view(relation, replica) %}
-  {{ return(adapter.dispatch('mirror_view', 'dbt')(relation, replica)) }}
+{% macro mirror_view(replica) %}
+  {{ return(adapter.dispatch('mirror_view', 'dbt')(replica)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_view(relation, replica) %}
-  {%- set view = adapter.quote('mirror of ' ~ relation.schema ~ ' ' ~ relation.identifier) -%}
+{% macro openmirroring__mirror_view(replica) %}
+  {#- Spark's Thrift server, when it closes a session, takes only names that need no quotes -#}
+  {%- set view = adapter.quote('openmirroring_replica') -%}
   {%- call statement('mirror_view') -%}
   create or replace temporary view {{ view }}
   {%- if replica.files %} (

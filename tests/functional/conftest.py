@@ -87,7 +87,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker, option, fits in (
         ("local", "--onelake", [False]),
         ("session", "--method", ["session"]),
-        ("dataframes", "--method", ["session", "connect"]),
+        ("pyspark", "--method", ["session", "connect"]),
         ("parquet", "--file-format", ["parquet"]),
     ):
         found = item.get_closest_marker(marker)

@@ -9,7 +9,7 @@ import pytest
 from tests.functional.project import Project
 
 
-@pytest.mark.dataframes("it has a Python model too, and Thrift knows SQL only")
+@pytest.mark.pyspark("it has a Python model too, and Thrift knows SQL only")
 def test_a_clone_is_a_view_until_its_model_is_run(project: Project) -> None:
     project.model("select 1 as id, 'a' as name", unique_key="id")
     python = "def model(dbt, session):\n    return session.range(2)\n"

@@ -143,6 +143,7 @@ def test_a_change_set_of_a_large_table_is_one_file_when_few_rows_changed(project
     project.assert_mirrored()
 
 
+@pytest.mark.pyspark("plans are asked for in a session")
 @pytest.mark.parametrize("config", [{"unique_key": "id"}, {}], ids=["keyed", "keyless"])
 def test_wide_rows_that_did_not_change_are_not_shuffled(
     project: Project, monkeypatch: pytest.MonkeyPatch, config: dict[str, str]
@@ -178,6 +179,7 @@ def test_wide_rows_that_did_not_change_are_not_shuffled(
 
 @pytest.mark.local("links are for files of this machine")
 @pytest.mark.session("only on this machine are files linked")
+@pytest.mark.parquet("files of other formats are not linked")
 def test_a_load_publishes_the_files_of_the_snapshot_without_writing_them_again(
     project: Project,
 ) -> None:

@@ -140,7 +140,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
 def _told(text: str) -> str:
     """What is of use in an error of Spark."""
     told = _NOISE.sub("", _WRAPPING.sub("", text)).strip()
-    causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause not in told]
+    causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause.rstrip(";") not in told]
     return "\n".join([told, *causes])
 
 

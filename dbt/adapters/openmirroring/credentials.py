@@ -23,6 +23,9 @@ PARQUET_SETTINGS = {
     "spark.sql.parquet.writeLegacyFormat": "false",
 }
 
+# without it, Spark's Thrift server takes what a client sends with its session for Hive's settings
+_SET = "set:hiveconf:"
+
 
 class ConnectionMethod(StrEnum):
     """How to reach Spark: dbt-spark's ways, and Spark Connect."""
@@ -115,6 +118,11 @@ class OpenMirroringCredentials(SparkCredentials):
         if self.method != ConnectionMethod.SESSION:
             # a session takes them when it is found
             self.server_side_parameters = PARQUET_SETTINGS | self.server_side_parameters
+        if self.method == ConnectionMethod.THRIFT:
+            self.server_side_parameters = {
+                _SET + key.removeprefix(_SET): value
+                for key, value in self.server_side_parameters.items()
+            }
 
     @property
     def type(self) -> str:

@@ -150,6 +150,18 @@ class OpenMirroringAdapter(SparkAdapter):
             return []
         return columns
 
+    @available.parse(lambda *_args, **_named: [])
+    def get_column_schema_from_query(self, sql: str) -> list[Any]:
+        """The columns of a query.
+
+        Of Thrift's cursors a decimal has no digits and an array no elements.
+        """
+        if self._handle():
+            columns: list[Any] = super().get_column_schema_from_query(sql)
+            return columns
+        _, described = self.execute(f"describe query {sql}", fetch=True)
+        return [self.Column.create(row["col_name"], row["data_type"]) for row in described]
+
     def get_catalog_for_single_relation(self, relation: Any) -> CatalogTable | None:
         """A relation as in dbt's catalog; None if it is not there."""
         rows = list(self._get_columns_for_catalog(relation))

@@ -101,9 +101,11 @@ def dbt_project_yml(
 
 
 @pytest.fixture(scope="class")
-def profile_user(spark_server: SparkServer | None) -> str | None:
-    """Hive's catalog, which a server has, knows an owner: the operating system's user."""
-    return getpass.getuser() if spark_server else None
+def profile_user(
+    spark_server: SparkServer | None, dbt_profile_target: dict[str, Any]
+) -> str | None:
+    """Hive's catalog, which a server has, knows an owner: the profile's user, or the server's."""
+    return dbt_profile_target.get("user", getpass.getuser()) if spark_server else None
 
 
 @pytest.fixture(scope="class", autouse=True)

@@ -8,8 +8,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from dbt.adapters.spark.connections import PyhiveConnectionWrapper
 from dbt.tests.fixtures.project import TestProjInfo
 from dbt.tests.util import get_connection
+from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 
 from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
@@ -35,27 +37,33 @@ _NEXT_ASSIGNMENT = re.compile(r",(?=\s*\w+\s*=)")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def postgres() -> Iterator[None]:
+def postgres(spark: SparkSession) -> Iterator[None]:
     """Let Spark run what dbt's tests have for Postgres."""
     run_sql: Any = OpenMirroringAdapter.run_sql_for_tests
-    execute = SessionHandle.execute
+    # strings are values of every type, as in Postgres
+    lenient = "set spark.sql.storeAssignmentPolicy = legacy"
+    session = spark.newSession()
+    session.sql(lenient)
 
     def run_statements(self: OpenMirroringAdapter, sql: str, fetch: Any, conn: Any) -> Any:
         result = None
-        # strings are values of every type, as in Postgres
-        conn.handle.session.conf.set("spark.sql.storeAssignmentPolicy", "legacy")
+        run_sql(self, lenient, None, conn)
         for statement in in_spark(sql).split(_END):
             if statement.strip():
                 result = run_sql(self, statement, fetch, conn)
         return result
 
-    def execute_or_overwrite(self: SessionHandle, sql: str, bindings: Any = None) -> None:
-        if not _overwrite(self, sql):
-            execute(self, sql, bindings)
+    def overwriting(execute: Any) -> Any:
+        def execute_or_overwrite(self: Any, sql: str, bindings: Any = None) -> None:
+            if not _overwrite(session, sql):
+                execute(self, sql, bindings)
+
+        return execute_or_overwrite
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OpenMirroringAdapter, "run_sql_for_tests", run_statements)
-        patch.setattr(SessionHandle, "execute", execute_or_overwrite)
+        for handle in (SessionHandle, PyhiveConnectionWrapper):
+            patch.setattr(handle, "execute", overwriting(handle.execute))
         patch.setattr(TestProjInfo, "get_tables_in_schema", _tables_in_schema)
         yield
 
@@ -83,22 +91,24 @@ def _tables_in_schema(project: TestProjInfo) -> dict[str, str]:
     return {relation.identifier: relation.type for relation in relations}
 
 
-def _overwrite(handle: SessionHandle, sql: str) -> bool:
+def _overwrite(session: SparkSession, sql: str) -> bool:
     """Do what an UPDATE or a DELETE would, if tables of Parquet files knew them."""
     if update := _UPDATE.fullmatch(sql):
         table, assignments, where = update.groups(default="true")
         values = dict(a.split("=", 1) for a in _NEXT_ASSIGNMENT.split(assignments))
-        rows = handle.session.table(table).withColumns(
+        session.catalog.refreshTable(table)
+        rows = session.table(table).withColumns(
             {name.strip(): expr(f"if({where}, {value}, {name})") for name, value in values.items()}
         )
     elif delete := _DELETE.fullmatch(sql):
         table, where = delete.groups(default="true")
-        rows = handle.session.table(table).where(f"not coalesce({where}, false)")
+        session.catalog.refreshTable(table)
+        rows = session.table(table).where(f"not coalesce({where}, false)")
     else:
         return False
     # Spark overwrites no table that it is reading
     with TemporaryDirectory() as folder:
         rows.write.parquet(f"{folder}/rows")
-        copy = handle.session.read.parquet(f"{folder}/rows")
+        copy = session.read.parquet(f"{folder}/rows")
         copy.write.insertInto(table, overwrite=True)
     return True

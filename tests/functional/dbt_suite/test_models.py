@@ -52,7 +52,7 @@ from dbt.tests.adapter.unit_testing.test_types import (
 
 from tests.functional.dbt_suite.translation import Translated
 
-needs_dataframes = pytest.mark.dataframes("Thrift knows SQL only")
+needs_pyspark = pytest.mark.pyspark("Thrift knows SQL only")
 
 
 class TestMergeExcludeColumns(BaseMergeExcludeColumns):
@@ -63,32 +63,32 @@ class TestIncrementalOnSchemaChange(BaseIncrementalOnSchemaChange):
     pass
 
 
-@needs_dataframes
+@needs_pyspark
 class TestPythonEmptyTests(BasePythonEmptyTests):
     pass
 
 
-@needs_dataframes
+@needs_pyspark
 class TestPythonMetaGetTests(BasePythonMetaGetTests):
     pass
 
 
-@needs_dataframes
+@needs_pyspark
 class TestPythonModelTests(BasePythonModelTests):
     pass
 
 
-@needs_dataframes
+@needs_pyspark
 class TestPythonSampleTests(BasePythonSampleTests):
     pass
 
 
-@needs_dataframes
+@needs_pyspark
 class TestPythonIncrementalTests(BasePythonIncrementalTests):
     changed_by_hand = ("m_1",)
 
 
-@needs_dataframes
+@needs_pyspark
 class TestPySpark(Translated, BasePySparkTests):
     # Koalas has become a part of Spark
     translation: ClassVar[Mapping[str, str]] = {"databricks.koalas": "pyspark.pandas"}
