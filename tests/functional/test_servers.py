@@ -8,8 +8,10 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.functional.project import Project, canonical
@@ -39,7 +41,8 @@ def test_a_server_runs_a_project_without_java_on_the_machine_of_dbt(
 ) -> None:
     project = project_on(server, method, tmp_path)
     project.write_project(seeds={"+unique_key": "id"})
-    project.model("select * from {{ ref('names') }}", unique_key="id")
+    sql = "select *, timestamp'2026-01-01 00:00:00' as time from {{ ref('names') }}"
+    project.model(sql, unique_key="id")
 
     for rows in ("1,${spark.master}\n2,\n3,c\n", "1,${spark.master}\n3,C\n"):
         project.write("seeds/names.csv", f"id,name\n{rows}")
@@ -48,8 +51,11 @@ def test_a_server_runs_a_project_without_java_on_the_machine_of_dbt(
 
     response = project.results()["orders"]["adapter_response"]
     assert (response["rows_updated"], response["rows_deleted"]) == (1, 1)
+    time = datetime(2026, 1, 1)
     expected = ({"id": 1, "name": "${spark.master}"}, {"id": 3, "name": "C"})
-    assert project.mirror() == Counter(canonical(row.items()) for row in expected)
+    assert project.mirror() == Counter(canonical({**r, "time": time}.items()) for r in expected)
+    landed = pq.ParquetFile(project.files()[0]).schema.column(2)
+    assert landed.physical_type == "INT64", "settings reach the server: this is not its default"
     assert not (project.path / ".spark").exists()
 
 
@@ -108,6 +114,7 @@ def test_what_spark_says_of_an_error_is_told_without_the_stack_of_its_jvm(
     done = dbt(project.path, "run")
 
     assert done.returncode == 1
-    assert "[UNRESOLVED_COLUMN.WITH_SUGGESTION]" in done.stdout
+    told = project.results()["orders"]["message"]
+    assert told.count("[UNRESOLVED_COLUMN.WITH_SUGGESTION]") == 1
     assert "org.apache.spark" not in done.stdout
     assert done.stderr == ""
