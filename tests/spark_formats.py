@@ -35,6 +35,10 @@ def format_settings(file_format: str, folder: Path) -> dict[str, str]:
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             # 50 otherwise, for some rows of its log
             "spark.databricks.delta.snapshotPartitions": "2",
+            # lets columns have any name
+            "spark.databricks.delta.properties.defaults.columnMapping.mode": "name",
+            # it remembers every table
+            "spark.driver.memory": "4g",
         }
     if file_format == "iceberg":
         return {

@@ -226,6 +226,7 @@ def test_every_name_of_a_column_works_as_key_and_as_value(hostile: Project) -> N
             assert not hostile.folder(f"r{i}").exists()
 
 
+@pytest.mark.parquet("Delta and Iceberg refuse them themselves")
 def test_columns_that_differ_in_case_only_are_refused(project: Project) -> None:
     project.target["server_side_parameters"] = {"spark.sql.caseSensitive": "true"}
     project.write_project()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.functional.project import Project
 
@@ -84,6 +85,7 @@ def test_the_table_in_the_readme_has_these_types() -> None:
         assert ")" in delimited or delimited in in_text, name
 
 
+@pytest.mark.parquet("other formats do not have all of Spark's types")
 def test_every_type_lands_as_the_table_says_or_is_refused_with_a_cast(project: Project) -> None:
     refused = {}
     for landing_format in ("parquet", "csv"):

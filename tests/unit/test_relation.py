@@ -63,6 +63,7 @@ def test_a_column_knows_what_kind_of_type_it_has(dtype: str, kinds: set[str]) ->
         ("Table Properties: [a=b, openmirroring.batch_id=20a1, c=d]", "20a1"),
         ("Table Properties: [xopenmirroring.batch_id=20a1]", None),
         ("Comment: openmirroring.batch_id=20a1", None),
+        ("Provider: delta\nComment: x\nTable Properties: [openmirroring.batch_id=20a1]", None),
         ("Table Properties: [a=openmirroring.batch_id=0, openmirroring.batch_id=20a1]", None),
         (None, None),
     ],

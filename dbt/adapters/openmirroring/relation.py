@@ -12,6 +12,7 @@ from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.relation import SparkRelation
 
 BATCH_ID_PROPERTY = "openmirroring.batch_id"
+_PROVIDER = re.compile(r"^Provider: (\w+)", re.MULTILINE)
 _PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
 _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 
@@ -45,7 +46,12 @@ class OpenMirroringRelation(SparkRelation):
     @property
     def batch_id(self) -> str | None:
         """The batch that this snapshot was published with, as of when dbt listed the schema."""
-        properties = "\n".join(_PROPERTIES.findall(self.information or ""))
+        information = self.information or ""
+        provider = _PROVIDER.search(information)
+        if provider and provider[1].lower() == "delta":
+            # which keeps properties to itself: what looks like them is a comment
+            return None
+        properties = "\n".join(_PROPERTIES.findall(information))
         found = set(_BATCH_ID.findall(properties))
         # a comment or another property may have the same words
         return found.pop() if len(found) == 1 else None

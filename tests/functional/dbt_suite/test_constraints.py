@@ -26,10 +26,6 @@ from dbt.tests.util import read_file
 from .translation import Translated
 
 STRINGS = {r"\btext\b": "string"}
-CREATE = (
-    "create table <model_identifier> options (compression 'zstd') "
-    "tblproperties('openmirroring.batch_id' = '<batch>') as"
-)
 
 
 class SparksTypes(Translated):
@@ -117,9 +113,17 @@ class SparksStatement(Translated):
             yield
 
     @pytest.fixture(scope="class")
-    def expected_sql(self) -> str:
+    def create(self, file_format: str) -> str:
+        files = f"using {file_format}"
+        if file_format == "parquet":
+            files = "options (compression 'zstd')"
+        properties = "tblproperties('openmirroring.batch_id' = '<batch>')"
+        return f"create table <model_identifier> {files} {properties} as"
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self, create: str) -> str:
         return f"""
-{CREATE}
+{create}
     select
        id,
        color,
@@ -155,9 +159,9 @@ class TestConstraintQuotedColumn(SparksStatement, BaseConstraintQuotedColumn):
     translation: ClassVar[dict[str, str]] = {'"from"': "`from`", **STRINGS}
 
     @pytest.fixture(scope="class")
-    def expected_sql(self) -> str:
+    def expected_sql(self, create: str) -> str:
         return f"""
-{CREATE}
+{create}
     select id, `from`, date_day
     from (
         select

@@ -53,7 +53,6 @@ class Target:
     def of_server(self, dbt_profile_target: dict[str, Any]) -> None:
         host = dbt_profile_target.get("host")
         self.of_target["target_host"] = (host or "", host)
-        self.of_target["target_user"] = (dbt_profile_target.get("user", ""), "root")
 
     def get_ctx_vars(self, *args: Any, **kwargs: Any) -> Any:
         found = super().get_ctx_vars(*args, **kwargs)  # type: ignore[misc]
