@@ -119,7 +119,8 @@ def test_limits_of_a_mirrored_database_are_told_before_anything_is_published(
     with monkeypatch.context() as context:
         context.setattr(limits, "MAX_TABLES", 0)
         assert "would be the table number 1 " in project.fail()
-    assert "has 5 columns" in project.fail("--warn-error")
+    errors = '{"error": ["JinjaLogWarning"]}'
+    assert "has 5 columns" in project.fail("--warn-error-options", errors)
     assert not folders(project)
 
     project.run()
