@@ -102,11 +102,6 @@ class Project:
         """Spark is a server."""
         return "method" in self.target
 
-    @property
-    def links_files(self) -> bool:
-        """Files of a load are those of the snapshot."""
-        return self.file_format == "parquet" and not (self.is_remote or self.onelake)
-
     def arguments(self, *command: str) -> list[str]:
         """What dbt is called with."""
         folders = ["--project-dir", str(self.path), "--profiles-dir", str(self.path)]

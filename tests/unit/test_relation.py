@@ -71,5 +71,10 @@ def test_a_column_knows_what_kind_of_type_it_has(dtype: str, kinds: set[str]) ->
 def test_the_batch_of_a_snapshot_is_in_its_properties(
     information: str | None, batch_id: str | None
 ) -> None:
-    snapshot = OpenMirroringRelation.create(schema="s", identifier="t", information=information)
+    snapshot = OpenMirroringRelation.create(
+        schema="s",
+        identifier="t",
+        information=information,
+        is_delta="Provider: delta" in (information or ""),  # as dbt-spark tells it
+    )
     assert snapshot.batch_id == batch_id

@@ -12,7 +12,6 @@ from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.relation import SparkRelation
 
 BATCH_ID_PROPERTY = "openmirroring.batch_id"
-_PROVIDER = re.compile(r"^Provider: (\w+)", re.MULTILINE)
 _PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
 _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 
@@ -46,12 +45,9 @@ class OpenMirroringRelation(SparkRelation):
     @property
     def batch_id(self) -> str | None:
         """The batch that this snapshot was published with, as of when dbt listed the schema."""
-        information = self.information or ""
-        provider = _PROVIDER.search(information)
-        if provider and provider[1].lower() == "delta":
-            # which keeps properties to itself: what looks like them is a comment
+        if self.is_delta:  # it keeps properties to itself: what looks like them is a comment
             return None
-        properties = "\n".join(_PROPERTIES.findall(information))
+        properties = "\n".join(_PROPERTIES.findall(self.information or ""))
         found = set(_BATCH_ID.findall(properties))
         # a comment or another property may have the same words
         return found.pop() if len(found) == 1 else None
