@@ -52,5 +52,10 @@ def format_settings(file_format: str, folder: Path) -> dict[str, str]:
             "spark.sql.catalog.ice.uri": f"jdbc:sqlite:{folder}/catalog.db",
             "spark.sql.catalog.ice.jdbc.schema-version": "V1",  # has views
             "spark.sql.catalog.ice.warehouse": f"{folder}/warehouse",
+            # has all types
+            "spark.sql.catalog.ice.table-default.format-version": "3",
+            # as the tables of the other formats
+            "spark.sql.catalog.ice.table-default.write.parquet.compression-codec": "snappy",
+            "spark.driver.memory": "4g",
         }
     return {}

@@ -128,17 +128,14 @@ def parsed_macros(
 @pytest.fixture
 def project(
     request: pytest.FixtureRequest,
-    spark: SparkSession,
-    file_format: str,
     new_project: Callable[[Path], Project],
     parsed_macros: Path,
     tmp_path: Path,
 ) -> Iterator[Project]:
     created = new_project(tmp_path)
-    if file_format != "iceberg":  # whose catalogs drop only what is empty
-        created.name_schema(SCHEMA)
-        (tmp_path / "target").mkdir()
-        shutil.copy(parsed_macros, tmp_path / "target")
+    created.name_schema(SCHEMA)
+    (tmp_path / "target").mkdir()
+    shutil.copy(parsed_macros, tmp_path / "target")
     if request.config.getoption("--onelake"):
         server, fabric = (request.getfixturevalue(name) for name in ("server", "fabric"))
         in_onelake.publish_to_onelake(created, server, fabric)
@@ -146,8 +143,7 @@ def project(
     try:
         created.assert_replicated()
     finally:
-        for row in spark.sql(f"show schemas like '{SCHEMA}*'").collect():
-            spark.sql(f"drop schema `{row[0]}` cascade")
+        created.drop_schemas(f"{SCHEMA}*")
 
 
 @pytest.fixture(params=["small", "large"])

@@ -172,10 +172,8 @@ class Project:
 
     def sql(self, statement: str) -> list[SparkRow]:
         assert self._spark, "this project has its own Spark"
-        spark = self._spark
-        if not isinstance(spark, SparkSession):  # on a server, where it would remember files
-            spark = spark.newSession()
-        return spark.sql(statement).collect()
+        # another one would remember files on a server, and tables of Iceberg
+        return self._spark.newSession().sql(statement).collect()
 
     def assert_mirrored(self, table: str = "orders") -> None:
         """The mirror has the model's rows, and nothing is left half done."""
@@ -196,6 +194,15 @@ class Project:
         assert not (self.landing_zone / "_scratchPad").exists()
         kinds = "|".join((NEXT, *KEPT_ROWS))
         assert not [table for table in self.tables() if re.search(f"__({kinds})_", table)]
+
+    def drop_schemas(self, pattern: str) -> None:
+        """Drop schemas with all that is in them; `*` in a pattern stands for anything."""
+        for (schema,) in self.sql(f"show schemas like '{pattern}'"):
+            if self.file_format == "iceberg":  # whose catalogs drop only what is empty
+                for kind in ("view", "table"):
+                    for found in self.sql(f"show {kind}s in `{schema}`"):
+                        self.sql(f"drop {kind} `{schema}`.`{found[1]}`")
+            self.sql(f"drop schema `{schema}` cascade")
 
     def tables(self) -> list[str]:
         """What is in the schema, or has been left in its folder."""

@@ -16,9 +16,7 @@ def test_a_clone_is_a_view_until_its_model_is_run(project: Project) -> None:
     project.write("models/numbers.py", python)
     project.run()
     shutil.copytree(project.path / "target", project.path / "state")
-    production, project.schema = project.schema, f"{project.schema}_development"
-    project.target["schema"] = project.schema
-    project.write_project()
+    project.name_schema(f"{project.schema}_development")
 
     assert project.dbt("clone", "--state", "state")
 
@@ -30,4 +28,3 @@ def test_a_clone_is_a_view_until_its_model_is_run(project: Project) -> None:
         assert project.run("--select", name)["publication"] == "initial"
         assert project.relation(name) == cloned
         project.assert_mirrored(name)
-    project.sql(f"drop schema {production} cascade")

@@ -67,11 +67,9 @@ def test_with_defer_a_model_reads_what_another_target_has(project: Project) -> N
     project.run("--select", "orders", "--defer", "--state", str(project.path / "production"))
 
     assert published(project) == {".schema/customers", "_dev.schema/orders"}
-    project.schema, production = f"{project.schema}_dev", project.schema
+    project.schema = f"{project.schema}_dev"
     assert dict(*project.relation()) == {"id": "int 1", "origin": "str production"}
     project.assert_mirrored()
-    project.sql(f"drop schema {project.schema} cascade")
-    project.schema = production
 
 
 def test_folders_have_the_names_that_dbt_gives_to_relations(project: Project) -> None:
@@ -80,7 +78,6 @@ def test_folders_have_the_names_that_dbt_gives_to_relations(project: Project) ->
     project.run()
 
     assert published(project) == {"_marts.schema/Sales_Orders"}
-    project.sql(f"drop schema {project.schema}_marts cascade")
 
 
 def test_a_project_may_name_its_schemas_itself(project: Project) -> None:
@@ -94,7 +91,6 @@ def test_a_project_may_name_its_schemas_itself(project: Project) -> None:
     project.run()
 
     assert published(project) == {"__marts.schema/orders"}
-    project.sql(f"drop schema {project.schema}__marts cascade")
 
 
 def test_a_build_stops_at_a_unit_test_that_fails(project: Project) -> None:

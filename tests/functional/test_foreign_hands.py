@@ -15,7 +15,6 @@ from unittest.mock import patch
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
-from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
@@ -302,14 +301,13 @@ class Outcome:
 @pytest.fixture(scope="module")
 def project(
     new_project: Callable[[Path], Project],
-    spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Project]:
     created = new_project(tmp_path_factory.mktemp("foreign_hands"))
     for name in CASES:
         created.model(MODEL, name, unique_key="id")
     yield created
-    spark.sql(f"drop schema if exists {created.schema} cascade")
+    created.drop_schemas(created.schema)
 
 
 @pytest.fixture(scope="module")
@@ -394,13 +392,13 @@ def test_a_first_file_that_is_deleted_before_it_is_applied_stops_the_service(
 
 
 def test_a_warehouse_that_was_wiped_is_not_taken_for_an_empty_one(
-    new_project: Callable[[Path], Project], spark: SparkSession, tmp_path: Path
+    new_project: Callable[[Path], Project], tmp_path: Path
 ) -> None:
     project = new_project(tmp_path)
     project.model(MODEL, unique_key="id")
     project.model(MODEL, "added", materialized="incremental")
     project.run("--vars", "step: 0")
-    spark.sql(f"drop schema {project.schema} cascade")
+    project.drop_schemas(project.schema)
     files = project.files() + project.files("added")
 
     message = project.fail("--vars", "step: 1")

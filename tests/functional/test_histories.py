@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.replicator import Replicator
 from tests.functional.project import Project
@@ -88,7 +87,6 @@ steps = st.builds(
 @given(are_large=st.booleans(), history=st.lists(steps, min_size=3, max_size=8))
 def test_the_replica_equals_the_model_after_each_step(
     new_project: Callable[[Path], Project],
-    spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
     are_large: bool,
     history: list[Step],
@@ -109,7 +107,7 @@ def test_the_replica_equals_the_model_after_each_step(
         assert project.run()["publication"] == "unchanged"
         assert_replicated(project, PROCESSED[0])
     finally:
-        spark.sql(f"drop schema if exists {project.schema} cascade")
+        project.drop_schemas(project.schema)
         shutil.rmtree(project.path)
 
 

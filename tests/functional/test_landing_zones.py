@@ -68,7 +68,6 @@ def test_tables_of_several_schemas_and_of_none_are_beside_each_other(
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "at_root" in line]
     assert line.split()[:3] == ["at_root", "published", "#2"]
     assert "Replicating" in line
-    project.sql(f"drop schema {other} cascade")
 
 
 def test_a_table_that_moves_or_is_renamed_is_loaded_where_it_goes_and_an_orphan_where_it_was(
@@ -138,4 +137,3 @@ def test_two_models_cannot_have_one_name_without_schema_folders(project: Project
 
     assert f"belongs to model.shop.orders in the schema '{project.schema}'" in error
     assert mirror(project, "dbo/orders") == project.relation()
-    project.sql(f"drop schema {project.schema}_archive cascade")

@@ -173,7 +173,6 @@ def test_a_test_fails_with_the_keys_that_differ(project: Project) -> None:
         (2, "different"),
         (4, "only in the mirrored table"),
     ]
-    project.sql(f"drop schema {project.schema}_dbt_test__audit cascade")
     forget(project)
 
 

@@ -64,6 +64,7 @@ def test_a_column_knows_what_kind_of_type_it_has(dtype: str, kinds: set[str]) ->
         ("Table Properties: [xopenmirroring.batch_id=20a1]", None),
         ("Comment: openmirroring.batch_id=20a1", None),
         ("Provider: delta\nComment: x\nTable Properties: [openmirroring.batch_id=20a1]", None),
+        ("Comment: x\nTable Properties: [openmirroring.batch_id=1]\nProvider: iceberg", None),
         ("Table Properties: [a=openmirroring.batch_id=0, openmirroring.batch_id=20a1]", None),
         (None, None),
     ],
@@ -76,5 +77,6 @@ def test_the_batch_of_a_snapshot_is_in_its_properties(
         identifier="t",
         information=information,
         is_delta="Provider: delta" in (information or ""),  # as dbt-spark tells it
+        is_iceberg="Provider: iceberg" in (information or ""),
     )
     assert snapshot.batch_id == batch_id

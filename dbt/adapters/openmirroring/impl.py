@@ -171,10 +171,13 @@ class OpenMirroringAdapter(SparkAdapter):
         """The relations of a schema, also views of a catalog that does not list them as tables."""
         # Spark does not tell in which catalog the schema is
         path = {"schema": schema_relation.schema}
-        relations: list[Any] = [
-            relation.incorporate(path=path)
-            for relation in super().list_relations_without_caching(schema_relation)
-        ]
+        try:
+            listed = super().list_relations_without_caching(schema_relation)
+        except DbtRuntimeError as error:
+            if "Namespace does not exist" in error.msg:  # as Iceberg's catalogs say it
+                return []
+            raise
+        relations: list[Any] = [relation.incorporate(path=path) for relation in listed]
         known = {str(relation.identifier).lower() for relation in relations}
         try:
             views: Any = self.execute_macro(
@@ -190,6 +193,12 @@ class OpenMirroringAdapter(SparkAdapter):
                 )
                 relations.append(view)
         return relations
+
+    def drop_schema(self, relation: Any) -> None:
+        """Drop a schema with all that is in it: Iceberg's catalogs drop only an empty one."""
+        for found in self.list_relations_without_caching(relation):
+            self.drop_relation(found)
+        super().drop_schema(relation)
 
     def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
         """The columns of a relation, with what was published of it."""

@@ -102,10 +102,12 @@ def dbt_project_yml(
 
 @pytest.fixture(scope="class")
 def profile_user(
-    spark_server: SparkServer | None, dbt_profile_target: dict[str, Any]
+    spark_server: SparkServer | None, file_format: str, dbt_profile_target: dict[str, Any]
 ) -> str | None:
-    """Hive's catalog, which a server has, knows an owner: the profile's user, or the server's."""
-    return dbt_profile_target.get("user", getpass.getuser()) if spark_server else None
+    """Hive's catalog, which a server has, and Iceberg's know an owner: the user of the profile, or
+    of Spark."""
+    knows = spark_server or file_format == "iceberg"
+    return dbt_profile_target.get("user", getpass.getuser()) if knows else None
 
 
 @pytest.fixture(scope="class", autouse=True)

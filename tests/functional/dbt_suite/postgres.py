@@ -12,7 +12,7 @@ from dbt.adapters.spark.connections import PyhiveConnectionWrapper
 from dbt.tests.fixtures.project import TestProjInfo
 from dbt.tests.util import get_connection
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import expr
+from pyspark.sql.functions import expr, lit
 
 from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 from dbt.adapters.openmirroring.session import SessionHandle
@@ -25,6 +25,7 @@ _TOKENS = re.compile(
       | `?None`?\.               # the database: Spark has none
       | \btext\b
       | \ without\ time\ zone
+      | \ default\ null         # which Spark takes for a string
       | ;
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -33,6 +34,7 @@ _START = r"\s*(?:/\*.*?\*/)?\s*"  # after dbt's comment
 _FLAGS = re.IGNORECASE | re.DOTALL
 _UPDATE = re.compile(rf"{_START}update\s+(\S+)\s+set\s+(.+?)(?:\s+where\s+(.+))?", _FLAGS)
 _DELETE = re.compile(rf"{_START}delete\s+from\s+(\S+)(?:\s+where\s+(.+))?", _FLAGS)
+_INSERT = re.compile(rf"{_START}insert\s+into\s+(\S+)\s*(?:\(([^)]*)\))?\s*(\w.*)", _FLAGS)
 _NEXT_ASSIGNMENT = re.compile(r",(?=\s*\w+\s*=)")
 
 
@@ -40,16 +42,12 @@ _NEXT_ASSIGNMENT = re.compile(r",(?=\s*\w+\s*=)")
 def postgres(spark: SparkSession) -> Iterator[None]:
     """Let Spark run what dbt's tests have for Postgres."""
     run_sql: Any = OpenMirroringAdapter.run_sql_for_tests
-    # strings are values of every type, as in Postgres
-    lenient = "set spark.sql.storeAssignmentPolicy = legacy"
     session = spark.newSession()
-    session.sql(lenient)
 
     def run_statements(self: OpenMirroringAdapter, sql: str, fetch: Any, conn: Any) -> Any:
         result = None
-        run_sql(self, lenient, None, conn)
         for statement in in_spark(sql).split(_END):
-            if statement.strip():
+            if statement.strip() and not _insert(session, statement):
                 result = run_sql(self, statement, fetch, conn)
         return result
 
@@ -89,6 +87,24 @@ def _tables_in_schema(project: TestProjInfo) -> dict[str, str]:
     with get_connection(adapter):
         relations = adapter.list_relations_without_caching(schema)
     return {relation.identifier: relation.type for relation in relations}
+
+
+def _insert(session: SparkSession, sql: str) -> bool:
+    """Do what an INSERT would, if strings were values of every type."""
+    insert = _INSERT.fullmatch(sql)
+    if not insert:
+        return False
+    table, names, query = insert.groups()
+    session.catalog.refreshTable(table)
+    target = session.table(table).schema
+    given = [name.strip() for name in names.split(",")] if names else target.names
+    rows = session.sql(query).toDF(*given)
+    values = [
+        (rows[field.name] if field.name in given else lit(None)).cast(field.dataType)
+        for field in target
+    ]
+    rows.select(*values).write.insertInto(table)
+    return True
 
 
 def _overwrite(session: SparkSession, sql: str) -> bool:

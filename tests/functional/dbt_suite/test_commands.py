@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest import mock
@@ -93,12 +93,12 @@ class TestCloneNotPossible(BaseCloneNotPossible):
 
 
 class TestCloneSameSourceAndTarget(BaseCloneSameSourceAndTarget):
-    def test_clone_same_source_and_target(self, project: TestProjInfo, unique_schema: str) -> None:
-        # for the names in the test's own SQL
-        with mock.patch.object(project, "database", "spark_catalog"):
-            super().test_clone_same_source_and_target(  # type: ignore[no-untyped-call]
-                project, unique_schema
-            )
+    @pytest.fixture(autouse=True)
+    def catalog(self, project: TestProjInfo, file_format: str) -> Iterator[None]:
+        """Has a name in the test's own SQL."""
+        name = "ice" if file_format == "iceberg" else "spark_catalog"
+        with mock.patch.object(project, "database", name):
+            yield
 
 
 class TestShowDoesNotHandleDoubleLimit(BaseShowDoesNotHandleDoubleLimit):
