@@ -47,13 +47,17 @@ def postgres(spark: SparkSession) -> Iterator[None]:
     def run_statements(self: OpenMirroringAdapter, sql: str, fetch: Any, conn: Any) -> Any:
         result = None
         for statement in in_spark(sql).split(_END):
-            if statement.strip() and not _insert(session, statement):
+            if table := _insert(session, statement):
+                run_sql(self, f"refresh table {table}", None, conn)
+            elif statement.strip():
                 result = run_sql(self, statement, fetch, conn)
         return result
 
     def overwriting(execute: Any) -> Any:
         def execute_or_overwrite(self: Any, sql: str, bindings: Any = None) -> None:
-            if not _overwrite(session, sql):
+            if table := _overwrite(session, sql):
+                execute(self, f"refresh table {table}")
+            else:
                 execute(self, sql, bindings)
 
         return execute_or_overwrite
@@ -89,11 +93,11 @@ def _tables_in_schema(project: TestProjInfo) -> dict[str, str]:
     return {relation.identifier: relation.type for relation in relations}
 
 
-def _insert(session: SparkSession, sql: str) -> bool:
-    """Do what an INSERT would, if strings were values of every type."""
+def _insert(session: SparkSession, sql: str) -> str | None:
+    """Do what an INSERT would, if strings were values of every type; the table's name."""
     insert = _INSERT.fullmatch(sql)
     if not insert:
-        return False
+        return None
     table, names, query = insert.groups()
     session.catalog.refreshTable(table)
     target = session.table(table).schema
@@ -104,11 +108,11 @@ def _insert(session: SparkSession, sql: str) -> bool:
         for field in target
     ]
     rows.select(*values).write.insertInto(table)
-    return True
+    return str(table)
 
 
-def _overwrite(session: SparkSession, sql: str) -> bool:
-    """Do what an UPDATE or a DELETE would, if tables of Parquet files knew them."""
+def _overwrite(session: SparkSession, sql: str) -> str | None:
+    """Do what an UPDATE or a DELETE would, if Parquet files knew them; the table's name."""
     if update := _UPDATE.fullmatch(sql):
         table, assignments, where = update.groups(default="true")
         values = dict(a.split("=", 1) for a in _NEXT_ASSIGNMENT.split(assignments))
@@ -121,10 +125,10 @@ def _overwrite(session: SparkSession, sql: str) -> bool:
         session.catalog.refreshTable(table)
         rows = session.table(table).where(f"not coalesce({where}, false)")
     else:
-        return False
+        return None
     # Spark overwrites no table that it is reading
     with TemporaryDirectory() as folder:
         rows.write.parquet(f"{folder}/rows")
         copy = session.read.parquet(f"{folder}/rows")
         copy.write.insertInto(table, overwrite=True)
-    return True
+    return str(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from dbt.tests.adapter.store_test_failures_tests.test_store_test_failures import
     BaseStoreTestFailuresLimit,
 )
 from dbt.tests.fixtures.project import TestProjInfo
+from dbt.tests.util import get_connection
 
 from tests.functional.dbt_suite.postgres import in_spark, postgres  # noqa: F401
 
@@ -60,7 +62,12 @@ class TestSeedWithEmptyDelimiter(BaseSeedWithEmptyDelimiter):
 
 
 class TestSimpleSeedEnabledViaConfig(BaseSimpleSeedEnabledViaConfig):
-    pass
+    @pytest.fixture
+    def clear_test_schema(self, project: TestProjInfo) -> Iterator[None]:
+        yield
+        with get_connection(project.adapter):  # Iceberg drops only what is empty
+            schema = project.adapter.Relation.create(schema=project.test_schema)
+            project.adapter.drop_schema(schema)
 
 
 class TestSeedParsing(BaseSeedParsing):
