@@ -104,10 +104,12 @@ def dbt_project_yml(
 def profile_user(
     spark_server: SparkServer | None, file_format: str, dbt_profile_target: dict[str, Any]
 ) -> str | None:
-    """Hive's catalog, which a server has, and Iceberg's know an owner: the user of the profile, or
-    of Spark."""
-    knows = spark_server or file_format == "iceberg"
-    return dbt_profile_target.get("user", getpass.getuser()) if knows else None
+    """Hive's catalog, which a server has, knows an owner: the profile's user, or the server's."""
+    if file_format == "iceberg":
+        pytest.skip(
+            "Iceberg's tables have an owner and its views none; dbt's test has one for all"
+        )
+    return dbt_profile_target.get("user", getpass.getuser()) if spark_server else None
 
 
 @pytest.fixture(scope="class", autouse=True)

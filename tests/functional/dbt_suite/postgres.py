@@ -25,7 +25,6 @@ _TOKENS = re.compile(
       | `?None`?\.               # the database: Spark has none
       | \btext\b
       | \ without\ time\ zone
-      | \ default\ null         # which Spark takes for a string
       | ;
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -35,6 +34,10 @@ _FLAGS = re.IGNORECASE | re.DOTALL
 _UPDATE = re.compile(rf"{_START}update\s+(\S+)\s+set\s+(.+?)(?:\s+where\s+(.+))?", _FLAGS)
 _DELETE = re.compile(rf"{_START}delete\s+from\s+(\S+)(?:\s+where\s+(.+))?", _FLAGS)
 _INSERT = re.compile(rf"{_START}insert\s+into\s+(\S+)\s*(?:\(([^)]*)\))?\s*(\w.*)", _FLAGS)
+_ADD_COLUMN = re.compile(
+    r"(alter\s+table\s+(\S+)\s+add\s+column\s+(\w+)\s+\S+)\s+default\s+('[^']*'|null)",
+    re.IGNORECASE,
+)
 _NEXT_ASSIGNMENT = re.compile(r",(?=\s*\w+\s*=)")
 
 
@@ -72,6 +75,8 @@ def postgres(spark: SparkSession) -> Iterator[None]:
 
 def in_spark(sql: str) -> str:
     """Postgres's SQL with Spark's names, quotes and types."""
+    # only tables of Parquet files have defaults by themselves
+    sql = _ADD_COLUMN.sub(r"\1; update \2 set \3 = \4", sql)
     return _TOKENS.sub(_token_in_spark, sql)
 
 
