@@ -11,6 +11,11 @@
   {{ return(run_query('show views in ' ~ schema_relation.quoted(schema_relation.schema))) }}
 {% endmacro %}
 
+{#- What a table of Iceberg has in storage. -#}
+{% macro openmirroring__iceberg_size(relation) %}
+  {{ return(run_query('select coalesce(sum(file_size_in_bytes), 0) from ' ~ relation ~ '.`files`').rows[0][0]) }}
+{% endmacro %}
+
 {#- The schema of the new name has no catalog for Spark. -#}
 {% macro openmirroring__rename_relation(from_relation, to_relation) %}
   {%- set catalog, dot, namespace = to_relation.schema.partition('.') -%}

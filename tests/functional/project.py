@@ -21,6 +21,7 @@ from pyspark.sql.types import StructField
 
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.relation import quoted
 from dbt.adapters.openmirroring.replicator import Replicator
 from dbt.adapters.openmirroring.warehouse import KEPT_ROWS, NEXT
 from tests.onelake_server import OneLakeServer
@@ -201,7 +202,7 @@ class Project:
             if self.file_format == "iceberg":  # whose catalogs drop only what is empty
                 for kind in ("view", "table"):
                     for found in self.sql(f"show {kind}s in `{schema}`"):
-                        self.sql(f"drop {kind} `{schema}`.`{found[1]}`")
+                        self.sql(f"drop {kind} `{schema}`.{quoted(found[1])}")
             self.sql(f"drop schema `{schema}` cascade")
 
     def tables(self) -> list[str]:

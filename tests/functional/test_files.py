@@ -63,8 +63,11 @@ def check_footer(file: Any, names: list[str], keys: tuple[str, ...], codec: str)
 
 @pytest.mark.parametrize("key", ["id", None])
 def test_loads_and_change_sets_have_the_types_of_the_specification(
-    project: Project, key: str | None
+    project: Project, file_format: str, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
+    if file_format == "iceberg":  # which has no smaller integers
+        for name in ("h", "t"):
+            monkeypatch.setitem(EXPECTED, name, EXPECTED["i"])
     config = {"unique_key": key} if key else {}
     names = list(EXPECTED)[:-1]
     for rows in (2, 3):

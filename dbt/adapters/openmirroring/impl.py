@@ -83,7 +83,12 @@ from dbt.adapters.openmirroring.rewrite import (
 from dbt.adapters.openmirroring.same_files import SameFiles, same_files
 from dbt.adapters.openmirroring.seed import seed_view
 from dbt.adapters.openmirroring.session import SessionHandle
-from dbt.adapters.openmirroring.spark_table import data_files, local_folder, local_path
+from dbt.adapters.openmirroring.spark_table import (
+    data_files,
+    is_iceberg,
+    local_folder,
+    local_path,
+)
 from dbt.adapters.openmirroring.warehouse import (
     AFTER,
     BEFORE,
@@ -579,8 +584,12 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         columns = catalog.described_columns(relation, description.rows)
         folder = local_folder(description)
-        if folder and not columns[0].table_stats:
+        size: Any = None
+        if is_iceberg(description):  # which says how many rows of their types' usual widths
+            size = self.execute_macro("openmirroring__iceberg_size", kwargs={"relation": relation})
+        elif folder and not columns[0].table_stats:
             size = sum(path.stat().st_size for path in data_files(folder))
+        if size is not None:
             columns[0].table_stats = SparkColumn.convert_table_stats(f"{size} bytes")
         return columns
 

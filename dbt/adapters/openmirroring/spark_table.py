@@ -55,6 +55,15 @@ def local_folder(description: agate.Table) -> Path | None:
     return folder if folder and folder.is_dir() else None
 
 
+def is_iceberg(description: agate.Table) -> bool:
+    """A table is Iceberg's.
+
+    Args:
+        description: what `describe table extended` returned
+    """
+    return _details(description).get("Provider") == "iceberg"
+
+
 def _details(description: agate.Table) -> dict[str, str]:
     # the details come after the columns, which may have the same names
     return {row[0]: row[1] or "" for row in description.rows}

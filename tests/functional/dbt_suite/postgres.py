@@ -106,7 +106,7 @@ def _insert(session: SparkSession, sql: str) -> str | None:
     table, names, query = insert.groups()
     session.catalog.refreshTable(table)
     target = session.table(table).schema
-    given = [name.strip() for name in names.split(",")] if names else target.names
+    given = [name.strip(" `\n") for name in names.split(",")] if names else target.names
     rows = session.sql(query).toDF(*given)
     values = [
         (rows[field.name] if field.name in given else lit(None)).cast(field.dataType)
