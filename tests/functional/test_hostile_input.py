@@ -164,24 +164,23 @@ def hostile(spark: SparkSession, project: Project) -> Iterator[Project]:
 def test_names_of_tables_are_refused_before_anything_is_built(
     hostile: Project, file_format: str
 ) -> None:
-    for i, alias in enumerate(ALIASES):
+    if file_format == "iceberg":  # whose catalog takes what Spark's refuses
+        aliases = {alias: part for alias, part in ALIASES.items() if part not in SPARKS}
+    else:
+        aliases = ALIASES
+    for i, alias in enumerate(aliases):
         hostile.model(ROWS, f"m{i}", alias=alias, unique_key="id")
     around = {path for path in hostile.path.iterdir() if path.name not in ("target", "logs")}
 
     found = run(hostile)
 
-    built = {"victim"}
-    for i, (alias, part) in enumerate(ALIASES.items()):
+    for i, (alias, part) in enumerate(aliases.items()):
         status, message = found[f"m{i}"]
-        if file_format == "iceberg" and part in SPARKS:  # which takes them
-            hostile.assert_mirrored(alias)
-            built.add(alias)
-            continue
         assert status == "error", repr(alias)
         assert part in message, repr(alias)
     (schema,) = hostile.landing_zone.iterdir()
-    assert {table.name for table in schema.iterdir()} == built
-    assert set(hostile.tables()) == built
+    assert [table.name for table in schema.iterdir()] == ["victim"]
+    assert hostile.tables() == ["victim"]
     new = {path.name for path in hostile.path.iterdir()} - {path.name for path in around}
     assert new <= {"target", "logs", "mirror.MirroredDatabase", "staging", ".user.yml"}
 
