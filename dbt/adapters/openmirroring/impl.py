@@ -585,7 +585,7 @@ class OpenMirroringAdapter(SparkAdapter):
         columns = catalog.described_columns(relation, description.rows)
         folder = local_folder(description)
         size: Any = None
-        if is_iceberg(description):  # which says how many rows of their types' usual widths
+        if is_iceberg(description):  # whose statistics are rows by their types' usual widths
             size = self.execute_macro("openmirroring__iceberg_size", kwargs={"relation": relation})
         elif folder and not columns[0].table_stats:
             size = sum(path.stat().st_size for path in data_files(folder))
