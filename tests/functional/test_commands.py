@@ -67,9 +67,10 @@ def test_with_defer_a_model_reads_what_another_target_has(project: Project) -> N
     project.run("--select", "orders", "--defer", "--state", str(project.path / "production"))
 
     assert published(project) == {".schema/customers", "_dev.schema/orders"}
-    project.schema = f"{project.schema}_dev"
+    production, project.schema = project.schema, f"{project.schema}_dev"
     assert dict(*project.relation()) == {"id": "int 1", "origin": "str production"}
     project.assert_mirrored()
+    project.schema = production
 
 
 def test_folders_have_the_names_that_dbt_gives_to_relations(project: Project) -> None:

@@ -45,9 +45,8 @@ class OpenMirroringRelation(SparkRelation):
     @property
     def batch_id(self) -> str | None:
         """The batch that this snapshot was published with, as of when dbt listed the schema."""
-        if (
-            self.is_delta or self.is_iceberg
-        ):  # listed without properties: a comment looks like them
+        # these are listed without properties: what looks like them is a comment
+        if self.is_delta or self.is_iceberg:
             return None
         properties = "\n".join(_PROPERTIES.findall(self.information or ""))
         found = set(_BATCH_ID.findall(properties))
