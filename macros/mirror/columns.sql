@@ -10,12 +10,8 @@
 {% macro openmirroring__mirror_landing(column, source) %}
   {%- set type = column.dtype | lower -%}
   {%- if type.startswith(('array<', 'map<', 'struct<', 'variant')) -%}
-    {#- complex types land as JSON; the options keep what Spark's defaults drop: NULL fields, microseconds -#}
-    {{ return({'type': 'string', 'value':
-      "to_json(" ~ source ~ ", map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
-      ~ "'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
-      ~ "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS'))"
-    }) }}
+    {#- complex types land as JSON -#}
+    {{ return({'type': 'string', 'value': adapter.json_text(column, source)}) }}
   {%- elif type == 'timestamp_ntz' -%}
     {#- an instant in UTC, whatever the session's time zone: a cast would read it in that one -#}
     {{ return({'type': 'timestamp', 'value':
@@ -89,9 +85,20 @@
 
 {#- A value in another type. What cannot be cast is an error, in ANSI mode or not. -#}
 {% macro mirror_cast(value, type) -%}
+  {%- set cast_value = 'try_cast(' ~ value ~ ' as ' ~ type ~ ')' -%}
   case
-    when {{ value }} is not null and try_cast({{ value }} as {{ type }}) is null
-    then cast(raise_error(concat('{{ mirror_literal(value) }} has the value ''', {{ value }}, ''', which is no {{ type }}')) as {{ type }})
-    else try_cast({{ value }} as {{ type }})
+    when {{ value }} is not null and {{ cast_value }} is null
+    {%- if (type | lower).startswith(('array<', 'map<', 'struct<')) %}
+      {#- what cannot be cast in it becomes NULL in it #}
+      or {{ mirror_count_nulls(cast_value) }} > {{ mirror_count_nulls(value) }}
+    {%- endif %}
+    then cast(raise_error(concat('{{ mirror_literal(value) }} has the value ''', cast({{ value }} as string), ''', which is no {{ mirror_literal(type) }}')) as {{ type }})
+    else {{ cast_value }}
   end
+{%- endmacro %}
+
+
+{#- How many NULLs are in a complex value: those of its JSON without its strings, and these without what is escaped in them. -#}
+{% macro mirror_count_nulls(value) -%}
+  regexp_count(regexp_replace(replace(replace(to_json({{ value }}, map('ignoreNullFields', 'false')), '\\\\', ''), '\\"', ''), '"[^"]*"', ''), 'null')
 {%- endmacro %}

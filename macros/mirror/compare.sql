@@ -5,10 +5,10 @@
 
     Returns:
       rows: how many have changed
-      changed: a relation with the columns k0, k1, ... and `marker`: the row marker, or NULL for a key that is NULL
-        or not unique. Without a key, k0 and k1 are the digest, and n how many rows of it are new (more than 0) or
-        gone (less than 0). These are files on the scratch pad, or a query: to find the changed keys of a small table
-        again takes less than to write and to read files.
+      changed: a relation with the columns k0, k1, ... (the key as it lands) and `marker`: the row marker, or NULL for a
+        key that is NULL or not unique. Without a key, k0 and k1 are the digest, and n how many rows of it are new
+        (more than 0) or gone (less than 0). It is a table, or a query: to find the changed keys of a small table again
+        takes less than to write and to read files.
       in_full: `changed` has the column `latest` too, with the new row, so that it need not be found by its key; it
         has all keys, with a marker of -1 where nothing changed, and how often each is in the snapshot, in `p` -#}
 {% macro mirror_compare(publication, snapshot, next, columns, definition, journal, options, rewrite) %}
@@ -34,12 +34,7 @@
   {%- if small -%}
     {%- set changed = '(' ~ changed ~ ')' -%}
   {%- else -%}
-    {%- set url = publication.staging_url('keys') -%}
-    {%- call statement('mirror_compare') -%}
-      insert overwrite directory '{{ mirror_literal(url) }}' using parquet
-      {{ changed }}
-    {%- endcall -%}
-    {%- set changed = mirror_files(url) -%}
+    {%- set changed = mirror_keep(adapter.rows_beside(snapshot, 'changed', publication.batch_id), changed) -%}
   {%- endif -%}
   {%- set query -%}
     {{ mirror_count_keyed() if keyed else mirror_count_keyless() }},
@@ -48,8 +43,8 @@
   {%- endset -%}
   {%- set counts = run_query(query).rows[0] -%}
   {%- do publication.verify_rows(journal, counts[4] | int) -%}
-  {%- if counts[3] or (counts[0] and keyed and rewrite and rewrite.names_before and mirror_new_keys_elsewhere(changed, next, definition)) -%}
-    {%- do mirror_refuse_keys(next, definition) -%}
+  {%- if counts[3] or (counts[0] and keyed and rewrite and rewrite.names_before and mirror_new_keys_elsewhere(changed, next, columns, definition)) -%}
+    {%- do mirror_refuse_keys(next, columns, definition) -%}
   {%- endif -%}
   {{ return({'rows': adapter.row_counts(inserted=counts[0], updated=counts[1], deleted=counts[2]), 'changed': changed, 'in_full': small and keyed}) }}
 {% endmacro %}
@@ -57,9 +52,9 @@
 
 {% macro mirror_compare_keyed(before, after, columns, definition, published, options, small) %}
   {%- set keys = definition.key_columns -%}
-  {%- set others = columns | rejectattr('name', 'in', keys) | list -%}
-  {%- set k = [] -%}
-  {%- for key in keys -%}{%- do k.append('k' ~ loop.index0) -%}{%- endfor -%}
+  {#- a key that is 0.0 equals one that is -0.0, and lands differently -#}
+  {%- set others = (columns | rejectattr('name', 'in', keys) | list) + (columns | selectattr('name', 'in', keys) | selectattr('dtype', 'in', ('float', 'double')) | list) -%}
+  {%- set k = mirror_landed_names(keys) -%}
   select {{ k | join(', ') }}, {{ 'latest, p, ' if small }}case
       when n > 1 or {{ k | join(' is null or ') }} is null then cast(null as int)
       when n = 0 then 2
@@ -75,7 +70,7 @@
         {%- for relation, present, side, row in (
           (after, adapter.columns_by_name(columns), '1 as n, 0 as p', 'struct(*)'), (before, published, '0 as n, 1 as p', 'null')
         ) %}
-        select {% for key in keys %}{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}{{ mirror_digest(others, present, 1) }}, {{ side }} {{- ', ' ~ row ~ ' as latest' if small }}
+        select {{ mirror_landed_keys(keys, present) }}, {{ mirror_digest(others, present, 1) }}, {{ side }} {{- ', ' ~ row ~ ' as latest' if small }}
         from {{ relation }}
         {{- ' union all' if not loop.last }}
         {%- endfor %}
@@ -87,6 +82,23 @@
   where n <> 1 or p <> 1 or differs or {{ k | join(' is null or ') }} is null
   {%- endif %}
 {% endmacro %}
+
+{#- The names of keys as they land. -#}
+{% macro mirror_landed_names(keys) %}
+  {%- set names = [] -%}
+  {%- for key in keys -%}{%- do names.append('k' ~ loop.index0) -%}{%- endfor -%}
+  {{ return(names) }}
+{% endmacro %}
+
+{#- Keys as they land, as k0, k1, ...: what is the same key in the mirror is compared, not what Spark takes for equal.
+
+    Args:
+      present: the columns by name -#}
+{% macro mirror_landed_keys(keys, present) -%}
+  {%- for key in keys -%}
+    {{ mirror_landing(present[key]).value }} as k{{ loop.index0 }} {{- ', ' if not loop.last }}
+  {%- endfor -%}
+{%- endmacro %}
 
 {% macro mirror_count_keyed() %}
   select count_if(marker in (0, 4)), count_if(marker = 1), count_if(marker = 2), count_if(marker is null)
@@ -100,12 +112,13 @@
 
 
 {#- Whether a key that is new among the rows compared is in a file that was not. -#}
-{% macro mirror_new_keys_elsewhere(changed, next, definition) %}
+{% macro mirror_new_keys_elsewhere(changed, next, columns, definition) %}
+  {%- set keys = definition.key_columns -%}
   {%- set query -%}
-    select 1 from {{ next }} as latest
+    select 1 from (select {{ mirror_landed_keys(keys, adapter.columns_by_name(columns)) }} from {{ next }}) as latest
     left semi join {{ changed }} as changed on changed.marker in (0, 4)
-    {%- for key in definition.key_columns %} and latest.{{ adapter.quote(key) }} = changed.k{{ loop.index0 }}{% endfor %}
-    group by {{ mirror_key_list(definition.key_columns) }}
+    {%- for key in keys %} and latest.k{{ loop.index0 }} = changed.k{{ loop.index0 }}{% endfor %}
+    group by {{ mirror_landed_names(keys) | join(', ') }}
     having count(*) > 1
     limit 1
   {%- endset -%}

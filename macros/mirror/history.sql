@@ -13,10 +13,10 @@
   {%- endif -%}
   {%- set names = mirror_history_columns() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target, names, strategy) -%}
-  {%- set changes = mirror_keep(adapter.rows_beside(target, 'new_rows', batch_id), snapshot_staging_table(strategy, sql, target)) -%}
-  {%- set columns = adapter.history_columns(
-    adapter.get_columns_in_relation(target), adapter.get_columns_in_relation(changes), names.dbt_valid_to
-  ) -%}
+  {%- set computed = mirror_keep_new_rows(adapter.rows_beside(target, 'new_rows', batch_id), snapshot_staging_table(strategy, sql, target)) -%}
+  {%- set found = adapter.get_columns_in_relation(computed) -%}
+  {%- set columns = adapter.history_columns(adapter.get_columns_in_relation(target), found, names.dbt_valid_to) -%}
+  {%- set changes = mirror_typed_rows(target, computed, found, columns, batch_id) -%}
   {%- set rewrite = mirror_rewrite(target, changes, columns, options, [[names.dbt_scd_id]]) -%}
   {%- set before = mirror_replaced(target, rewrite) -%}
   {%- set same_version -%}

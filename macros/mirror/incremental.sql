@@ -17,20 +17,83 @@
       ~ 'Nothing was lost; run it again.'
     ) -%}
   {%- endif -%}
-  {%- set query = mirror_query(sql) -%}
   {%- if not incremental -%}
-    {{ return(adapter.next_rows(query)) }}
+    {{ return(adapter.next_rows(mirror_live_rows(sql, options))) }}
   {%- endif -%}
-  {%- set new_rows = mirror_keep(adapter.rows_beside(target, 'new_rows', batch_id), query) -%}
+  {%- set computed = mirror_keep_new_rows(adapter.rows_beside(target, 'new_rows', batch_id), mirror_query(sql)) -%}
+  {%- set found = adapter.get_columns_in_relation(computed) -%}
   {%- set columns = adapter.incremental_columns(
     adapter.get_columns_in_relation(target),
-    adapter.get_columns_in_relation(new_rows),
+    found,
     incremental_validate_on_schema_change(config.get('on_schema_change'), default='ignore'),
     model.config
   ) -%}
+  {%- set new_rows = mirror_typed_rows(target, computed, found, columns, batch_id) -%}
   {%- set strategy = context['openmirroring__mirror_' ~ options.strategy_name] -%}
   {%- set rewrite = mirror_rewrite(target, new_rows, columns, options, options.touched_by) -%}
-  {{ return(adapter.next_rows(strategy(mirror_replaced(target, rewrite), new_rows, columns, options), rewrite)) }}
+  {%- set before = mirror_typed_snapshot(mirror_replaced(target, rewrite), columns) -%}
+  {{ return(adapter.next_rows(strategy(before, new_rows, columns, options), rewrite)) }}
+{% endmacro %}
+
+
+{#- New rows in the types of the next snapshot, so that rows are matched as they will be stored. What the next snapshot
+    does not have stays as it is: `delete_when` may ask for it.
+
+    Returns: the table itself if it has these types
+
+    Args:
+      computed: a table of the new rows
+      found: its columns
+      columns: of the next snapshot, as `incremental_columns` returns them -#}
+{% macro mirror_typed_rows(target, computed, found, columns, batch_id) %}
+  {%- set types = {} -%}
+  {%- for column in columns if column.new_type not in (none, column.dtype) -%}
+    {%- do types.update({column.name | lower: column.dtype}) -%}
+  {%- endfor -%}
+  {%- if not types -%}
+    {{ return(computed) }}
+  {%- endif -%}
+  {%- set typed -%}
+    select
+    {%- for column in found %}
+      {{ mirror_cast(column.quoted, types[column.name | lower]) if column.name | lower in types else column.quoted }} as {{ column.quoted }} {{- ',' if not loop.last }}
+    {%- endfor %}
+    from {{ computed }}
+  {%- endset -%}
+  {{ return(mirror_keep_new_rows(adapter.rows_beside(target, 'typed_rows', batch_id), typed)) }}
+{% endmacro %}
+
+
+{#- Rows of the snapshot in the types of the next one. -#}
+{% macro mirror_typed_snapshot(rows, columns) %}
+  {%- for column in columns if column.snapshot_type not in (none, column.dtype) -%}
+    {%- if loop.first -%}
+      {%- set typed -%}
+(select
+        {%- for column in columns if column.snapshot_type is not none %}
+          {{ column.quoted if column.snapshot_type == column.dtype else mirror_cast(column.quoted, column.dtype) }} as {{ column.quoted }} {{- ',' if not loop.last }}
+        {%- endfor %}
+        from {{ rows }})
+      {%- endset -%}
+      {{ return(typed) }}
+    {%- endif -%}
+  {%- endfor -%}
+  {{ return(rows) }}
+{% endmacro %}
+
+
+{#- The rows of a model that are no deletes. -#}
+{% macro mirror_live_rows(sql, options) %}
+  {%- set query = mirror_query(sql) -%}
+  {%- if not options.delete_when -%}
+    {{ return(query) }}
+  {%- endif -%}
+  {%- set live -%}
+select * from (
+  {{ query }}
+) {{ mirror_kept_rows(options) }}
+  {%- endset -%}
+  {{ return(live) }}
 {% endmacro %}
 
 
@@ -51,12 +114,25 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_keep(relation, sql) %}
+  {{ return(mirror_keep_as(relation, sql, 'using parquet')) }}
+{% endmacro %}
+
+{% macro mirror_keep_as(relation, sql, layout) %}
   {%- call statement('main') -%}
-    create table {{ relation }} using parquet as
+    create table {{ relation }} {{ layout }} as
     {{ sql }}
   {%- endcall -%}
   {%- do adapter.cache_added(relation) -%}
   {{ return(relation) }}
+{% endmacro %}
+
+{#- New rows in the partitions that the snapshot has, if it has any: values of partitions are not stored as they are (an empty
+    string is NULL), and what is published is what the snapshot stores. -#}
+{% macro mirror_keep_new_rows(relation, sql) %}
+  {%- if not config.get('partition_by') -%}
+    {{ return(mirror_keep(relation, sql)) }}
+  {%- endif -%}
+  {{ return(mirror_keep_as(relation, sql, file_format_clause() ~ ' ' ~ partition_cols(label='partitioned by'))) }}
 {% endmacro %}
 
 
@@ -156,20 +232,15 @@
 {% endmacro %}
 
 {% macro mirror_snapshot_value(column) %}
-  {{- return(mirror_converted('DBT_INTERNAL_DEST.' ~ column.quoted, column.snapshot_type, column)) -}}
+  {{- return(mirror_null_of(column) if column.snapshot_type is none else 'DBT_INTERNAL_DEST.' ~ column.quoted) -}}
 {% endmacro %}
 
 {% macro mirror_new_value(column) %}
-  {{- return(mirror_converted('DBT_INTERNAL_SOURCE.' ~ column.quoted, column.new_type, column)) -}}
+  {{- return(mirror_null_of(column) if column.new_type is none else 'DBT_INTERNAL_SOURCE.' ~ column.quoted) -}}
 {% endmacro %}
 
-{% macro mirror_converted(value, type, column) %}
-  {%- if type is none -%}
-    {{ return('cast(null as ' ~ column.dtype ~ ')') }}
-  {%- elif type == column.dtype -%}
-    {{ return(value) }}
-  {%- endif -%}
-  {{ return(mirror_cast(value, column.dtype)) }}
+{% macro mirror_null_of(column) %}
+  {{- return('cast(null as ' ~ column.dtype ~ ')') -}}
 {% endmacro %}
 
 

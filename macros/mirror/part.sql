@@ -24,15 +24,20 @@
 {%- endmacro %}
 
 
-{#- 7. The snapshot takes a part. This can be repeated.
+{#- 5. The snapshot takes a part. This can be repeated.
 
     Args:
-      batch: that the part was published with; none for a node that is not mirrored -#}
-{% macro mirror_take_part(target, part, new_rows, keys, batch=none) %}
-  {{ return(adapter.dispatch('mirror_take_part', 'dbt')(target, part, new_rows, keys, batch)) }}
+      batch: that the part is published with; none for a node that is not mirrored
+      fence: what the run is called that repeats it; none for the first one -#}
+{% macro mirror_take_part(target, part, new_rows, keys, batch=none, fence=none) %}
+  {{ return(adapter.dispatch('mirror_take_part', 'dbt')(target, part, new_rows, keys, batch, fence)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_take_part(target, part, new_rows, keys, batch) %}
+{% macro openmirroring__mirror_take_part(target, part, new_rows, keys, batch, fence) %}
+  {%- if fence -%}
+    {#- a server may still be at the INSERT of a run that died: Delta refuses what was begun before its table changed -#}
+    {%- do run_query("alter table " ~ target ~ " set tblproperties ('openmirroring.recovered_by' = '" ~ fence ~ "')") -%}
+  {%- endif -%}
   {%- set columns = adapter.get_columns_in_relation(target) -%}
   {%- set names = columns | map(attribute='quoted') | list -%}
   {%- if keys -%}
@@ -46,8 +51,19 @@
     {%- do run_query("alter table " ~ target ~ " set tblproperties ('" ~ adapter.batch_id_property() ~ "' = '" ~ batch.id ~ "')") -%}
     {%- do adapter.cache_batch(target, batch.id) -%}
   {%- endif -%}
-  {%- do adapter.drop_relation(part) -%}
   {%- do adapter.refresh_relation(target) -%}
+{% endmacro %}
+
+{#- Which state of a snapshot that can be changed in place this is: another one after every change. -#}
+{% macro mirror_snapshot_version(target) %}
+  {{ return(adapter.dispatch('mirror_snapshot_version', 'dbt')(target)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_snapshot_version(target) %}
+  {%- for row in run_query('show tblproperties ' ~ target).rows if row[0] == 'current-snapshot-id' -%}
+    {{ return(row[1]) }}
+  {%- endfor -%}
+  {{ return(run_query('describe history ' ~ target ~ ' limit 1').rows[0][0] | string) }}
 {% endmacro %}
 
 {#- A key of new rows that is not in the part is one of a row that is to be deleted. -#}

@@ -4,12 +4,13 @@
     that returns `changes`, `rebuild` or `unchanged`. Then the rows decide.
 
     Args:
-      rebuild: why the mirrored table is to be rebuilt in any case; none if what has changed decides -#}
-{% macro mirror_plan(publication, target, next, columns, options, rewrite, rebuild) %}
-  {{ return(adapter.dispatch('mirror_plan', 'dbt')(publication, target, next, columns, options, rewrite, rebuild)) }}
+      rebuild: why the mirrored table is to be rebuilt in any case; none if what has changed decides
+      moved: how the next snapshot is stored in another way; none if it is not -#}
+{% macro mirror_plan(publication, target, next, columns, options, rewrite, rebuild, moved=none) %}
+  {{ return(adapter.dispatch('mirror_plan', 'dbt')(publication, target, next, columns, options, rewrite, rebuild, moved)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_plan(publication, target, next, columns, options, rewrite, rebuild) %}
+{% macro openmirroring__mirror_plan(publication, target, next, columns, options, rewrite, rebuild, moved) %}
   {%- set landed = [] -%}
   {%- for column in columns -%}{%- do landed.append(mirror_landing(column).type) -%}{%- endfor -%}
   {%- set definition = adapter.table_definition(columns, landed, options) -%}
@@ -22,17 +23,17 @@
     {%- for warning in adapter.add_table(publication, definition) -%}
       {%- do exceptions.warn(warning) -%}
     {%- endfor -%}
-    {{ return(mirror_plan_load(next, columns, 'initial', 'the table folder was gone' if published else '', definition)) }}
+    {{ return(mirror_plan_load(next, columns, 'initial', 'the table folder was gone' if published else '', definition, none)) }}
   {%- elif rebuild -%}
-    {{ return(mirror_plan_load(next, columns, 'rebuild', rebuild, definition)) }}
+    {{ return(mirror_plan_load(next, columns, 'rebuild', rebuild, definition, journal)) }}
   {%- elif was_view -%}
-    {{ return(mirror_plan_load(next, columns, 'rebuild', 'was a view meanwhile', definition)) }}
+    {{ return(mirror_plan_load(next, columns, 'rebuild', 'was a view meanwhile', definition, journal)) }}
   {%- endif -%}
 
   {%- if publication.restore_metadata(journal) -%}
     {%- do exceptions.warn(publication.table.metadata ~ ' was changed or lost. It has been written again as it was published.') -%}
   {%- endif -%}
-  {%- set reasons = {'rebuild': [], 'changes': [], 'unchanged': []} -%}
+  {%- set reasons = {'rebuild': [], 'changes': [], 'unchanged': [moved] if moved else []} -%}
   {%- for change in adapter.definition_changes(journal, definition) -%}
     {%- do reasons[context['openmirroring__mirror_on_' ~ change.kind](change)].append(change.detail) -%}
   {%- endfor -%}
@@ -51,11 +52,11 @@
         ~ 'Undo the change in the model, or run with --full-refresh to drop the table and publish a full load.'
       ) -%}
     {%- endif -%}
-    {{ return(mirror_plan_load(next, columns, 'rebuild', reason, definition)) }}
+    {{ return(mirror_plan_load(next, columns, 'rebuild', reason, definition, journal)) }}
   {%- elif found.rows or reasons.changes -%}
-    {{ return(adapter.plan('changes', reasons.changes | join('; '), definition, found.rows, found.changed, found.in_full)) }}
+    {{ return(adapter.plan('changes', reasons.changes | join('; '), definition, found.rows, found.changed, found.in_full, journal=journal)) }}
   {%- endif -%}
-  {{ return(adapter.plan('unchanged', reasons.unchanged | join('; '), definition, found.rows)) }}
+  {{ return(adapter.plan('unchanged', reasons.unchanged | join('; '), definition, found.rows, journal=journal)) }}
 {% endmacro %}
 
 
@@ -71,20 +72,27 @@
 {% endmacro %}
 
 
-{#- A full load: count its rows, and look at its keys. -#}
-{% macro mirror_plan_load(next, columns, publication, reason, definition) %}
-  {{ return(adapter.dispatch('mirror_plan_load', 'dbt')(next, columns, publication, reason, definition)) }}
+{#- A full load: count its rows, and look at its keys.
+
+    Args:
+      journal: what it is planned against; none for an initial load -#}
+{% macro mirror_plan_load(next, columns, publication, reason, definition, journal) %}
+  {{ return(adapter.dispatch('mirror_plan_load', 'dbt')(next, columns, publication, reason, definition, journal)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_plan_load(next, columns, publication, reason, definition) %}
-  {%- set keys = mirror_key_list(definition.key_columns) -%}
+{% macro openmirroring__mirror_plan_load(next, columns, publication, reason, definition, journal) %}
+  {%- set keys = mirror_landed_names(definition.key_columns) -%}
   {%- if keys -%}
+    {%- set k = keys | join(', ') -%}
     {%- set query -%}
       select coalesce(sum(n), 0), coalesce(bool_or(bad), false)
       from (
-        select count(*) as n, count(*) > 1 or {{ mirror_any_null(definition.key_columns) }} as bad
-        from (select {{ mirror_together(keys, mirror_is_small(columns)) }} {{ keys }} from {{ next }})
-        group by {{ keys }}
+        select count(*) as n, count(*) > 1 or {{ mirror_any_null(keys) }} as bad
+        from (
+          select {{ mirror_together(k, mirror_is_small(columns)) }} {{ k }}
+          from (select {{ mirror_landed_keys(definition.key_columns, adapter.columns_by_name(columns)) }} from {{ next }})
+        )
+        group by {{ k }}
       )
     {%- endset -%}
   {%- else -%}
@@ -92,24 +100,27 @@
   {%- endif -%}
   {%- set counts = run_query(query).rows[0] -%}
   {%- if counts[1] -%}
-    {%- do mirror_refuse_keys(next, definition) -%}
+    {%- do mirror_refuse_keys(next, columns, definition) -%}
   {%- endif -%}
-  {{ return(adapter.plan(publication, reason, definition, adapter.row_counts(inserted=counts[0]))) }}
+  {{ return(adapter.plan(publication, reason, definition, adapter.row_counts(inserted=counts[0]), journal=journal)) }}
 {% endmacro %}
 
 
 {#- 3. Duplicate and NULL keys: count them, and show a few. -#}
-{% macro mirror_refuse_keys(next, definition) %}
-  {{ return(adapter.dispatch('mirror_refuse_keys', 'dbt')(next, definition)) }}
+{% macro mirror_refuse_keys(next, columns, definition) %}
+  {{ return(adapter.dispatch('mirror_refuse_keys', 'dbt')(next, columns, definition)) }}
 {% endmacro %}
 
-{% macro openmirroring__mirror_refuse_keys(next, definition) %}
-  {%- set keys = mirror_key_list(definition.key_columns) -%}
+{% macro openmirroring__mirror_refuse_keys(next, columns, definition) %}
+  {%- set keys = mirror_landed_names(definition.key_columns) -%}
   {%- set query -%}
-    select count(*) over (), {% for key in definition.key_columns %}cast({{ adapter.quote(key) }} as string) as k{{ loop.index0 }}, {% endfor %}count(*)
-    from {{ next }}
-    group by {{ keys }}
-    having count(*) > 1 or {{ mirror_any_null(definition.key_columns) }}
+    select count(*) over () as bad, {% for key in keys %}cast({{ key }} as string) as {{ key }}, {% endfor %}rows
+    from (
+      select {{ keys | join(', ') }}, count(*) as rows
+      from (select {{ mirror_landed_keys(definition.key_columns, adapter.columns_by_name(columns)) }} from {{ next }})
+      group by {{ keys | join(', ') }}
+      having count(*) > 1 or {{ mirror_any_null(keys) }}
+    )
     order by all
     limit 5
   {%- endset -%}

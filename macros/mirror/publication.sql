@@ -34,7 +34,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_publish(target, sql, options, incremental) %}
-  {%- set publication = mirror_begin(target) -%}                                           {#- 0 -#}
+  {%- set publication = mirror_begin(target, model.config.materialized == 'incremental') -%} {#- 0 -#}
   {%- set rebuild = '--full-refresh' if should_full_refresh() else none -%}
   {%- do adapter.check_table(publication, rebuild is not none) -%}
   {%- set rows = mirror_rows(target, sql, options, incremental, publication.batch_id) -%}
@@ -54,8 +54,11 @@
   {%- do mirror_verify_contract(next, options) -%}                                         {#- 3 -#}
   {%- set description = mirror_description(next) -%}
   {%- set columns = adapter.described_columns(next, description) -%}
-  {%- set rewrite = rows.rewrite or (none if rebuild else adapter.same_files(load_cached_relation(target), description)) -%}
-  {%- set plan = mirror_plan(publication, target, next, columns, options, rewrite, rebuild) -%}   {#- 2 and 3 -#}
+  {%- set snapshot = load_cached_relation(target) -%}
+  {%- set stored = mirror_description(snapshot) if snapshot and snapshot.is_table and not rows.is_part else none -%}
+  {%- set moved = adapter.layout_change(stored, description) -%}
+  {%- set rewrite = rows.rewrite or (none if rebuild else adapter.same_files(snapshot, description)) -%}
+  {%- set plan = mirror_plan(publication, target, next, columns, options, rewrite, rebuild, moved) -%}   {#- 2 and 3 -#}
   {%- if plan.is_void -%}
     {%- do adapter.drop_relation(next) -%}
     {{ return(adapter.unchanged(publication)) }}
@@ -65,18 +68,29 @@
   {%- endif -%}
   {%- set files = adapter.link_ready_files(publication, description, plan, options)
       or mirror_stage(publication, next, columns, plan, options, rewrite) -%}         {#- 4 -#}
-  {%- set manifest = publication.commit(plan, files) -%}                                   {#- 5 -#}
+  {%- set version = mirror_snapshot_version(target) if rows.is_part else none -%}
+  {%- set manifest = publication.commit(plan, files, version) -%}                          {#- 5 -#}
   {%- do mirror_finish(publication, target, manifest, config.get('partition_by')) -%}      {#- 6 and 7 -#}
   {{ return(adapter.published(manifest)) }}
 {% endmacro %}
 
 
-{#- Open a publication, after whatever an earlier run has left. -#}
-{% macro mirror_begin(target) %}
+{#- Open a publication, after whatever an earlier run has left. Most of that was finished when the command began,
+    but not without dbt's cache, or what another run has left since.
+
+    Args:
+      reads_target: whether the node's SQL may have been compiled from what the relation had before -#}
+{% macro mirror_begin(target, reads_target=false) %}
   {%- set publication = adapter.open_publication(target, model) -%}
   {%- set finished = mirror_recover_table(publication, target) -%}
   {%- if finished -%}
     {%- do log('Finished batch ' ~ finished.batch.id ~ ' of ' ~ target ~ ', which an earlier run had left', info=true) -%}
+    {%- if reads_target -%}
+      {%- do exceptions.raise_compiler_error(
+        'An earlier run was interrupted and has just been brought to its end, but this run was compiled without its result. '
+        ~ 'Nothing was lost; run it again.'
+      ) -%}
+    {%- endif -%}
   {%- endif -%}
   {{ return(publication) }}
 {% endmacro %}
@@ -109,13 +123,19 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_finish(publication, target, manifest, partitioned) %}
-  {%- do publication.publish(manifest) -%}
   {%- set batch = manifest.batch -%}
   {%- set next = adapter.next_snapshot(target, batch.id) -%}
   {%- set part = adapter.rows_beside(target, 'part', batch.id) -%}
-  {%- if load_cached_relation(part) and not load_cached_relation(next) -%}
-    {%- set new_rows = adapter.rows_beside(target, 'new_rows', batch.id) -%}
-    {%- do mirror_take_part(target, part, new_rows, batch.definition.key_columns, batch) -%}
+  {%- set is_part = load_cached_relation(part) and not load_cached_relation(next) -%}
+  {%- if is_part -%}
+    {%- set typed = adapter.rows_beside(target, 'typed_rows', batch.id) -%}
+    {%- set new_rows = load_cached_relation(typed) or adapter.rows_beside(target, 'new_rows', batch.id) -%}
+    {#- before anything is published: the table may refuse -#}
+    {%- do adapter.store_part(publication, manifest, target, part, new_rows) -%}
+  {%- endif -%}
+  {%- do publication.publish(manifest) -%}
+  {%- if is_part -%}
+    {%- do adapter.drop_relation(part) -%}
   {%- else -%}
     {%- do mirror_swap(target, next, partitioned) -%}
   {%- endif -%}
@@ -171,6 +191,7 @@
   {%- do mirror_verify_contract(next, options) -%}
   {%- if rows.is_part -%}
     {%- do mirror_take_part(target, next, rows.rewrite.new_rows, rows.rewrite.keys) -%}
+    {%- do adapter.drop_relation(next) -%}
   {%- else -%}
     {%- do mirror_swap(target, next, config.get('partition_by')) -%}
   {%- endif -%}
@@ -187,7 +208,7 @@
 {% macro openmirroring__mirror_check_only(target, sql, options) %}
   {%- do adapter.tidy_warehouse(target) -%}
   {%- set is_history = model.config.materialized == 'snapshot' and not load_cached_relation(target) -%}
-  {%- set next = mirror_build(target, mirror_history(target, sql, options) if is_history else adapter.next_rows(mirror_query(sql))) -%}
+  {%- set next = mirror_build(target, mirror_history(target, sql, options) if is_history else adapter.next_rows(mirror_live_rows(sql, options))) -%}
   {%- if load_cached_relation(target) -%}
     {%- do adapter.drop_relation(next) -%}
   {%- else -%}

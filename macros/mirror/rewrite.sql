@@ -12,7 +12,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_rewrite(target, new_rows, columns, options, touched_by) %}
-  {%- if touched_by is none -%}
+  {%- if touched_by is none or config.get('clustered_by') -%}
     {{ return(none) }}
   {%- endif -%}
   {%- for column in columns if column.snapshot_type != column.dtype -%}
@@ -22,8 +22,9 @@
     {{ return(none) }}
   {%- endif -%}
   {%- set description = mirror_description(target) -%}
+  {%- set format = config.get('file_format') or run_query('set spark.sql.sources.default').rows[0][1] -%}
   {%- if not config.get('contract').enforced -%}
-    {%- set part = adapter.plan_part(target, description, config.get('file_format'), options, new_rows, touched_by) -%}
+    {%- set part = adapter.plan_part(target, description, format, options, new_rows, touched_by) -%}
     {%- if part.after and mirror_is_small(adapter.described_columns(target, description)) -%}
       {#- to look at all rows takes less than to write tables of some -#}
       {%- set part = none -%}
@@ -31,7 +32,7 @@
   {%- endif -%}
   {%- set range = mirror_key_range(new_rows, part.keys, columns) if part and part.keys -%}
   {%- if not part or part.after -%}
-    {%- set files = mirror_kept_files(target, new_rows, description, options, touched_by, range) -%}
+    {%- set files = mirror_kept_files(target, new_rows, description, format, options, touched_by, range) -%}
   {%- endif -%}
   {%- if not part -%}
     {{ return(files) }}
@@ -45,14 +46,15 @@
 {#- The files of the snapshot that the next one is to have too; none if it has none.
 
     Args:
+      format: of the next snapshot
       range: where rows that may change are, as `mirror_key_range` returns it; none if this is not known -#}
-{% macro mirror_kept_files(target, new_rows, description, options, touched_by, range) %}
-  {%- set folder = adapter.rewritable_folder(description, config.get('file_format'), options) -%}
+{% macro mirror_kept_files(target, new_rows, description, format, options, touched_by, range) %}
+  {%- set folder = adapter.rewritable_folder(description, format, options) -%}
   {%- if not folder -%}
     {{ return(none) }}
   {%- endif -%}
   {%- set touched = run_query(mirror_touched_files(target, new_rows, touched_by, range)) if touched_by else none -%}
-  {{ return(adapter.plan_rewrite(folder, touched)) }}
+  {{ return(adapter.plan_rewrite(folder, description, touched)) }}
 {% endmacro %}
 
 {% macro mirror_touched_files(target, new_rows, touched_by, range) %}

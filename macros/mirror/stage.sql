@@ -109,7 +109,7 @@
       {%- for column in columns %}
         {%- set value = mirror_landing(column, 'latest.' ~ column.quoted).value -%}
         {%- if column.name in keys -%}
-          {%- set value = 'if(marker = 2, ' ~ mirror_landing(column, 'k' ~ keys.index(column.name)).value ~ ', ' ~ value ~ ')' -%}
+          {%- set value = 'if(marker = 2, k' ~ keys.index(column.name) ~ ', ' ~ value ~ ')' -%}
         {%- endif %}
         {{ value }} as c{{ loop.index0 }},
       {%- endfor %}
@@ -124,7 +124,7 @@
       select
       {%- for column in columns %}
         {%- if column.name in keys %}
-        {{ mirror_landing(column, 'k' ~ keys.index(column.name)).value }} as c{{ loop.index0 }},
+        k{{ keys.index(column.name) }} as c{{ loop.index0 }},
         {%- else %}
         null as c{{ loop.index0 }},
         {%- endif %}
@@ -142,8 +142,8 @@
       from {{ rows }} as latest
       join {{ plan.changed }} as changed
         on changed.marker <> 2
-        {%- for key in keys %}
-        and latest.{{ adapter.quote(key) }} = changed.k{{ loop.index0 }}
+        {%- for column in columns if column.name in keys %}
+        and {{ mirror_landing(column, 'latest.' ~ column.quoted).value }} = changed.k{{ keys.index(column.name) }}
         {%- endfor %}
 {% endmacro %}
 
@@ -184,7 +184,7 @@
 {% endmacro %}
 
 
-{#- The staged files in publication order, without those that have no row. A load of an empty model, or a new
+{#- The staged files in publication order, counted, without those that have no row. A load of an empty model, or a new
     column without a value, is one file without rows: it tells the service the columns. -#}
 {% macro mirror_staged_files(publication, plan) %}
   {{ return(adapter.dispatch('mirror_staged_files', 'dbt')(publication, plan)) }}
@@ -192,11 +192,20 @@
 
 {% macro openmirroring__mirror_staged_files(publication, plan) %}
   {%- set staged = publication.staged(plan) -%}
-  {%- if staged | length < 2 or plan.definition.delimited -%}
+  {%- if plan.definition.delimited -%}
     {{ return(staged) }}
   {%- endif -%}
-  {%- set query -%}
-    select distinct _metadata.file_name from {{ mirror_files(publication.staging_url('rows')) }}
-  {%- endset -%}
-  {{ return(adapter.files_with_rows(staged, run_query(query))) }}
+  {%- set found = adapter.staged_rows(publication, staged) -%}
+  {%- if found is none -%}
+    {%- set found = adapter.counted_rows(run_query(mirror_count_staged(publication.staging_url('rows'), plan))) -%}
+  {%- endif -%}
+  {{ return(publication.verify_staged(plan, staged, found)) }}
+{% endmacro %}
+
+{#- The rows of staged files by file and row marker. -#}
+{% macro mirror_count_staged(url, plan) %}
+  {%- set marker = '`__rowMarker__`' if plan.is_marked else 'cast(null as int)' -%}
+  select file, marker, count(*)
+  from (select _metadata.file_name as file, {{ marker }} as marker from {{ mirror_files(url) }})
+  group by file, marker
 {% endmacro %}

@@ -19,6 +19,7 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
+from dbt.adapters.openmirroring.json_text import with_keys_as_text
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.relation import quoted
@@ -240,7 +241,8 @@ def relation_rows(spark: SparkSession, schema: str, table: str) -> Counter[Row]:
 def _landed(field: StructField) -> str:
     name = "`" + field.name.replace("`", "``") + "`"
     if field.dataType.typeName() in ("array", "map", "struct", "variant"):
-        return f"to_json({name}, {JSON_OPTIONS}) as {name}"
+        value = with_keys_as_text(field.dataType.simpleString(), name)
+        return f"to_json({value}, {JSON_OPTIONS}) as {name}"
     if field.dataType.typeName() in ("geometry", "geography"):
         return f"st_asbinary({name}) as {name}"
     return name

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from dbt.adapters.openmirroring.replicator import Replicator
+from tests.functional.fast_paths import OFF, without
 from tests.functional.project import Project
 
 pytestmark = pytest.mark.slow
@@ -115,3 +116,153 @@ def assert_replicated(project: Project, processed: str) -> None:
     (report,) = Replicator(Path(project.landing_zone), processed).scan()
     assert not report.note, report.note
     project.assert_mirrored()
+
+
+# Incremental models: as much as can be seen is the same with every fast path and without any.
+
+# by number, so that all types can be generated alike
+KEYS = {
+    "int": "id",
+    "string": "array('', 'a', 'A', 'b', ' ', 'null')[id]",
+    "string collate UTF8_LCASE": "array('', 'a', 'A', 'b', ' ', 'null')[id] collate UTF8_LCASE",
+    "date": "date_add(date'2024-01-01', id)",
+    "timestamp": "timestampadd(hour, id, timestamp'2024-03-10 00:00:00')",
+    "timestamp_ntz": "timestampadd(hour, id, timestamp_ntz'2024-03-10 00:00:00')",
+    "decimal": "cast(id as decimal(9, 2)) / 4",
+    "double": "array(0D, -0D, 1.5D, double('NaN'), double('Infinity'), -1D)[id]",
+    "binary": "cast(cast(id as string) as binary)",
+}
+STRATEGIES = ("merge", "delete+insert", "append", "insert_overwrite")
+VARIANTS: dict[str, list[str]] = {
+    "as it is": [],
+    "as if it were large": ["small tables"],
+    "without fast paths": list(OFF),
+}
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """What an incremental model selects in one run.
+
+    Args:
+        rows: number of the key; a text, which is that of the partition too
+        extra: a further column
+        full_refresh: asked for by the user
+    """
+
+    rows: dict[int, str | None]
+    extra: bool
+    full_refresh: bool
+
+    def sql(self, key: str) -> str:
+        values = [
+            f"({id}, {'null' if text is None else repr(text)})" for id, text in self.rows.items()
+        ]
+        columns = f"{KEYS[key]} as k, id % 3 as n, array(text) as texts, text = 'x' as gone"
+        if self.extra:
+            columns += ", map(date'2024-01-01', text) as extra"
+        source = f"values {', '.join(values or ['(0, null)'])} as t(id, text)"
+        condition = "" if self.rows else " where false"
+        return f"select {columns}, cast(text as string) as region from {source}{condition}"
+
+
+new_rows = st.builds(
+    NewRows,
+    rows=st.dictionaries(
+        st.integers(0, 5), st.sampled_from([None, "", "a", "x", "long " * 30]), max_size=6
+    ),
+    extra=st.sampled_from([False, False, True]),
+    full_refresh=st.sampled_from([False] * 6 + [True]),
+)
+models = st.fixed_dictionaries(
+    {},
+    optional={
+        "partition_by": st.just("region"),
+        "delete_when": st.just("gone"),
+        "clustered_by": st.just("n"),
+    },
+)
+
+
+def histories(examples: int) -> Any:
+    def decorate(test: Any) -> Any:
+        given_ = given(
+            key=st.sampled_from(list(KEYS)),
+            strategy=st.sampled_from(STRATEGIES),
+            stored_as=st.sampled_from(["parquet", "parquet", "parquet", "orc", "json"]),
+            zone=st.sampled_from(["UTC", "America/New_York"]),
+            model=models,
+            history=st.lists(new_rows, min_size=2, max_size=5),
+        )
+        chosen = settings(
+            max_examples=examples,
+            deadline=None,
+            derandomize=True,
+            phases=[Phase.generate],
+            suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+        )
+        return chosen(given_(test))
+
+    return decorate
+
+
+def assert_the_same_with_and_without_fast_paths(
+    new_project: Callable[[Path], Project],
+    folders: pytest.TempPathFactory,
+    key: str,
+    strategy: str,
+    stored_as: str,
+    zone: str,
+    model: dict[str, Any],
+    history: list[NewRows],
+) -> None:
+    config: dict[str, Any] = {"unique_key": "k", "incremental_strategy": strategy, **model}
+    config |= {"file_format": stored_as, "on_schema_change": "append_new_columns"}
+    if "clustered_by" in config:
+        config["buckets"] = 2
+    if strategy not in ("merge", "delete+insert"):
+        config.pop("delete_when", None)
+    outcomes: dict[str, list[Any]] = {}
+    for variant, off in VARIANTS.items():
+        project = new_project(folders.mktemp("history"))
+        project.target["server_side_parameters"] = {"spark.sql.session.timeZone": zone}
+        project.write_project()
+        try:
+            with without(project, off):
+                for step in history:
+                    project.model(step.sql(key), materialized="incremental", **config)
+                    succeeded = project.dbt("run", *(["--full-refresh"] * step.full_refresh))
+                    outcome: Any = succeeded
+                    if project.folder().exists():
+                        project.assert_mirrored()
+                        outcome = (succeeded, project.relation(), project.mirror())
+                    outcomes.setdefault(variant, []).append(outcome)
+        finally:
+            project.drop_schemas(project.schema)
+            shutil.rmtree(project.path)
+    plain = outcomes.pop("without fast paths")
+    for variant, found in outcomes.items():
+        assert found == plain, variant
+
+
+@pytest.mark.parquet("sets the format itself")
+@pytest.mark.session("fast paths are forced off in this process")
+@histories(4)
+def test_fast_paths_change_nothing(
+    new_project: Callable[[Path], Project],
+    tmp_path_factory: pytest.TempPathFactory,
+    **history: Any,
+) -> None:
+    assert_the_same_with_and_without_fast_paths(new_project, tmp_path_factory, **history)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parquet("sets the format itself")
+@pytest.mark.session("fast paths are forced off in this process")
+@histories(60)
+def test_fast_paths_change_nothing_in_many_histories(
+    new_project: Callable[[Path], Project],
+    tmp_path_factory: pytest.TempPathFactory,
+    **history: Any,
+) -> None:
+    assert_the_same_with_and_without_fast_paths(new_project, tmp_path_factory, **history)

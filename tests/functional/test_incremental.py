@@ -695,3 +695,45 @@ def test_contradictions_are_refused(
     assert finding in project.fail()
 
     assert project.state() == before
+
+
+def test_what_is_in_nested_values_takes_its_type_or_is_refused(project: Project) -> None:
+    before = "array(1, null) as a, named_struct('n', 1, 's', 'null') as s"
+    wider = r"""array(2L, null) as a, named_struct('n', 2L, 's', '\\"null') as s"""
+    incremental(project, f"select 1 as id, {before}", f"select 2 as id, {wider}", unique_key="id")
+    project.run()
+    assert project.run()["publication"] == "changes"
+    assert rows(project) == [(1, [1, None], (1, "null")), (2, [2, None], (2, '\\"null'))]
+    project.assert_mirrored()
+    state = project.state()
+    for later, refused in (
+        (before.replace("array(1, null)", "array('null', 'x', null)"), "'[null, x, null]'"),
+        (before.replace("'n', 1", "'n', 'x'"), "'{x, null}'"),
+    ):
+        incremental(project, "", f"select 3 as id, {later}", unique_key="id")
+
+        assert f"{refused}, which is no " in project.fail()
+
+        assert project.state() == state
+    options = {"unique_key": "id", "on_schema_change": "sync_all_columns"}
+    incremental(project, "", f"select 3 as id, {wider}", **options)
+    project.run()
+    assert rows(project)[0] == (1, [1, None], (1, "null"))
+    project.assert_mirrored()
+
+
+def test_a_new_struct_of_many_fields_is_appended(project: Project) -> None:
+    fields = ", ".join(f"'f{i}', {i}" for i in range(30))
+    incremental(
+        project,
+        "select 1 as id",
+        f"select 2 as id, named_struct({fields}) as s",
+        unique_key="id",
+        on_schema_change="append_new_columns",
+    )
+    project.run()
+
+    assert project.run()["publication"] == "changes"
+
+    assert rows(project) == [(1, None), (2, tuple(range(30)))]
+    project.assert_mirrored()

@@ -112,15 +112,46 @@ def test_an_incremental_run_that_was_killed_is_not_lost_and_not_done_twice(
 
     die(project, point)
     project.model(rows.format(2), **options)
-    if point == "after the old snapshot is dropped":
-        # when this was compiled, there was no relation: its SQL is that of a first run
-        done = dbt(project, "-m", "dbt.cli.main")
-        assert "run it again" in done.stdout
-        assert project.relation() == project.mirror()
-    succeed(project)
+    output = succeed(project)
+    committed = point == "after the old snapshot is dropped"
+    assert ("which an earlier run had left" in output) == committed
 
     kept = [0, 2] if point == "while building" else [0, 1, 2]
     assert sorted(int(dict(row)["id"].split()[1]) for row in project.relation()) == kept
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "after the manifest",
+        pytest.param("after the first file", marks=pytest.mark.exhaustive),
+        pytest.param("after the old snapshot is dropped", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_watermark_is_read_after_what_a_killed_run_has_committed(
+    tmp_path: Path, point: str
+) -> None:
+    """It is asked for when dbt compiles the model."""
+    project = Project(tmp_path)
+    rows = """
+        {{% set last = run_query('select max(id) from ' ~ this).rows[0][0]
+            if execute and is_incremental() else -1 %}}
+        select id from range({}) where id > {{{{ last }}}}
+    """
+    options = {"materialized": "incremental", "incremental_strategy": "append"}
+    project.model(rows.format(3), **options)
+    succeed(project)
+    project.model(rows.format(5), **options)
+    die(project, point)
+    project.model(rows.format(6), **options)
+
+    output = succeed(project)
+
+    assert "which an earlier run had left" in output
+    assert sorted(dict(row)["id"] for row in project.relation().elements()) == [
+        f"int {n}" for n in range(6)
+    ]
     project.assert_mirrored()
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -307,6 +308,114 @@ def test_a_table_that_cannot_be_recovered_is_told_and_the_others_are(
     assert printed.status()["stuck"][0] == "unfinished"
     printed("mirror_recover")
     project.assert_mirrored("stuck")
+
+
+WATERMARK = """
+    {{% set last = run_query('select max(id) from ' ~ this).rows[0][0]
+        if execute and is_incremental() else -1 %}}
+    select id from range({}) where id > {{{{ last }}}}
+"""
+APPEND = {"materialized": "incremental", "incremental_strategy": "append"}
+
+
+@pytest.mark.parametrize("step", ["publish", "complete"])
+@pytest.mark.parametrize("command", ["run", "build"])
+def test_a_command_recovers_before_it_compiles(project: Project, step: str, command: str) -> None:
+    project.model(WATERMARK.format(3), **APPEND)
+    project.model("select 1 as id", "gone", unique_key="id")
+    project.run()
+    project.model(WATERMARK.format(5), **APPEND)
+    project.model(ORDERS, "gone", unique_key="id")
+    kill_before(project, step)
+    (project.path / "models/gone.sql").unlink()
+    project.model(WATERMARK.format(6), **APPEND)
+    before = project.state()
+
+    for other in ("compile", "docs generate", "ls"):
+        assert project.dbt(*other.split())
+    assert project.state() == before, "these build nothing"
+    assert project.run(command=command)["_message"] == "+1 ~0 -0 · #3"
+
+    assert len(project.relation()) == project.relation().total() == 6
+    project.assert_mirrored()
+    project.assert_mirrored("gone")
+
+
+def test_a_table_that_cannot_be_recovered_stops_only_its_own_node(project: Project) -> None:
+    project.model(WATERMARK.format(3), **APPEND)
+    project.model(ORDERS, "stuck", unique_key="id")
+    project.model(ORDERS, "damaged", unique_key="id")
+    kill_before(project, "publish")
+    scratch = f"_scratchPad/{project.schema}"
+    manifest = f"{scratch}.damaged/manifest.json"
+    content = project.storage.read(manifest)
+    assert content
+    project.storage.write(manifest, b"{}")
+
+    with project.storage.lock(f"{scratch}.stuck"):
+        assert not project.dbt("run")
+        statuses = {name: result["status"] for name, result in project.results().items()}
+        assert statuses == {"orders": "success", "stuck": "error", "damaged": "error"}
+
+    project.storage.write(manifest, content)
+    project.run()
+    for table in ("orders", "stuck", "damaged"):
+        project.assert_mirrored(table)
+
+
+def test_an_incremental_model_that_was_compiled_before_the_recovery_stops(
+    project: Project,
+) -> None:
+    project.model(WATERMARK.format(3), **APPEND)
+    project.run()
+    project.model(WATERMARK.format(5), **APPEND)
+    kill_before(project, "publish")
+
+    assert "run it again" in project.fail("--no-populate-cache")
+    project.run("--no-populate-cache")
+
+    assert len(project.relation()) == project.relation().total() == 5
+    project.assert_mirrored()
+
+
+@pytest.mark.session("of which statements are refused")
+@pytest.mark.parquet("only a snapshot of files is renamed")
+def test_a_statement_that_fails_at_the_start_loses_nothing(project: Project) -> None:
+    """dbt's cache takes a table for renamed before Spark has done it."""
+    project.model(WATERMARK.format(3), **APPEND)
+    project.run()
+    project.model(WATERMARK.format(5), **APPEND)
+    kill_before(project, "publish")
+
+    execute = SessionHandle.execute
+    refused: list[str] = []
+
+    def refuse_once(self: SessionHandle, sql: str, *args: Any) -> Any:
+        if "rename to" in sql and not refused:
+            refused.append(sql)
+            raise DbtRuntimeError("refused")
+        return execute(self, sql, *args)
+
+    with patch.object(SessionHandle, "execute", refuse_once):
+        assert "run it again" in project.fail()
+    assert refused
+    project.run()
+
+    assert len(project.relation()) == project.relation().total() == 5
+    project.assert_mirrored()
+
+
+def test_only_the_relations_of_this_target_are_recovered(project: Project) -> None:
+    """Those of another one may be in another Spark."""
+    project.model(ORDERS, unique_key="id")
+    kill_before(project, "publish")
+    project.name_schema(f"{project.schema}_other")
+    project.run()
+    project.assert_replicated()
+    project.name_schema(project.schema.removesuffix("_other"))
+    assert project.storage.list(f"_scratchPad/{project.schema}.orders")
+    project.run()
+    project.assert_mirrored()
 
 
 def test_a_table_is_rebuilt_from_what_spark_has(project: Project, printed: Printed) -> None:

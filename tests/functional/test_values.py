@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.functional.project import Project
@@ -39,6 +41,7 @@ DIFFERENT = [
         "named_struct('t', timestamp'2024-01-01 00:00:00.000001Z')",
         "named_struct('t', timestamp'2024-01-01 00:00:00.000002Z')",
     ),
+    ("map(x'00', 1)", "map(x'01', 1)"),
     ("parse_json('{\"a\": 1}')", "parse_json('{\"a\": null}')"),
 ]
 
@@ -190,3 +193,76 @@ def test_a_table_of_many_columns_is_published_and_changed(project: Project) -> N
         response = project.run()
         project.assert_mirrored()
     assert response["rows_updated"] == 20
+
+
+# what a key is as Spark SQL, and what it is in JSON
+KEYS = {
+    "'a'": "a",
+    "1": "1",
+    "1.50BD": "1.50",
+    "1.5D": "1.5",
+    "true": "true",
+    "date'2024-01-01'": "2024-01-01",
+    "timestamp'2024-01-01 00:00:00.000001Z'": "2024-01-01T00:00:00.000001Z",
+    "timestamp_ntz'2024-03-31 02:30:00'": "2024-03-31T02:30:00.000000",
+    "x'fbff'": "+/8=",
+    "named_struct('a b', date'2024-01-01', 'n', cast(null as int))": (
+        '{"a b":"2024-01-01","n":null}'
+    ),
+    "array(timestamp'2024-01-01 00:00:00Z')": '["2024-01-01T00:00:00.000000Z"]',
+    "interval '1-2' year to month": "INTERVAL '1-2' YEAR TO MONTH",
+}
+
+
+def test_json_has_the_keys_of_maps_as_it_has_values(project: Project) -> None:
+    project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Europe/Berlin"}
+    project.write_project()
+    columns = ", ".join(f"map({key}, 1) as k{i}" for i, key in enumerate(KEYS))
+    project.model(f"select 1 as id, {columns}", unique_key="id")
+
+    project.run()
+
+    ((*values,),) = project.mirror()
+    assert dict(values) == {
+        "id": "int 1",
+        **{f"k{i}": f"str {json_text({key: 1})}" for i, key in enumerate(KEYS.values())},
+    }
+    assert project.run()["publication"] == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("array(map({day}, {day}), null)", [{"2024-01-01": "2024-01-01"}, None]),
+        (
+            "named_struct('a`b', map({day}, 1), 'c:d,e', null + 1, \"f'g\", map('x', 1))",
+            {"a`b": {"2024-01-01": 1}, "c:d,e": None, "f'g": {"x": 1}},
+        ),
+        (
+            "map('a', map({day}, array(map({day}, null + 1))))",
+            {"a": {"2024-01-01": [{"2024-01-01": None}]}},
+        ),
+        (
+            "map(named_struct('d', array({day})), named_struct('m', map({day}, 1)))",
+            {'{"d":["2024-01-01"]}': {"m": {"2024-01-01": 1}}},
+        ),
+        ("if(id < 0, map({day}, 1), null)", None),
+        ("named_struct('s', if(id < 0, named_struct('m', map({day}, 1)), null))", {"s": None}),
+    ],
+)
+def test_json_has_the_keys_of_maps_at_any_depth(
+    project: Project, value: str, expected: object
+) -> None:
+    sql = value.format(day="date'2024-01-01'")
+    for step in range(2):
+        project.model(f"select id, {step} as step, {sql} as v from range(1)", unique_key="id")
+        project.run()
+
+    ((*values,),) = project.mirror()
+    assert dict(values).get("v") == (f"str {json_text(expected)}" if expected else None)
+    project.assert_mirrored()
+
+
+def json_text(value: object) -> str:
+    """As Spark writes it."""
+    return json.dumps(value, separators=(",", ":"))

@@ -31,8 +31,9 @@ DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "pa
 def publish(storage: Storage, complete: bool = True) -> None:
     publication = Publication(storage, ORDERS, Owner("shop", "model.shop.orders", ORDERS.schema))
     storage.write(f"{ORDERS.staging(publication.batch_id)}/rows/part-0.parquet", b"rows")
-    kind = "changes" if publication.journal() else "initial"
-    plan = Plan(kind, "", DEFINITION, RowCounts(inserted=1))
+    journal = publication.journal()
+    kind = "changes" if journal else "initial"
+    plan = Plan(kind, "", DEFINITION, RowCounts(inserted=1), journal=journal)
     manifest = publication.commit(plan, publication.staged(plan))
     if complete:
         publication.publish(manifest)

@@ -95,8 +95,10 @@ def publish(storage: Storage, files: int = 1, schema: str = "sales") -> datetime
     for i in range(files):
         storage.write(f"{table.staging(opened.batch_id)}/rows/{i}.parquet", b"rows")
     definition = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
-    plan = Plan("changes" if opened.journal() else "initial", "", definition, RowCounts(1))
-    manifest = opened.commit(plan, opened.staged(plan))
+    journal = opened.journal()
+    kind = "changes" if journal else "initial"
+    plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
+    manifest = opened.commit(plan, opened.staged(plan) if files else [])
     opened.publish(manifest)
     opened.complete(manifest)
     opened.close()

@@ -71,9 +71,10 @@ def commit(
     contents: list[bytes],
     definition: TableDefinition = DEFINITION,
 ) -> Manifest:
-    plan = Plan(kind, "", definition, RowCounts(inserted=len(contents)))
+    rows = RowCounts(inserted=len(contents))
+    plan = Plan(kind, "", definition, rows, journal=opened.journal())
     stage(storage, opened, contents)
-    return opened.commit(plan, opened.staged(plan))
+    return opened.commit(plan, opened.staged(plan) if contents else [])
 
 
 def finish(opened: Publication, manifest: Manifest) -> None:
@@ -147,7 +148,7 @@ def test_a_batch_without_files_keeps_the_number(storage: Storage) -> None:
 def test_the_rows_of_the_table_are_counted_from_batch_to_batch(storage: Storage) -> None:
     def rows_after(kind: str, rows: RowCounts) -> int | None:
         with publication(storage) as opened:
-            plan = Plan(kind, "", DEFINITION, rows)
+            plan = Plan(kind, "", DEFINITION, rows, journal=opened.journal())
             finish(opened, opened.commit(plan, []))
             journal = opened.journal()
         assert journal
@@ -325,7 +326,8 @@ def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
         killed = False
         try:
             stage(storage, opened, [b"new 1", b"new 2", b"new 3"])
-            plan = Plan(kind, "", definition, RowCounts(inserted=3))
+            rows = RowCounts(inserted=3)
+            plan = Plan(kind, "", definition, rows, journal=opened.journal())
             finish(opened, opened.commit(plan, opened.staged(plan)))
             opened.close()
         except Killed:
@@ -419,7 +421,8 @@ def test_a_second_publisher_of_a_table_stops(storage: Storage) -> None:
 def test_a_publisher_that_lost_its_lock_does_not_commit_over_the_other(storage: Storage) -> None:
     publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
-        plan = Plan("changes", "", DEFINITION, RowCounts(inserted=1))
+        rows = RowCounts(inserted=1)
+        plan = Plan("changes", "", DEFINITION, rows, journal=opened.journal())
         stage(storage, opened, [b"late"])
         stale = opened.staged(plan)
         opened._lock.close()  # as a lease that ran out
@@ -431,6 +434,29 @@ def test_a_publisher_that_lost_its_lock_does_not_commit_over_the_other(storage: 
 
     assert recover(storage)
     assert data_files(storage) == {number(1): b"a", number(2): b"b"}
+
+
+@pytest.mark.parametrize("kind", ["initial", "changes", "rebuild"])
+def test_what_was_planned_before_another_run_completed_is_not_committed(
+    storage: Storage, kind: str
+) -> None:
+    if kind != "initial":
+        publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        rows = RowCounts(inserted=1)
+        plan = Plan(kind, "", DEFINITION, rows, journal=opened.journal())
+        stage(storage, opened, [b"late"])
+        late = opened.staged(plan)
+        opened._lock.close()  # as a lease that ran out
+        publish(storage, "initial" if kind == "initial" else "changes", [b"b"])
+        published = data_files(storage)
+
+        with pytest.raises(ConcurrentPublicationError):
+            opened.commit(plan, late)
+
+    assert storage.read(TABLE.manifest) is None
+    assert not recover(storage)
+    assert data_files(storage) == published
 
 
 def test_a_manifest_planned_against_an_older_journal_is_withdrawn(storage: Storage) -> None:
@@ -569,15 +595,62 @@ def test_a_rebuild_waits_until_the_table_is_gone_and_until_it_is_back(storage: S
 
 
 @pytest.mark.parametrize("kind", ["initial", "changes"])
-def test_what_is_no_rebuild_waits_for_nothing(storage: Storage, kind: str) -> None:
+def test_what_is_no_rebuild_asks_no_more_than_the_check_before_it(
+    storage: Storage, kind: str
+) -> None:
     if kind == "changes":
         publish(storage, "initial", [b"a"])
     late = LateService(storage, 2)
+    late.service.check()
 
     with publication(storage, service=late.service) as opened:
         finish(opened, commit(storage, opened, kind, [b"b"]))
 
-    assert late.found == []
+    assert len(late.found) == 1
+
+
+def test_an_initial_load_waits_until_a_table_is_gone_whose_folder_was_dropped(
+    storage: Storage,
+) -> None:
+    publish(storage, "initial", [b"a"])
+    late = LateService(storage, 2)
+    late.service.check()
+    storage.delete(TABLE.path)
+
+    with publication(storage, service=late.service) as opened:
+        finish(opened, commit(storage, opened, "initial", [b"b"]))
+
+    gone: list[str] = []
+    assert late.found == [[number(1)], gone, gone, gone]
+    assert data_files(storage) == {number(1): b"b"}
+
+
+def test_an_initial_load_that_has_waited_in_vain_makes_no_folder(storage: Storage) -> None:
+    stuck = Service(lambda: ServiceReport("Running", "", {str(TABLE): TableReport()}), Clock())
+
+    with publication(storage, service=stuck) as opened:
+        manifest = commit(storage, opened, "initial", [b"b"])
+        with pytest.raises(ServiceError, match="has not dropped"):
+            opened.publish(manifest)
+
+    assert storage.list(TABLE.path) == []
+    assert recover(storage)
+    assert data_files(storage) == {number(1): b"b"}
+
+
+def test_an_initial_load_does_not_wait_until_its_own_table_is_gone(storage: Storage) -> None:
+    """The service may have it as soon as there is metadata."""
+    with publication(storage) as opened:
+        commit(storage, opened, "initial", [b"b"])
+    storage.write(TABLE.metadata, b"{}")
+    there = Service(lambda: ServiceReport("Running", "", {str(TABLE): TableReport()}), Clock())
+
+    with publication(storage, service=there) as opened:
+        manifest = opened.pending()
+        assert manifest
+        finish(opened, manifest)
+
+    assert data_files(storage) == {number(1): b"b"}
 
 
 @pytest.mark.parametrize("stuck", ["Paused", "gone", "back"])
@@ -707,15 +780,15 @@ def test_a_publication_is_a_small_number_of_requests(
             opened.verify(last, full_refresh=False)
             finish(opened, commit(storage, opened, "changes", contents))
             last = opened.batch_id
-        # what stands in for Spark writes three files for one
-        return server.counts() - Counter({"put blob": 3 * len(contents)})
+        # what stands in for Spark writes three files for one, and the plan reads the journal again
+        return server.counts() - Counter({"put blob": 3 * len(contents), "read": 1})
 
     one, two = requests([b"1"]), requests([b"1", b"2"])
 
     assert two - one == Counter({"properties": 2, "rename": 1})
     assert one == Counter(
         {
-            "read": 4,
+            "read": 3,
             "list": 5,
             "put blob": 3,
             "properties": 2,

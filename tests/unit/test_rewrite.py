@@ -12,9 +12,11 @@ from dbt.adapters.openmirroring.config import NodeConfig
 from dbt.adapters.openmirroring.rewrite import (
     Rewrite,
     can_merge,
+    has_stored_rows,
     plan_rewrite,
     rewritable_folder,
 )
+from dbt.adapters.openmirroring.spark_table import layout_of
 
 TEXT = agate.Text(null_values=[])
 
@@ -46,11 +48,11 @@ def write(folder: Path, *names: str) -> None:
 
 
 def plan(
-    table: agate.Table, *touched: Path, file_format: str | None = None, **options: Any
+    table: agate.Table, *touched: Path, file_format: str = "parquet", **options: Any
 ) -> Rewrite | None:
     paths = [f"file:{str(path).replace(' ', '%20')}" for path in touched]
     folder = rewritable_folder(table, file_format, NodeConfig(**options))
-    return plan_rewrite(folder, paths) if folder else None
+    return plan_rewrite(folder, layout_of(table), paths) if folder else None
 
 
 def test_files_that_no_new_row_touches_are_kept(folder: Path) -> None:
@@ -132,4 +134,27 @@ def test_formats_that_can_merge_do_unless_something_is_to_be_stored_in_another_w
     assert can_merge(table, file_format, by_day)
     assert not can_merge(table, "parquet", by_day)
     assert not can_merge(table, file_format, NodeConfig())
-    assert not can_merge(description(folder, "day"), None, by_day)
+    assert not can_merge(description(folder, "day"), "parquet", by_day)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "json", "orc", "text"])
+def test_formats_that_may_change_what_is_stored_have_no_rows_beside_them(
+    folder: Path, file_format: str
+) -> None:
+    options = NodeConfig()
+
+    assert has_stored_rows(description(folder), "parquet", options)
+    assert not has_stored_rows(description(folder, Provider=file_format), file_format, options)
+    assert not has_stored_rows(description(folder), file_format, options)
+
+
+def test_a_layout_is_format_partitions_and_buckets(folder: Path) -> None:
+    by_day = description(folder, "Day")
+    buckets = {"Num Buckets": "4", "Bucket Columns": "[`id`]", "Sort Columns": "[]"}
+
+    assert layout_of(by_day).partitions == ("day",)
+    assert layout_of(by_day) != layout_of(description(folder))
+    assert layout_of(description(folder, **buckets)).buckets == "4 [`id`]"
+    assert layout_of(description(folder, Provider="ORC")) == layout_of(
+        description(folder, Provider="orc")
+    )

@@ -164,6 +164,25 @@ def test_a_dropped_table_is_waited_for_until_it_has_disappeared() -> None:
     assert clock.slept == [10, 10]
 
 
+def test_a_table_without_a_folder_is_not_asked_for_again_that_was_not_there() -> None:
+    asked, clock = service(RUNNING, REPLICATING)
+    asked.check()
+
+    asked.wait_until_gone(ORDERS, dropped=False)
+
+    assert clock.slept == []
+    assert asked.report(CHECK_AGE) == RUNNING
+
+
+def test_a_table_without_a_folder_is_waited_for_until_a_new_answer_does_not_have_it() -> None:
+    asked, clock = service(REPLICATING, REPLICATING, RUNNING)
+    asked.check()
+
+    asked.wait_until_gone(ORDERS, dropped=False)
+
+    assert clock.slept == [10, 10]
+
+
 def test_a_new_table_is_waited_for_until_it_is_there() -> None:
     asked, clock = service(RUNNING, RUNNING, REPLICATING)
 

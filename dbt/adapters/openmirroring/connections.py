@@ -22,7 +22,7 @@ from pyspark.sql.utils import is_remote
 
 from dbt.adapters.openmirroring import embedded_spark, spark_connect
 from dbt.adapters.openmirroring.credentials import (
-    PARQUET_SETTINGS,
+    SESSION_SETTINGS,
     ConnectionMethod,
     OpenMirroringCredentials,
 )
@@ -105,7 +105,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             project = project_folder(self.profile)
             self.embedded_warehouse = project / embedded_spark.FOLDER / "warehouse"
             return embedded_spark.start(project, parameters), {}
-        return spark, settings | PARQUET_SETTINGS
+        return spark, settings | SESSION_SETTINGS
 
     def refresh(self, table: str) -> None:
         """Let the session that the user brought forget the files that a table had."""

@@ -16,11 +16,13 @@ from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.source import Source
 from dbt.adapters.openmirroring.spark_connect import check_connect
 
-# What the publication relies on, whatever Spark it runs in. Both are read from the session when a
-# Parquet file is written: they cannot be options of the statement.
-PARQUET_SETTINGS = {
+# What the publication relies on, whatever Spark it runs in. All are read from the session: they
+# cannot be options of the statement.
+SESSION_SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.writeLegacyFormat": "false",
+    # `describe` cuts off the type of a struct after so many fields, 25 by default
+    "spark.sql.debug.maxToStringFields": "100000",
 }
 
 # without it, Spark's Thrift server takes what a client sends with its session for Hive's settings
@@ -117,7 +119,7 @@ class OpenMirroringCredentials(SparkCredentials):
             self.server_side_parameters["spark.sql.ansi.enabled"] = str(ansi)
         if self.method != ConnectionMethod.SESSION:
             # a session takes them when it is found
-            self.server_side_parameters = PARQUET_SETTINGS | self.server_side_parameters
+            self.server_side_parameters = SESSION_SETTINGS | self.server_side_parameters
         if self.method == ConnectionMethod.THRIFT:
             self.server_side_parameters = {
                 _SET + key.removeprefix(_SET): value

@@ -18,7 +18,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.credentials import PARQUET_SETTINGS
+from dbt.adapters.openmirroring.credentials import SESSION_SETTINGS
 from dbt.adapters.openmirroring.java import find_java_home
 from dbt.adapters.openmirroring.session import silence_pyspark
 
@@ -51,7 +51,7 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
     scratch.mkdir()
 
     conf = SparkConf()
-    for key, value in {**defaults(home), **PARQUET_SETTINGS, **settings}.items():
+    for key, value in {**defaults(home), **SESSION_SETTINGS, **settings}.items():
         conf.set(key, value)
     silence_pyspark()
     environment = {

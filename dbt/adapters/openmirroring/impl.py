@@ -25,9 +25,10 @@ from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.events.functions import fire_event, warn_or_error
+from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring import catalog, python_models, refusals, replica
+from dbt.adapters.openmirroring import catalog, footers, python_models, refusals, replica
 from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
@@ -43,6 +44,7 @@ from dbt.adapters.openmirroring.constraints import (
 )
 from dbt.adapters.openmirroring.definition import table_definition
 from dbt.adapters.openmirroring.incremental import IncrementalColumn, incremental_columns
+from dbt.adapters.openmirroring.json_text import json_text
 from dbt.adapters.openmirroring.landing_zone.batch import (
     LAST_UPDATE_TIME,
     Journal,
@@ -56,13 +58,18 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
+from dbt.adapters.openmirroring.landing_zone.plan import (
+    Change,
+    FileRows,
+    Plan,
+    changes_between,
+)
 from dbt.adapters.openmirroring.landing_zone.publisher import ROWS, Publication
 from dbt.adapters.openmirroring.mirror import Mirror
 from dbt.adapters.openmirroring.mirrored_database import (
     DatabaseOperations,
 )
-from dbt.adapters.openmirroring.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.project_tables import MIRRORED_KINDS, Outcome, ProjectTables
 from dbt.adapters.openmirroring.ready_files import ready_files
 from dbt.adapters.openmirroring.relation import (
     BATCH_ID_PROPERTY,
@@ -77,6 +84,7 @@ from dbt.adapters.openmirroring.rewrite import (
     Rewrite,
     can_merge,
     has_partitions_in_catalog,
+    has_stored_rows,
     plan_rewrite,
     rewritable_folder,
 )
@@ -86,6 +94,7 @@ from dbt.adapters.openmirroring.session import SessionHandle
 from dbt.adapters.openmirroring.spark_table import (
     data_files,
     is_iceberg,
+    layout_of,
     local_folder,
     local_path,
 )
@@ -101,6 +110,10 @@ from dbt.adapters.openmirroring.warehouse import (
 
 if TYPE_CHECKING:
     import agate
+
+
+# dbt's commands that build nodes
+_BUILDING = ("run", "build", "seed", "snapshot", "retry")
 
 
 class OpenMirroringAdapter(SparkAdapter):
@@ -343,6 +356,51 @@ class OpenMirroringAdapter(SparkAdapter):
         return list(self.list_relations(relation.database, str(relation.schema)))
 
     @available
+    def store_part(
+        self,
+        publication: Publication,
+        manifest: Manifest,
+        target: OpenMirroringRelation,
+        part: OpenMirroringRelation,
+        new_rows: OpenMirroringRelation,
+    ) -> None:
+        """Let a snapshot take the rows of a batch, or withdraw the batch if it refuses them.
+
+        Args:
+            part: a table of the rows in the place of others
+            new_rows: a table
+
+        Raises:
+            DbtRuntimeError: as Spark says it
+        """
+        is_repeated = publication.batch_id != manifest.batch.id
+        arguments = {
+            "target": target,
+            "part": part,
+            "new_rows": new_rows,
+            "keys": list(manifest.batch.definition.key_columns),
+            "batch": manifest.batch,
+            "fence": publication.batch_id if is_repeated else None,
+        }
+        # the fence changes the version too
+        was_stored = is_repeated and not self._is_as_planned(manifest, target)
+        try:
+            self.execute_macro("mirror_take_part", kwargs=arguments)
+        except DbtRuntimeError:
+            if not was_stored and (is_repeated or self._is_as_planned(manifest, target)):
+                publication.withdraw(manifest)
+            raise
+
+    def _is_as_planned(self, manifest: Manifest, target: OpenMirroringRelation) -> bool:
+        """A snapshot that is to be changed in place has not been; False if nobody knows."""
+        try:
+            version: Any = self.execute_macro("mirror_snapshot_version", kwargs={"target": target})
+        except DbtRuntimeError as error:
+            logger.debug(f"{target}: {error}")
+            return False
+        return manifest.snapshot_version is not None and version == manifest.snapshot_version
+
+    @available
     def cache_batch(self, relation: OpenMirroringRelation, batch_id: str) -> None:
         """Remember what a relation carries that has taken the rows of a batch."""
         self.cache_dropped(relation)
@@ -376,6 +434,21 @@ class OpenMirroringAdapter(SparkAdapter):
         return table_definition(columns, landed_types, options)
 
     @available
+    def json_text(self, column: OpenMirroringColumn, source: str) -> str:
+        """The SQL of a complex column's JSON.
+
+        Args:
+            source: the SQL of the column
+        """
+        try:
+            return json_text(column.dtype, source)
+        except ValueError as error:
+            raise CompilationError(
+                f"The keys of the maps in the column {column.quoted} cannot be written as JSON: "
+                f"{error}. Cast it in the model, e.g. to_json({column.quoted})."
+            ) from error
+
+    @available
     def published_columns(self, journal: Journal) -> list[OpenMirroringColumn]:
         """The columns of the snapshot, as they were when it was published."""
         columns = journal.batch.definition.columns
@@ -405,8 +478,9 @@ class OpenMirroringAdapter(SparkAdapter):
         rows: RowCounts,
         changed: str | None = None,
         in_full: bool = False,
+        journal: Journal | None = None,
     ) -> Plan:
-        return Plan(publication, reason, definition, rows, changed, in_full)
+        return Plan(publication, reason, definition, rows, changed, in_full, journal)
 
     @available
     def refuse_keys(self, definition: TableDefinition, examples: agate.Table) -> None:
@@ -480,13 +554,13 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def rewritable_folder(
-        self, description: agate.Table, file_format: str | None, options: NodeConfig
+        self, description: agate.Table, file_format: str, options: NodeConfig
     ) -> Path | None:
         """The folder of a snapshot whose files the next one can have; None if it cannot.
 
         Args:
             description: of the snapshot, from `describe table extended`
-            file_format: of the next snapshot; None if it is Spark's default
+            file_format: of the next snapshot
         """
         if not self._is_driven_here():
             return None
@@ -497,7 +571,7 @@ class OpenMirroringAdapter(SparkAdapter):
         self,
         relation: OpenMirroringRelation,
         description: agate.Table,
-        file_format: str | None,
+        file_format: str,
         options: NodeConfig,
         new_rows: OpenMirroringRelation,
         touched_by: list[list[str]],
@@ -506,7 +580,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
         Args:
             description: of the relation, from `describe table extended`
-            file_format: of the next snapshot; None if it is Spark's default
+            file_format: of the next snapshot
             touched_by: as `mirror_rewrite` has it
         """
         keys = [tuple(columns) for columns in touched_by]
@@ -515,22 +589,45 @@ class OpenMirroringAdapter(SparkAdapter):
         # only what is to be published is known to have each key once
         if keys and not options.mirror:
             return None
+        if not has_stored_rows(description, file_format, options):
+            return None
         is_merged = can_merge(description, file_format, options)
         if not is_merged and not keys:
+            return None
+        # a server may still be at an INSERT whose client has died, and only Delta can fence it off
+        if not keys and is_iceberg(description) and not self._is_driven_here():
             return None
         before = self.rows_beside(relation, BEFORE, None) if keys else None
         after = None if is_merged else self.rows_beside(relation, AFTER, None)
         return Part(new_rows, options.unique_key, before, after)
 
     @available
-    def plan_rewrite(self, folder: Path, touched: agate.Table | None) -> Rewrite | None:
+    def plan_rewrite(
+        self, folder: Path, description: agate.Table, touched: agate.Table | None
+    ) -> Rewrite | None:
         """What an incremental run keeps of the snapshot's files; None if it writes all again.
 
         Args:
             folder: of the snapshot
+            description: of the snapshot, from `describe table extended`
             touched: its files with rows that may change; None if there are none
         """
-        return plan_rewrite(folder, [str(row[0]) for row in touched.rows] if touched else [])
+        files = [str(row[0]) for row in touched.rows] if touched else []
+        return plan_rewrite(folder, layout_of(description), files)
+
+    @available
+    def layout_change(
+        self, snapshot: agate.Table | None, next_snapshot: agate.Table
+    ) -> str | None:
+        """How the next snapshot is stored in another way than the snapshot; None if it is not.
+
+        Args:
+            snapshot, next_snapshot: from `describe table extended`
+        """
+        before, after = (layout_of(each) if each else None for each in (snapshot, next_snapshot))
+        if before is None or before == after:
+            return None
+        return f"stored as {after} in Spark, before as {before}"
 
     @available
     def has_partitions_in_catalog(self, description: agate.Table) -> bool:
@@ -547,7 +644,18 @@ class OpenMirroringAdapter(SparkAdapter):
 
         Args:
             description: of the next snapshot, from `describe table extended`
+
+        Raises:
+            DbtRuntimeError: they are no files of this table
         """
+        found = layout_of(description)
+        if found != rewrite.layout:
+            raise DbtRuntimeError(
+                f"Spark made the next snapshot as {found}, but files of the snapshot are to be "
+                f"linked into it, which is {rewrite.layout}. Nothing was changed. Set "
+                "`file_format` and `partition_by` in the node's config, or run with "
+                "--full-refresh."
+            )
         folder = local_folder(description)
         assert folder, "a table is where the one before it was"
         rewrite.keep(folder)
@@ -606,14 +714,26 @@ class OpenMirroringAdapter(SparkAdapter):
         folder = local_folder(description)
         if not (plan.starts_folder and staging and folder and self._is_driven_here()):
             return []
+        if layout_of(description).format != "parquet":
+            return []
         ready = ready_files(folder, plan.definition, options.compression, options.target_file_size)
         return publication.staged(plan) if ready and ready.link(staging) else []
 
     @available
-    def files_with_rows(self, files: list[StagedFile], names: agate.Table) -> list[StagedFile]:
-        """The files whose names a query has returned; if none, the first: it has the columns."""
-        with_rows = {row[0] for row in names.rows}
-        return [file for file in files if file.name in with_rows] or files[:1]
+    def staged_rows(
+        self, publication: Publication, files: list[StagedFile]
+    ) -> list[FileRows] | None:
+        """What the footers of staged files tell of their rows; None if Spark has to be asked."""
+        folder = local_path(publication.staging_url(ROWS))
+        return footers.rows_in(folder, files) if folder and folder.is_dir() else None
+
+    @available
+    def counted_rows(self, counts: agate.Table) -> list[FileRows]:
+        """The rows of files, as a query has counted them by file and row marker."""
+        return [
+            FileRows(str(name), None if marker is None else int(marker), int(rows))
+            for name, marker, rows in counts.rows
+        ]
 
     @available
     def published(self, manifest: Manifest) -> MirrorResponse:
@@ -710,6 +830,59 @@ class OpenMirroringAdapter(SparkAdapter):
         if not lines and not failed:
             lines.append("Nothing was unfinished.")
         return Outcome(tuple(lines), tuple(failed))
+
+    def set_relations_cache(
+        self, relation_configs: Iterable[Any], *args: Any, **named: Any
+    ) -> None:
+        """Before hooks and nodes: nothing is compiled with what an interrupted run has left."""
+        # the adapter is loaded before dbt's flags can be
+        from dbt.flags import get_flags
+
+        nodes = list(relation_configs)
+        super().set_relations_cache(nodes, *args, **named)
+        flags = get_flags()
+        if getattr(flags, "WHICH", None) not in _BUILDING:
+            return
+        if getattr(flags, "EMPTY", False) or getattr(flags, "SAMPLE", None):
+            return  # they publish nothing
+        self._recover_before_compiling(nodes)
+
+    def _recover_before_compiling(self, nodes: list[Any]) -> None:
+        """Whatever fails here does not stop the command: the table's own node tells it."""
+        if not any(
+            node.config.materialized in MIRRORED_KINDS and node.config.get("mirror") is not False
+            for node in nodes
+        ):
+            return  # who mirrors nothing may have no landing zone
+        # another target may share the landing zone, and its relations may be in another Spark
+        schemas = {str(node.schema) for node in nodes}
+        touched = set()
+        try:
+            pending = self.project_tables(()).unfinished()
+        except DbtRuntimeError as error:
+            logger.debug(f"The landing zone could not be searched: {error.msg}")
+            return
+        for manifest in pending:
+            schema = manifest.batch.owner.schema
+            if schema not in schemas:
+                continue
+            touched.add(schema)
+            try:
+                finished = self._recover_table(manifest)
+            except DbtRuntimeError as error:
+                logger.warning(f"{manifest.table} could not be recovered yet: {error.msg}")
+                continue
+            if finished:
+                batch, table = finished.batch.id, manifest.table
+                told = f"Finished batch {batch} of {table}, which an earlier run had left"
+                fire_event(Note(msg=told))
+        for schema in touched:
+            # a statement that failed half way has left dbt's cache ahead of Spark
+            self.cache.drop_schema(None, schema)
+            try:
+                self.list_relations(None, schema)
+            except DbtRuntimeError as error:  # the nodes ask again
+                logger.debug(f"{schema}: {error.msg}")
 
     def _recover_table(self, manifest: Manifest) -> Manifest | None:
         owner, identifier = manifest.batch.owner, manifest.table.identifier

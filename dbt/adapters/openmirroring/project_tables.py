@@ -15,6 +15,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
     LandedTable,
     drop_table,
     landed_table,
+    pending_batches,
     table_folders,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
@@ -32,7 +33,7 @@ BLOCKED = "blocked"
 
 NOTHING = "Nothing was dropped."
 
-_MIRRORED_KINDS = ("table", "incremental", "seed", "snapshot")
+MIRRORED_KINDS = ("table", "incremental", "seed", "snapshot")
 
 
 @dataclass(frozen=True)
@@ -223,9 +224,9 @@ class ProjectTables:
 
     def unfinished(self) -> list[Manifest]:
         """What this project has committed, but not completed."""
-        landed = (landed_table(self._storage, folder) for folder in table_folders(self._storage))
-        pending = [table.pending for table in landed if table.is_pending_of(self._project)]
-        return sorted(filter(None, pending), key=lambda manifest: str(manifest.table))
+        pending = pending_batches(self._storage)
+        ours = [each for each in pending if each.batch.owner.project == self._project]
+        return sorted(ours, key=lambda manifest: str(manifest.table))
 
     def node(self, table: str) -> Node:
         """The mirrored node of a table.
@@ -294,7 +295,7 @@ def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
         )
         for node in nodes
         if node["resource_type"] in ("model", "seed", "snapshot")
-        and node["config"].get("materialized") in _MIRRORED_KINDS
+        and node["config"].get("materialized") in MIRRORED_KINDS
         and node["config"].get("mirror") is not False
     ]
 

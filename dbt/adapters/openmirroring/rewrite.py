@@ -22,12 +22,11 @@ from urllib.parse import unquote
 from dbt.adapters.openmirroring.config import NodeConfig
 from dbt.adapters.openmirroring.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark_table import (
+    Layout,
     data_files,
-    is_bucketed,
+    layout_of,
     local_folder,
     local_path,
-    partition_columns,
-    provider,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ _SMALL_FILE = 16 * 2**20
 
 _FILE_FORMATS = ("parquet", "orc")
 _MERGING_FORMATS = ("delta", "iceberg")
+# rows that are beside the snapshot, in Parquet, are the same in it: csv and json change them
+_STORED_FORMATS = ("parquet", *_MERGING_FORMATS)
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,13 @@ class Rewrite:
         folder: with the snapshot's data files
         replaced: the files to write again, as Spark has them in `_metadata.file_path`
         kept: the other ones, relative to the folder
+        layout: how the snapshot is stored
     """
 
     folder: Path
     replaced: tuple[str, ...]
     kept: tuple[Path, ...]
+    layout: Layout
 
     @property
     def kept_names(self) -> list[str]:
@@ -119,52 +122,63 @@ class NextRows:
 
 
 def rewritable_folder(
-    description: agate.Table, file_format: str | None, options: NodeConfig
+    description: agate.Table, file_format: str, options: NodeConfig
 ) -> Path | None:
     """The folder of a snapshot whose files the next one can have; None if it cannot.
 
     Args:
         description: what `describe table extended` returned
-        file_format: of the next snapshot; None if it is Spark's default
+        file_format: of the next snapshot
     """
-    if is_bucketed(description):
+    if layout_of(description).buckets:
         return None
     if not _stays(description, _FILE_FORMATS, file_format, options):
         return None
     return local_folder(description)
 
 
-def can_merge(description: agate.Table, file_format: str | None, options: NodeConfig) -> bool:
+def can_merge(description: agate.Table, file_format: str, options: NodeConfig) -> bool:
     """Whether a snapshot can be changed in place of being replaced.
 
     Args:
         description: what `describe table extended` returned
-        file_format: of the next snapshot; None if it is Spark's default
+        file_format: of the next snapshot
     """
     return _stays(description, _MERGING_FORMATS, file_format, options)
+
+
+def has_stored_rows(description: agate.Table, file_format: str, options: NodeConfig) -> bool:
+    """Whether rows beside a snapshot are as it stores them, so that they can be published.
+
+    Args:
+        description: what `describe table extended` returned
+        file_format: of the next snapshot
+    """
+    return _stays(description, _STORED_FORMATS, file_format, options)
 
 
 def _stays(
     description: agate.Table,
     formats: Sequence[str],
-    file_format: str | None,
+    file_format: str,
     options: NodeConfig,
 ) -> bool:
     """A table has one of some formats, and that and its partitions are to stay as they are."""
-    found = provider(description)
-    partition_by = [name.lower() for name in options.partition_by]
+    found = layout_of(description)
+    partition_by = tuple(name.lower() for name in options.partition_by)
     return (
-        found in formats
-        and found == (file_format or found).lower()
-        and [name.lower() for name in partition_columns(description)] == partition_by
+        found.format in formats
+        and found.format == file_format.lower()
+        and found.partitions == partition_by
     )
 
 
-def plan_rewrite(folder: Path, touched: Sequence[str]) -> Rewrite | None:
+def plan_rewrite(folder: Path, layout: Layout, touched: Sequence[str]) -> Rewrite | None:
     """What to keep of a snapshot; None if nothing is worth it.
 
     Args:
         folder: with its data files
+        layout: how they are stored
         touched: those with rows that may change, as Spark has them in `_metadata.file_path`
     """
     replaced = {local_path(unquote(path)) for path in touched}
@@ -172,7 +186,8 @@ def plan_rewrite(folder: Path, touched: Sequence[str]) -> Rewrite | None:
     small = Counter(path.parent for path in kept if path.stat().st_size < _SMALL_FILE)
     if not kept or max(small.values(), default=0) > _MANY_FILES:
         return None
-    return Rewrite(folder, tuple(touched), tuple(path.relative_to(folder) for path in kept))
+    names = tuple(path.relative_to(folder) for path in kept)
+    return Rewrite(folder, tuple(touched), names, layout)
 
 
 def has_partitions_in_catalog(description: agate.Table) -> bool:
@@ -181,4 +196,5 @@ def has_partitions_in_catalog(description: agate.Table) -> bool:
     Args:
         description: what `describe table extended` returned
     """
-    return provider(description) not in _MERGING_FORMATS and bool(partition_columns(description))
+    layout = layout_of(description)
+    return layout.format not in _MERGING_FORMATS and bool(layout.partitions)

@@ -177,17 +177,19 @@ class Service:
         if failed:
             self._warn(f"The service has stopped applying {'; '.join(failed)}")
 
-    def wait_until_gone(self, table: str) -> None:
+    def wait_until_gone(self, table: str, dropped: bool = True) -> None:
         """Wait until a table whose folder was dropped has disappeared (best practices).
 
         Args:
             table: `schema.table`
+            dropped: just now; otherwise the folder was not there before
 
         Raises:
             ServiceError: it has not in time, or will not
         """
         report = None
-        for report in self._reports(REBUILD_TIMEOUT):
+        # as long as there is no folder, a table that was not there does not come
+        for report in self._reports(REBUILD_TIMEOUT, 0 if dropped else CHECK_AGE):
             if table not in report.tables:
                 return
         if report:
@@ -232,10 +234,15 @@ class Service:
                 break
         return behind
 
-    def _reports(self, seconds: float) -> Iterator[ServiceReport]:
-        """What it says again and again; nothing where there is nothing to wait for."""
+    def _reports(self, seconds: float, max_age: float = 0) -> Iterator[ServiceReport]:
+        """What it says again and again; nothing where there is nothing to wait for.
+
+        Args:
+            max_age: seconds that the first answer may be old
+        """
         for _ in attempts(seconds, self._clock):
-            report = self.report()
+            report = self.report(max_age)
+            max_age = 0
             if report is None or report.status in NOT_STARTED:
                 return
             _refuse_stopped(report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,25 @@ if TYPE_CHECKING:
     import agate
 
 _SCHEME = "file:"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table is stored.
+
+    Args:
+        format: in lower case
+        partitions: columns, in lower case
+        buckets: how many, by which columns and sorted by which; empty without any
+    """
+
+    format: str
+    partitions: tuple[str, ...]
+    buckets: str
+
+    def __str__(self) -> str:
+        partitions = f", partitioned by {', '.join(self.partitions)}" if self.partitions else ""
+        return f"{self.format}{partitions}{f', in buckets {self.buckets}' if self.buckets else ''}"
 
 
 def provider(description: agate.Table) -> str:
@@ -36,13 +56,17 @@ def partition_columns(description: agate.Table) -> list[str]:
     return partition[: partition.index("")]
 
 
-def is_bucketed(description: agate.Table) -> bool:
-    """Whether the files of a table are buckets.
+def layout_of(description: agate.Table) -> Layout:
+    """How a table is stored, as Spark has resolved it.
 
     Args:
         description: what `describe table extended` returned
     """
-    return "Num Buckets" in _details(description)
+    details = _details(description)
+    named = ("Num Buckets", "Bucket Columns", "Sort Columns")
+    buckets = [details[name].strip() for name in named if details.get(name, "[]") != "[]"]
+    partitions = tuple(name.lower() for name in partition_columns(description))
+    return Layout(provider(description), partitions, " ".join(buckets).lower())
 
 
 def local_folder(description: agate.Table) -> Path | None:

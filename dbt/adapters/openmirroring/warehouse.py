@@ -10,14 +10,16 @@ from pathlib import Path
 # What a run has beside a relation, as a table <identifier>__<kind>_<batch id>.
 # A snapshot in the making.
 NEXT = "next"
-# What an incremental model has computed.
-NEW_ROWS = "new_rows"
+# What an incremental model has computed, and the same in the types of the snapshot.
+NEW_ROWS, TYPED_ROWS = "new_rows", "typed_rows"
+# The keys of what has changed.
+CHANGED = "changed"
 # The rows of a snapshot that may change, and those in their place.
 BEFORE, AFTER = "before", "after"
 # The latter in a format that can change a snapshot: needed until it has taken them.
 PART = "part"
 
-KEPT_ROWS = (NEW_ROWS, BEFORE, AFTER, PART)
+KEPT_ROWS = (NEW_ROWS, TYPED_ROWS, CHANGED, BEFORE, AFTER, PART)
 
 _BATCH_ID = r"\d{14}[0-9a-f]{8}"
 

@@ -175,12 +175,15 @@ class Manifest:
     Args:
         previous_batch_id: of the journal that the batch was planned against
         files: in publication order; the first gets the number batch.first_file
+        snapshot_version: of a snapshot that is changed in place, before it is; None for one that
+            is replaced
     """
 
     batch: Batch
     table: TableFolder
     previous_batch_id: str | None
     files: tuple[StagedFile, ...]
+    snapshot_version: str | None = None
 
     def to_json(self) -> bytes:
         return _to_json(self)
@@ -195,6 +198,8 @@ class Manifest:
                 table=TableFolder(**data["table"]),
                 previous_batch_id=data["previous_batch_id"],
                 files=tuple(StagedFile(**file) for file in data["files"]),
+                # earlier versions have none
+                snapshot_version=data.get("snapshot_version"),
             )
 
 

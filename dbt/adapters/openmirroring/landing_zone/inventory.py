@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal, Manifest
@@ -88,6 +89,19 @@ def drop_table(storage: Storage, table: LandedTable) -> bool:
 def table_folders(storage: Storage) -> set[TableFolder]:
     """The tables that have a table folder, or a place on the scratch pad."""
     return set(published_folders(storage)) | set(_staged(storage))
+
+
+def pending_batches(storage: Storage) -> Iterator[Manifest]:
+    """What is committed, but not completed, whoever has begun it.
+
+    Only the scratch pad is listed, which has nothing where nothing is pending. A manifest that is
+    damaged is left to the run of its node.
+    """
+    for folder in _staged(storage):
+        content = storage.read(folder.manifest)
+        if content is not None:
+            with suppress(MirrorError):
+                yield Manifest.from_json(content, folder.manifest)
 
 
 def last_published(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from math import ceil
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     STARTS_FOLDER,
     UPSERT,
+    Journal,
     RowCounts,
     TableDefinition,
 )
+
+# row markers (specification, "Row marker")
+INSERT_MARKER, UPDATE_MARKER, DELETE_MARKER, UPSERT_MARKER = 0, 1, 2, 4
 
 # A table of that many keys fits into the memory of every executor.
 _BROADCAST_ROWS = 1_000_000
@@ -38,6 +44,7 @@ class Plan:
         reason: why; for `unchanged`, why the next snapshot replaces the snapshot all the same
         changed: where Spark finds the changed keys, in SQL; None for a load
         in_full: the new rows are there too
+        journal: what it was made against; None for a table that was not there
     """
 
     publication: str
@@ -46,6 +53,7 @@ class Plan:
     rows: RowCounts
     changed: str | None = None
     in_full: bool = False
+    journal: Journal | None = None
 
     @property
     def starts_folder(self) -> bool:
@@ -78,6 +86,23 @@ class Plan:
         """The changed keys can be sent to every executor."""
         return self.row_count <= _BROADCAST_ROWS
 
+    def finding(self, found: Iterable[FileRows]) -> str:
+        """How staged files differ from what is planned; empty if they do not."""
+        counts: Counter[int | None] = Counter()
+        for each in found:
+            counts[each.marker] += each.rows
+        if not self.is_marked:
+            planned: Counter[int | None] = Counter({None: self.row_count})
+        else:
+            # a new row has one of two markers, for all of them the same
+            new = UPSERT_MARKER if UPSERT_MARKER in counts else INSERT_MARKER
+            rows = self.rows
+            planned = Counter({new: rows.inserted, UPDATE_MARKER: rows.updated})
+            planned[DELETE_MARKER] = rows.deleted
+        if +counts == +planned:
+            return ""
+        return f"{_rows_told(counts)}, and {_rows_told(planned)} were planned"
+
     def files(self, table_bytes: int, table_rows: int, target_bytes: int) -> Files:
         """Split or join this batch to files of about a size.
 
@@ -90,6 +115,19 @@ class Plan:
         count = max(1, count)
         # partitions are not equally large: leave them a margin before another file is begun
         return Files(count, ceil(1.25 * self.row_count / count) if count > 1 else 0)
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows that were found in a staged file.
+
+    Args:
+        marker: their row marker; None if they have none
+    """
+
+    name: str
+    marker: int | None
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -170,3 +208,9 @@ def _format_options(definition: TableDefinition) -> dict[str, str]:
 
 def _names(columns: tuple[str, ...] | list[str]) -> str:
     return ", ".join(columns) or "none"
+
+
+def _rows_told(counts: Counter[int | None]) -> str:
+    marked = {marker: rows for marker, rows in counts.items() if marker is not None and rows}
+    told = ", ".join(f"{rows:,} with row marker {marker}" for marker, rows in marked.items())
+    return f"{counts.total():,} rows{f' ({told})' if told else ''}"

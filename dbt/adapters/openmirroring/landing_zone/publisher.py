@@ -6,6 +6,7 @@ The numbers in the docstrings are the steps of a publication. What happens in Sp
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from itertools import pairwise, takewhile
@@ -30,7 +31,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
 
@@ -53,8 +54,12 @@ class Service(Protocol):
     A table is `schema.table`. Every method raises MirrorError when it has waited in vain.
     """
 
-    def wait_until_gone(self, table: str) -> None:
-        """Wait until a table has disappeared whose folder was dropped."""
+    def wait_until_gone(self, table: str, dropped: bool) -> None:
+        """Wait until a table has disappeared whose folder was dropped.
+
+        Args:
+            dropped: just now; otherwise it was not there before, and the table may never have been
+        """
 
     def wait_until_back(self, table: str) -> None:
         """Wait until a table is mirrored again whose folder was made anew."""
@@ -227,20 +232,59 @@ class Publication:
         ]
         if plan.definition.delimited:
             # without rows there is no header either
-            return [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
+            files = [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
+        if not files:
+            raise MirrorError(
+                f"Spark has written the files of this batch to {self.staging_url(ROWS)}, and dbt "
+                "finds none there: the two do not share this folder. Nothing was published. Set "
+                "`landing_zone`, or for OneLake `staging_location`, to a place that all of Spark "
+                "and the machine of dbt can reach."
+            )
         return files
 
-    def commit(self, plan: Plan, files: list[StagedFile]) -> Manifest:
+    def verify_staged(
+        self, plan: Plan, files: list[StagedFile], found: Sequence[FileRows]
+    ) -> list[StagedFile]:
+        """4. Make sure that the staged files have the rows of the plan.
+
+        Args:
+            files: that are to be published
+            found: what was read back, of these files and maybe of others
+
+        Returns:
+            the files with rows; if none has, the first: it has the columns
+
+        Raises:
+            MirrorError: they have not
+        """
+        names = {file.name for file in files}
+        counted = [each for each in found if each.name in names]
+        finding = plan.finding(counted)
+        if finding:
+            raise MirrorError(
+                f"The files that Spark has written to {self.staging_url(ROWS)} have, as far as "
+                f"dbt sees them, {finding}. Nothing was published. If Spark runs on several "
+                "machines, all of them must reach this folder: set `landing_zone`, or for OneLake "
+                "`staging_location`, accordingly."
+            )
+        with_rows = {each.name for each in counted}
+        return [file for file in files if file.name in with_rows] or files[:1]
+
+    def commit(
+        self, plan: Plan, files: list[StagedFile], snapshot_version: str | None = None
+    ) -> Manifest:
         """5. Let the manifest appear. From here on every step can be repeated.
 
         Args:
             plan: what was decided
             files: in publication order
+            snapshot_version: of a snapshot that is to be changed in place, before it is
 
         Raises:
             ConcurrentPublicationError: somebody else has published since the plan was made
         """
-        journal = self.journal()
+        # read again, it might be another run's, which the plan knows nothing of
+        journal = plan.journal
         if journal and not plan.starts_folder:
             last = max(journal.batch.last_file, TableFiles.of(self._storage, self.table).largest)
         else:
@@ -257,10 +301,10 @@ class Publication:
             last_file=last + len(files),
             files_written=len(files),
             bytes_written=sum(file.size for file in files),
-            table_rows=_table_rows(journal, plan),
+            table_rows=_table_rows(plan),
         )
         previous = journal.batch.id if journal else None
-        manifest = Manifest(batch, self.table, previous, tuple(files))
+        manifest = Manifest(batch, self.table, previous, tuple(files), snapshot_version)
         # if the storage gives no answer, the manifest may be there, and needs what was staged
         self.committed = True
         try:
@@ -275,14 +319,33 @@ class Publication:
             raise self._lost_race()
         return manifest
 
+    def withdraw(self, manifest: Manifest) -> None:
+        """5. Take a batch back that Spark has refused to store: as if it had never been committed.
+
+        Raises:
+            MirrorError: a part of it is published already
+        """
+        waiting = {
+            e.name for e in self._storage.list(f"{self.table.staging(manifest.batch.id)}/{ROWS}")
+        }
+        published = [file.name for file in manifest.files if file.name not in waiting]
+        if published:
+            raise MirrorError(
+                f"Batch {manifest.batch.id} cannot be withdrawn: {published[0]} is published or "
+                "gone already. Remove what keeps Spark from storing its rows, then run again."
+            )
+        self._storage.delete(self.table.manifest)
+        self._storage.delete(self.table.staging(manifest.batch.id))
+        self.committed = False
+
     def publish(self, manifest: Manifest) -> None:
         """6. Rename the staged files to their numbers, for a rebuild after dropping the folder.
 
         Can be repeated: only a rename removes a file from the scratch pad, in the order of the
-        numbers, so files that are no longer there have been published. A rebuild waits twice for
-        the service (best practices, "Recovery"): the new folder is made when the table has
-        disappeared, and nobody publishes changes before it is back, since until then the manifest
-        stays.
+        numbers, so files that are no longer there have been published. A new folder is made when
+        the service has no table of its name any more (best practices, "Recovery"). A rebuild waits
+        for it once more: nobody publishes changes before the table is back, since until then the
+        manifest stays.
 
         Raises:
             PathExistsError: somebody else wrote a file with one of the batch's numbers
@@ -302,11 +365,14 @@ class Publication:
                     f"{WITHDRAW.format(manifest=self.table.manifest)}"
                 )
         if batch.starts_folder and not published:
-            if batch.publication == "rebuild":
+            is_rebuild = batch.publication == "rebuild"
+            if is_rebuild:
                 # nothing of the new folder is published yet, so whatever is there is the old one
                 self._storage.delete(self.table.path)
-                if self._service:
-                    self._service.wait_until_gone(self.table.mirrored_table)
+            # somebody may have dropped the folder before an initial load; but with metadata in it
+            # it is the new one, whose table may be there already
+            if self._service and self._storage.read(self.table.metadata) is None:
+                self._service.wait_until_gone(self.table.mirrored_table, dropped=is_rebuild)
             self._storage.write(self.table.metadata, metadata(batch.definition))
         self._renaming_since = datetime.now(timezone.utc)
         by_time = batch.definition.is_by_time
@@ -390,7 +456,8 @@ def _extension(plan: Plan, files: list[StagedFile]) -> str:
     return f"{plan.definition.landing_format}{GZIP if compressed else ''}"
 
 
-def _table_rows(journal: Journal | None, plan: Plan) -> int:
+def _table_rows(plan: Plan) -> int:
     """The rows of the mirrored table after a batch."""
+    journal = plan.journal
     before = 0 if plan.starts_folder or not journal else journal.batch.table_rows
     return before + plan.rows.inserted - plan.rows.deleted

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
 from dbt.adapters.openmirroring.landing_zone.layout import (
@@ -13,9 +12,6 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
     file_number,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
-
-# for how long the service keeps what it has applied (specification, "Cleanup process")
-_KEPT = timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -55,14 +51,12 @@ class TableFiles:
     def largest(self) -> int:
         return max(self.sizes, default=0)
 
-    def problem(self, journal: Journal, now: datetime) -> str:
+    def problem(self, journal: Journal) -> str:
         """What somebody else has done to the files; empty if they are as they were published.
 
-        The service removes files too, but only from the beginning, and what it has applied in the
-        last seven days it keeps. So what was changed, and then applied and removed, is not seen.
-
-        Args:
-            now: with a time zone
+        The service moves files away from the beginning, and what it has applied may be deleted at
+        any time, by itself or by a janitor. So only a file that is gone after one that is not
+        applied yet is known to be missing, and what was changed and then applied is not seen.
         """
         batch = journal.batch
         sizes = self.sizes
@@ -71,10 +65,9 @@ class TableFiles:
                 f"has a file with number {self.largest}, but the last one published from here was "
                 f"{batch.last_file}: somebody else writes to this folder"
             )
-        begin = min(self.unprocessed, default=batch.last_file)
-        missing = [n for n in range(begin, batch.last_file + 1) if n not in sizes]
-        kept = now - datetime.fromisoformat(journal.published_at) < _KEPT
-        if missing and (self.unprocessed or (batch.first_file and kept)):
+        end = batch.last_file + 1
+        missing = [n for n in range(min(self.unprocessed, default=end), end) if n not in sizes]
+        if missing:
             return f"has no file with number {missing[0]} any more: somebody else has deleted it"
         empty = [number for number, size in sizes.items() if not size]
         if empty:
@@ -91,7 +84,7 @@ class TableFiles:
 
 def problem_with(storage: Storage, table: TableFolder, journal: Journal) -> str:
     """What somebody else has done to the files of a table; empty if nothing."""
-    found = TableFiles.of(storage, table).problem(journal, datetime.now(timezone.utc))
+    found = TableFiles.of(storage, table).problem(journal)
     return f"The table folder {table.path} {found}" if found else ""
 
 

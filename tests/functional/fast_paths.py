@@ -1,0 +1,61 @@
+"""Ways to do less for the same result, each of which can be forced off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from dbt.adapters.openmirroring import impl
+from tests.functional.project import Project
+
+
+def _never(*_: object) -> None:
+    return None
+
+
+def _compare_identical_files(project: Project, patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(impl, "same_files", _never)
+
+
+def _write_loads_again(project: Project, patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(impl, "ready_files", _never)
+
+
+def _link_no_files(project: Project, patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(impl, "rewritable_folder", _never)
+
+
+def _look_at_all_rows(project: Project, patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(impl, "has_stored_rows", _never)
+
+
+def _look_at_all_keys(project: Project, patched: pytest.MonkeyPatch) -> None:
+    project.write(
+        "macros/range.sql",
+        "{% macro mirror_key_range(new_rows, keys, columns) %}{{ return(none) }}{% endmacro %}",
+    )
+
+
+def _take_tables_for_large(project: Project, patched: pytest.MonkeyPatch) -> None:
+    project.take_tables_for_large()
+
+
+OFF: dict[str, Callable[[Project, pytest.MonkeyPatch], None]] = {
+    "identical files left out": _compare_identical_files,
+    "ready files linked as a load": _write_loads_again,
+    "unchanged files linked": _link_no_files,
+    "touched rows": _look_at_all_rows,
+    "key range": _look_at_all_keys,
+    "small tables": _take_tables_for_large,
+}
+
+
+@contextmanager
+def without(project: Project, paths: Collection[str]) -> Iterator[None]:
+    """Force fast paths off."""
+    with pytest.MonkeyPatch.context() as patched:
+        for path in paths:
+            OFF[path](project, patched)
+        yield
