@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -158,9 +158,10 @@ class NewRows:
         values = [
             f"({id}, {'null' if text is None else repr(text)})" for id, text in self.rows.items()
         ]
-        columns = f"{KEYS[key]} as k, id % 3 as n, array(text) as texts, text = 'x' as gone"
+        columns = f"{KEYS[key]} as k, id % 3 as n, text = 'x' as gone"
+        columns += ", array(cast(text as string)) as texts"
         if self.extra:
-            columns += ", map(date'2024-01-01', text) as extra"
+            columns += ", map(date'2024-01-01', cast(text as string)) as extra"
         source = f"values {', '.join(values or ['(0, null)'])} as t(id, text)"
         condition = "" if self.rows else " where false"
         return f"select {columns}, cast(text as string) as region from {source}{condition}"
@@ -184,8 +185,11 @@ models = st.fixed_dictionaries(
 )
 
 
-def histories(examples: int) -> Any:
-    def decorate(test: Any) -> Any:
+Test = TypeVar("Test", bound=Callable[..., None])
+
+
+def histories(examples: int) -> Callable[[Test], Test]:
+    def decorate(test: Test) -> Test:
         given_ = given(
             key=st.sampled_from(list(KEYS)),
             strategy=st.sampled_from(STRATEGIES),
@@ -201,7 +205,7 @@ def histories(examples: int) -> Any:
             phases=[Phase.generate],
             suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
         )
-        return chosen(given_(test))
+        return cast(Test, chosen(given_(test)))
 
     return decorate
 
