@@ -161,7 +161,7 @@ class NewRows:
         columns = f"{KEYS[key]} as k, id % 3 as n, text = 'x' as gone"
         columns += ", array(cast(text as string)) as texts"
         if self.extra:
-            columns += ", map(date'2024-01-01', cast(text as string)) as extra"
+            columns += ", map('m', cast(text as string)) as extra"
         source = f"values {', '.join(values or ['(0, null)'])} as t(id, text)"
         condition = "" if self.rows else " where false"
         return f"select {columns}, cast(text as string) as region from {source}{condition}"
