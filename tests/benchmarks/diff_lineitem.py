@@ -45,12 +45,17 @@ def ours(project: Project, spark: SparkSession, rows: str) -> list[str]:
     """
     spark.sql("create table bench.before using parquet as select * from bench.lineitem")
     project.model("lineitem", rows, unique_key=LINEITEM_KEY)
-    sent = [sql for sql in statements(lambda: run(project)) if "/_scratchPad/" in sql]
+    sent = [
+        sql
+        for sql in statements(lambda: run(project))
+        if re.search("lineitem__changed_|/_scratchPad/", sql) and "drop table" not in sql
+    ]
     assert len(sent) == 3, sent
-    again = []
+    again = ["drop table if exists bench.changed"]
     for sql in sent:
         sql = sql.replace("`bench`.`lineitem`", "bench.before")
         sql = re.sub(r"`bench`.`lineitem__next_\w+`", "bench.lineitem", sql)
+        sql = re.sub(r"`bench`.`lineitem__changed_\w+`", "bench.changed", sql)
         again.append(re.sub(r"file:\S*/_scratchPad/[^']*/", f"file:{project.folder}/", sql))
     return again
 

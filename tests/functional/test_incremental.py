@@ -642,6 +642,27 @@ def test_what_cannot_be_merged_into_a_snapshot_replaces_it(merging: Project) -> 
     merging.assert_mirrored()
 
 
+@pytest.mark.parametrize("config", [{"unique_key": "id"}, {}], ids=["keyed", "keyless"])
+def test_what_a_table_refuses_to_store_is_not_published(
+    merging: Project, file_format: str, config: dict[str, Any]
+) -> None:
+    if file_format != "delta":
+        pytest.skip("only Delta has constraints")
+    incremental(merging, values("(1, 'a')"), values("(2, 'bad')"), **config)
+    merging.run()
+    table = f"{merging.schema}.orders"
+    merging.sql(f"alter table {table} add constraint good check (name <> 'bad')")
+    before = merging.state()
+
+    assert "CHECK constraint good" in merging.fail()
+
+    assert merging.state() == before
+    merging.assert_tidy()
+    incremental(merging, "", values("(2, 'b')"), **config)
+    assert counts(merging.run()) == ("changes", 1, 0, 0)
+    merging.assert_mirrored()
+
+
 def test_a_refused_part_leaves_no_trace(merging: Project) -> None:
     incremental(merging, values("(1, 'a')"), values("(2, 'b')", "(2, 'c')"), unique_key="id")
     merging.run()
