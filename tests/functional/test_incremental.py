@@ -572,8 +572,8 @@ def is_marked(project: Project) -> bool:
             [(1, "a"), (2, "b"), (3, "c")],
         ),
         (
-            {"unique_key": ["name", "id"], "delete_when": "id = 2"},
-            "(1, 'a'), (2, 'b'), (3, 'c')",
+            {"unique_key": "id", "delete_when": "name = 'gone'"},
+            "(1, 'a'), (2, 'gone'), (3, 'c')",
             (1, 0, 1),
             [(1, "a"), (3, "c")],
         ),
