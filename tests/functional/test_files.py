@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -156,7 +157,7 @@ def test_wide_rows_that_did_not_change_are_not_shuffled(
     execute = SessionHandle.execute
 
     def explained(handle: SessionHandle, sql: str, bindings: None = None) -> None:
-        if "insert overwrite" in sql:
+        if re.search("insert overwrite|create table .*__changed_", sql):
             query = sql[sql.index("select") :]
             (row,) = handle.session.sql(f"explain {query}").collect()
             plans.append(row[0].splitlines())
