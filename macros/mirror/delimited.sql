@@ -123,3 +123,36 @@
 {% macro mirror_text_options(text) %}
   {{- return(", lineSep '" ~ mirror_literal(text.encoded_row_separator) ~ "'" if text else '') -}}
 {% endmacro %}
+
+
+{#- The rows of staged files by file and row marker. A query cannot give options to the reader of a folder: a view does,
+    which the next one replaces. -#}
+{% macro mirror_count_lines(url, plan) %}
+  {{ return(adapter.dispatch('mirror_count_lines', 'dbt')(url, plan)) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_count_lines(url, plan) %}
+  {%- set text = plan.definition.delimited -%}
+  {%- set columns = [] -%}
+  {%- for _ in plan.definition.columns -%}{%- do columns.append('c' ~ loop.index0 ~ ' string') -%}{%- endfor -%}
+  {%- if plan.is_marked -%}{%- do columns.append('marker int') -%}{%- endif -%}
+  {%- set view -%}
+    create or replace temporary view openmirroring_staged ({{ columns | join(', ') }}) using csv options (
+      path '{{ mirror_literal(mirror_no_pattern(url)) }}',
+      header 'true',
+      multiLine 'true',
+      sep '{{ mirror_literal(text.column_separator) }}',
+      lineSep '{{ mirror_literal(text.row_separator) }}',
+      quote '{{ mirror_literal(text.quote_character) }}',
+      escape '{{ mirror_literal(text.escape_character) }}',
+      encoding '{{ text.reader_charset }}'
+    )
+  {%- endset -%}
+  {%- do run_query(view) -%}
+  select file, marker, count(*)
+  from (
+    select regexp_extract(input_file_name(), '[^/]*$', 0) as file, {{ 'marker' if plan.is_marked else 'cast(null as int) as marker' }}
+    from openmirroring_staged
+  )
+  group by file, marker
+{% endmacro %}

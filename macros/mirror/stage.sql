@@ -192,12 +192,11 @@
 
 {% macro openmirroring__mirror_staged_files(publication, plan) %}
   {%- set staged = publication.staged(plan) -%}
-  {%- if plan.definition.delimited -%}
-    {{ return(staged) }}
-  {%- endif -%}
-  {%- set found = adapter.staged_rows(publication, staged) -%}
+  {%- set found = none if plan.definition.delimited else adapter.staged_rows(publication, staged) -%}
   {%- if found is none -%}
-    {%- set found = adapter.counted_rows(run_query(mirror_count_staged(publication.staging_url('rows'), plan))) -%}
+    {%- set url = publication.staging_url('rows') -%}
+    {%- set query = mirror_count_lines(url, plan) if plan.definition.delimited else mirror_count_staged(url, plan) -%}
+    {%- set found = adapter.counted_rows(run_query(query)) -%}
   {%- endif -%}
   {{ return(publication.verify_staged(plan, staged, found)) }}
 {% endmacro %}

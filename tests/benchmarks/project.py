@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import statistics
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 import yaml
 
 from dbt.adapters.openmirroring import embedded_spark
+
+ROOT = Path(__file__).parents[2]
 
 # the same in all contestants
 MEMORY = {"spark.driver.memory": "4g"}
@@ -53,12 +56,18 @@ class Project:
         folder: where it is written
         adapter: `spark` or `openmirroring`
         settings: of Spark
+        without: fast paths that are forced off
     """
 
     def __init__(
-        self, folder: Path, adapter: str = "openmirroring", settings: Mapping[str, str] = MEMORY
+        self,
+        folder: Path,
+        adapter: str = "openmirroring",
+        settings: Mapping[str, str] = MEMORY,
+        without: Sequence[str] = (),
     ) -> None:
         self.folder = folder
+        self._without = without
         self.adapter = adapter
         target: dict[str, Any] = {"type": adapter, "schema": "bench", "threads": 4}
         if adapter == "openmirroring":
@@ -85,8 +94,17 @@ class Project:
         """Run all models; the program ends if that fails."""
         log = self.folder / "logs" / "dbt.log"
         log.unlink(missing_ok=True)
-        dbt = Path(sys.executable).with_name("dbt")
-        done = subprocess.run([dbt, "run", *args], cwd=self.folder, capture_output=True, text=True)
+        command = [str(Path(sys.executable).with_name("dbt"))]
+        if self._without:
+            module = "tests.benchmarks.without_fast_paths"
+            command = [sys.executable, "-m", module, ",".join(self._without)]
+        done = subprocess.run(
+            [*command, "run", *args],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             sys.exit(done.stdout + done.stderr)
         results = json.loads((self.folder / "target" / "run_results.json").read_text())

@@ -4,45 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from dbt.adapters.openmirroring import impl
-from tests.functional.project import Project
+
+
+def take_tables_for_large(project: Path) -> None:
+    """Let tables of few rows be published as those of many are."""
+    (project / "macros").mkdir(exist_ok=True)
+    (project / "macros" / "size.sql").write_text(
+        "{% macro mirror_is_small(columns, rows_before=0) %}{{ return(false) }}{% endmacro %}"
+    )
 
 
 def _never(*_: object) -> None:
     return None
 
 
-def _compare_identical_files(project: Project, patched: pytest.MonkeyPatch) -> None:
+def _compare_identical_files(project: Path, patched: pytest.MonkeyPatch) -> None:
     patched.setattr(impl, "same_files", _never)
 
 
-def _write_loads_again(project: Project, patched: pytest.MonkeyPatch) -> None:
+def _write_loads_again(project: Path, patched: pytest.MonkeyPatch) -> None:
     patched.setattr(impl, "ready_files", _never)
 
 
-def _link_no_files(project: Project, patched: pytest.MonkeyPatch) -> None:
+def _link_no_files(project: Path, patched: pytest.MonkeyPatch) -> None:
     patched.setattr(impl, "rewritable_folder", _never)
 
 
-def _look_at_all_rows(project: Project, patched: pytest.MonkeyPatch) -> None:
+def _look_at_all_rows(project: Path, patched: pytest.MonkeyPatch) -> None:
     patched.setattr(impl, "has_stored_rows", _never)
 
 
-def _look_at_all_keys(project: Project, patched: pytest.MonkeyPatch) -> None:
-    project.write(
-        "macros/range.sql",
-        "{% macro mirror_key_range(new_rows, keys, columns) %}{{ return(none) }}{% endmacro %}",
+def _look_at_all_keys(project: Path, patched: pytest.MonkeyPatch) -> None:
+    (project / "macros").mkdir(exist_ok=True)
+    (project / "macros" / "range.sql").write_text(
+        "{% macro mirror_key_range(new_rows, keys, columns) %}{{ return(none) }}{% endmacro %}"
     )
 
 
-def _take_tables_for_large(project: Project, patched: pytest.MonkeyPatch) -> None:
-    project.take_tables_for_large()
+def _take_tables_for_large(project: Path, patched: pytest.MonkeyPatch) -> None:
+    take_tables_for_large(project)
 
 
-OFF: dict[str, Callable[[Project, pytest.MonkeyPatch], None]] = {
+OFF: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {
     "identical files left out": _compare_identical_files,
     "ready files linked as a load": _write_loads_again,
     "unchanged files linked": _link_no_files,
@@ -53,8 +61,8 @@ OFF: dict[str, Callable[[Project, pytest.MonkeyPatch], None]] = {
 
 
 @contextmanager
-def without(project: Project, paths: Collection[str]) -> Iterator[None]:
-    """Force fast paths off."""
+def without(project: Path, paths: Collection[str]) -> Iterator[None]:
+    """Force fast paths off in a project."""
     with pytest.MonkeyPatch.context() as patched:
         for path in paths:
             OFF[path](project, patched)

@@ -25,6 +25,7 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.relation import quoted
 from dbt.adapters.openmirroring.replicator import Replicator
 from dbt.adapters.openmirroring.warehouse import KEPT_ROWS, NEXT
+from tests.functional.fast_paths import take_tables_for_large
 from tests.onelake_server import OneLakeServer
 
 NAME = "shop"
@@ -88,10 +89,7 @@ class Project:
 
     def take_tables_for_large(self) -> None:
         """Let tables of few rows be published as those of many are."""
-        self.write(
-            "macros/size.sql",
-            "{% macro mirror_is_small(columns, rows_before=0) %}{{ return(false) }}{% endmacro %}",
-        )
+        take_tables_for_large(self.path)
 
     def model(self, sql: str, name: str = "orders", **config: Any) -> None:
         """Write a table model; its options as in `config()`."""

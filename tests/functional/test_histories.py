@@ -232,7 +232,7 @@ def assert_the_same_with_and_without_fast_paths(
         project.target["server_side_parameters"] = {"spark.sql.session.timeZone": zone}
         project.write_project()
         try:
-            with without(project, off):
+            with without(project.path, off):
                 for step in history:
                     project.model(step.sql(key), materialized="incremental", **config)
                     succeeded = project.dbt("run", *(["--full-refresh"] * step.full_refresh))

@@ -15,6 +15,7 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
 from dbt.adapters.openmirroring.landing_zone.batch import (
+    Journal,
     Manifest,
     MirroredColumn,
     Owner,
@@ -96,6 +97,11 @@ def recover(storage: Storage) -> bool:
         if manifest:
             finish(opened, manifest)
         return manifest is not None
+
+
+def verify(opened: Publication, snapshot: str | None, full_refresh: bool) -> Journal | None:
+    assert not opened.pending()
+    return opened.verify(snapshot, full_refresh)
 
 
 def data_files(storage: Storage) -> dict[str, bytes | None]:
@@ -459,6 +465,24 @@ def test_what_was_planned_before_another_run_completed_is_not_committed(
     assert data_files(storage) == published
 
 
+def test_a_rebuild_of_rows_read_before_another_run_completed_is_not_committed(
+    storage: Storage,
+) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        opened.pending()
+        stage(storage, opened, [b"rows from before"])
+        opened._lock.close()  # as a lease that ran out
+        published = publish(storage, "changes", [b"b"])
+        journal = opened.verify(published, full_refresh=True)
+        plan = Plan("rebuild", "", DEFINITION, RowCounts(inserted=1), journal=journal)
+
+        with pytest.raises(ConcurrentPublicationError):
+            opened.commit(plan, opened.staged(plan))
+
+    assert data_files(storage) == {number(1): b"a", number(2): b"b"}
+
+
 def test_a_manifest_planned_against_an_older_journal_is_withdrawn(storage: Storage) -> None:
     publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
@@ -487,13 +511,13 @@ def test_a_number_taken_by_somebody_else_is_never_overwritten(storage: Storage) 
 
 def test_verify_finds_nothing_for_a_new_table(storage: Storage) -> None:
     with publication(storage) as opened:
-        assert opened.verify(None, full_refresh=False) is None
+        assert verify(opened, None, full_refresh=False) is None
 
 
 def test_verify_accepts_the_snapshot_that_was_published(storage: Storage) -> None:
     batch_id = publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
-        journal = opened.verify(batch_id, full_refresh=False)
+        journal = verify(opened, batch_id, full_refresh=False)
     assert journal
     assert journal.batch.id == batch_id
 
@@ -505,8 +529,8 @@ def test_verify_refuses_another_snapshot_unless_a_rebuild_is_asked_for(
     publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
         with pytest.raises(SnapshotMismatchError, match="--full-refresh"):
-            opened.verify(snapshot, full_refresh=False)
-        assert opened.verify(snapshot, full_refresh=True)
+            verify(opened, snapshot, full_refresh=False)
+        assert verify(opened, snapshot, full_refresh=True)
 
 
 def test_verify_refuses_a_folder_without_a_journal(storage: Storage) -> None:
@@ -514,7 +538,7 @@ def test_verify_refuses_a_folder_without_a_journal(storage: Storage) -> None:
     with publication(storage) as opened:
         for full_refresh in (False, True):
             with pytest.raises(ForeignTableFolderError, match=r"no _journal\.json"):
-                opened.verify(None, full_refresh)
+                verify(opened, None, full_refresh)
 
 
 def test_verify_refuses_the_folder_of_another_project(storage: Storage) -> None:
@@ -522,7 +546,7 @@ def test_verify_refuses_the_folder_of_another_project(storage: Storage) -> None:
     with publication(storage, Owner("other", "model.other.orders", "sales")) as opened:
         for full_refresh in (False, True):
             with pytest.raises(ForeignTableFolderError, match="'shop'"):
-                opened.verify(batch_id, full_refresh)
+                verify(opened, batch_id, full_refresh)
 
 
 def test_verify_refuses_the_folder_of_a_table_in_another_schema(storage: Storage) -> None:
@@ -534,28 +558,28 @@ def test_verify_refuses_the_folder_of_a_table_in_another_schema(storage: Storage
     with closing(Publication(storage, at_root, replace(OWNER, schema="archive"))) as opened:
         for full_refresh in (False, True):
             with pytest.raises(ForeignTableFolderError, match="in the schema 'sales'"):
-                opened.verify(None, full_refresh)
+                verify(opened, None, full_refresh)
 
 
 def test_verify_refuses_files_that_somebody_else_has_added(storage: Storage) -> None:
     batch_id = publish(storage, "initial", [b"a"])
     storage.write(TABLE.file(2, "parquet"), b"foreign")
     with publication(storage) as opened, pytest.raises(ForeignTableFolderError, match="number 2"):
-        opened.verify(batch_id, full_refresh=False)
+        verify(opened, batch_id, full_refresh=False)
 
 
 def test_a_damaged_journal_is_an_error(storage: Storage) -> None:
     publish(storage, "initial", [b"a"])
     storage.write(TABLE.journal, b"{")
     with publication(storage) as opened, pytest.raises(MirrorError, match="damaged"):
-        opened.verify(None, full_refresh=False)
+        verify(opened, None, full_refresh=False)
 
 
 def test_a_record_of_a_later_version_is_an_error(storage: Storage) -> None:
     publish(storage, "initial", [b"a"])
     storage.write(TABLE.journal, b'{"version": 99}')
     with publication(storage) as opened, pytest.raises(MirrorError, match="version 99"):
-        opened.verify(None, full_refresh=False)
+        verify(opened, None, full_refresh=False)
 
 
 class LateService:
@@ -776,8 +800,7 @@ def test_a_publication_is_a_small_number_of_requests(
         storage = server.storage()
         server.requests.clear()
         with publication(storage) as opened:
-            opened.pending()
-            opened.verify(last, full_refresh=False)
+            verify(opened, last, full_refresh=False)
             finish(opened, commit(storage, opened, "changes", contents))
             last = opened.batch_id
         # what stands in for Spark writes three files for one, and the plan reads the journal again

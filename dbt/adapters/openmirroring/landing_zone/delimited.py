@@ -81,6 +81,11 @@ class DelimitedText:
         return _CHARSETS.get(self.encoding, self.encoding)
 
     @property
+    def reader_charset(self) -> str:
+        """The encoding for Spark's reader, which takes away a byte order mark of UTF-16 only."""
+        return "UTF-16" if self.byte_order_mark else self.charset or "UTF-8"
+
+    @property
     def byte_order_mark(self) -> str:
         """What a file begins with, in hexadecimal digits."""
         return "FFFE" if self.encoding == "utf-16" else ""

@@ -95,6 +95,7 @@ class Publication:
         self._renaming_since = datetime.now(timezone.utc)
         self.committed = False
         self._is_completed = False
+        self._last: Journal | None = None
         self._lock = ExitStack()
         self._lock.enter_context(storage.lock(table.scratch))
 
@@ -105,14 +106,15 @@ class Publication:
 
         Raises:
             ForeignTableFolderError: the folder that it continues is gone, or has lost its journal
-            MirrorError: the manifest is damaged
+            MirrorError: the manifest or the journal is damaged
         """
+        self._last = self.journal()
         content = self._storage.read(self.table.manifest)
         manifest = (
             Manifest.from_json(content, self.table.manifest) if content is not None else None
         )
         if manifest and not self._is_current(manifest):
-            if self.journal() is None:
+            if self._last is None:
                 raise ForeignTableFolderError(
                     f"{self.table.manifest} continues batch {manifest.previous_batch_id}, but "
                     f"{self.table.journal} is gone: somebody else has deleted it, or the folder. "
@@ -150,7 +152,8 @@ class Publication:
             ForeignTableFolderError: somebody else's folder, or somebody else's files in ours
             SnapshotMismatchError: the snapshot is not what was published last
         """
-        journal = self.journal()
+        # read again, it might be another run's, which what was built since knows nothing of
+        journal = self._last
         if journal is None:
             if self._storage.list(self.table.path):
                 raise ForeignTableFolderError(
@@ -283,7 +286,6 @@ class Publication:
         Raises:
             ConcurrentPublicationError: somebody else has published since the plan was made
         """
-        # read again, it might be another run's, which the plan knows nothing of
         journal = plan.journal
         if journal and not plan.starts_folder:
             last = max(journal.batch.last_file, TableFiles.of(self._storage, self.table).largest)
@@ -410,6 +412,7 @@ class Publication:
         """7. Write the journal and clear the scratch pad. The snapshot was swapped before."""
         journal = Journal.of(manifest.batch, self._renaming_since)
         self._storage.write(self.table.journal, journal.to_json())
+        self._last = journal
         self._storage.delete(self.table.manifest)
         self._storage.delete(self.table.staging(manifest.batch.id))
         self.committed = False
