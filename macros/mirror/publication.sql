@@ -4,6 +4,7 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_table(target, sql) %}
+  {%- do adapter.check_name(target) -%}
   {%- set options = mirror_options() -%}
   {%- set incremental = is_incremental() -%}
   {%- for statement in adapter.statements(config.get('sql_header')) -%}
@@ -132,6 +133,8 @@
     {%- set new_rows = load_cached_relation(typed) or adapter.rows_beside(target, 'new_rows', batch.id) -%}
     {#- before anything is published: the table may refuse -#}
     {%- do adapter.store_part(publication, manifest, target, part, new_rows) -%}
+  {%- elif not load_cached_relation(next) and mirror_batch_id(load_cached_relation(target)) != batch.id -%}
+    {%- do adapter.refuse_batch(manifest, target) -%}
   {%- endif -%}
   {%- do publication.publish(manifest) -%}
   {%- if is_part -%}

@@ -413,6 +413,28 @@ def test_a_warehouse_that_was_wiped_is_not_taken_for_an_empty_one(
     project.assert_mirrored("added")
 
 
+@pytest.mark.parametrize("step", ["publish", "complete"])
+def test_a_batch_whose_rows_are_in_another_spark_is_left_to_it(
+    new_project: Callable[[Path], Project], tmp_path: Path, step: str
+) -> None:
+    project = new_project(tmp_path)
+    project.model(MODEL, unique_key="id")
+    for number in (0, 1):
+        project.run("--vars", f"step: {number}")
+    kill_before(step, project, ["orders"])
+    project.drop_schemas(project.schema)
+    table = Table(project, "orders")
+    before = table.manifest.read_bytes(), project.files()
+
+    message = project.fail("--vars", "step: 3")
+
+    assert "this Spark has neither a next snapshot" in message
+    assert (table.manifest.read_bytes(), project.files()) == before
+    table.manifest.unlink()
+    project.run("--full-refresh", "--vars", "step: 3")
+    project.assert_mirrored()
+
+
 def test_the_status_shows_what_the_next_run_will_refuse(
     new_project: Callable[[Path], Project], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

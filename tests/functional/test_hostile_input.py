@@ -24,14 +24,14 @@ INJECTED = "x'; drop table victim; --"
 
 # an alias, and what the message has
 ALIASES: dict[str, str] = {
-    "..": "folder of the landing zone",
-    "../up": "folder of the landing zone",
-    "../../../up": "folder of the landing zone",
-    "/etc/passwd": "folder of the landing zone",
-    "a/b": "folder of the landing zone",
-    "a\\b": "folder of the landing zone",
+    "..": "Spark makes a folder of it",
+    "../up": "Spark makes a folder of it",
+    "../../../up": "Spark makes a folder of it",
+    "/etc/passwd": "Spark makes a folder of it",
+    "a/b": "Spark makes a folder of it",
+    "a\\b": "Spark makes a folder of it",
     "a\nb": "folder of the landing zone",
-    "a\x00b": "folder of the landing zone",
+    "a\x00b": "Spark makes a folder of it",
     "a\u202eb": "folder of the landing zone",
     "a\u200bb": "folder of the landing zone",
     "a.": "folder of the landing zone",
@@ -176,6 +176,21 @@ def test_names_of_tables_are_refused_before_anything_is_built(
     assert hostile.tables() == ["victim"]
     new = {path.name for path in hostile.path.iterdir()} - {path.name for path in around}
     assert new <= {"target", "logs", "mirror.MirroredDatabase", "staging", ".user.yml"}
+
+
+@pytest.mark.parametrize("args", [(), ("--empty",)], ids=["run", "empty"])
+def test_a_path_is_no_name_of_a_table_that_is_not_mirrored(
+    project: Project, tmp_path: Path, args: tuple[str, ...]
+) -> None:
+    kept = tmp_path / "kept" / "file"
+    kept.parent.mkdir()
+    kept.write_text("of somebody else")
+    project.model("select 1 as id", alias=str(kept.parent), mirror=False)
+
+    message = project.fail(*args)
+
+    assert "cannot be the name of a table" in message
+    assert kept.read_text() == "of somebody else"
 
 
 @pytest.mark.parametrize("schema", ["../up", "a/b", "a`; drop schema x; --", "x" * 129])

@@ -14,6 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.response import MirrorResponse
 
+ID = new_batch_id()
 DEFINITION = TableDefinition((MirroredColumn("ünï `x`", "int", "int"),), ("ünï `x`",), "parquet")
 
 
@@ -21,7 +22,7 @@ def batch(publication: str, rows: RowCounts, first: int | None, last: int, reaso
     owner = Owner("shop", "model.shop.orders", "sales")
     files = last - first + 1 if first else 0
     return Batch(
-        *("id", publication, reason, owner, DEFINITION, rows, "parquet"),
+        *(ID, publication, reason, owner, DEFINITION, rows, "parquet"),
         *(first, last, files, 10 * files, 7),
     )
 
@@ -31,9 +32,9 @@ BATCH = batch("changes", RowCounts(120, 30, 4), 18, 19, "")
 
 
 def test_a_manifest_is_read_as_it_was_written() -> None:
-    files = (StagedFile("part-0.parquet", 10), StagedFile("part-1.parquet", 11))
-    manifest = Manifest(BATCH, TableFolder("sales", "orders"), "before", files)
-    assert Manifest.from_json(manifest.to_json(), "here") == manifest
+    files = (StagedFile("part-0.parquet", 10), StagedFile("part-1.parquet", 10))
+    manifest = Manifest(BATCH, TableFolder("sales", "orders"), ID, files)
+    assert Manifest.from_json(manifest.to_json(), manifest.table.manifest) == manifest
 
 
 def test_a_journal_is_read_as_it_was_written() -> None:

@@ -94,12 +94,16 @@ def test_a_relation_is_where_it_was_published_last_whatever_else_has_its_name(
     owner = replace(journal.batch.owner, schema="archive")
     for earlier in (
         replace(journal, published_at="2020-01-01T00:00:00+00:00"),
-        replace(journal, batch=replace(journal.batch, owner=owner), published_at="9999"),
+        replace(
+            journal,
+            batch=replace(journal.batch, owner=owner),
+            published_at="9999-01-01T00:00:00+00:00",
+        ),
     ):
         storage.write(at_root.journal, earlier.to_json())
         assert last_published(storage, ORDERS.schema, ORDERS.identifier) == (ORDERS, journal)
 
-    later = replace(journal, published_at="9999")
+    later = replace(journal, published_at="9999-01-01T00:00:00+00:00")
     storage.write(at_root.journal, later.to_json())
     assert last_published(storage, ORDERS.schema, ORDERS.identifier) == (at_root, later)
 

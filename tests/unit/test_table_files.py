@@ -11,6 +11,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     Owner,
     RowCounts,
     TableDefinition,
+    new_batch_id,
 )
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 
@@ -20,7 +21,7 @@ DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "pa
 def problem(unprocessed: dict[int, int], processed: dict[int, int]) -> str:
     """Of a table with the files 1 to 4, of 10 bytes each; the last batch wrote the last two."""
     batch = Batch(
-        id="b",
+        id=new_batch_id(),
         publication="changes",
         reason="",
         owner=Owner("shop", "model.shop.orders", "sales"),

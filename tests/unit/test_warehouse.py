@@ -86,3 +86,19 @@ def test_a_warehouse_without_the_schema_is_left_alone(tmp_path: Path) -> None:
     tidy(tmp_path, "sales", "orders", [])
 
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "a/../../kept", "/kept"])
+def test_a_path_is_no_name_of_a_folder_that_may_go(tmp_path: Path, name: str) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (tmp_path / "warehouse" / "sales.db").mkdir(parents=True)
+    name = str(kept) if name == "/kept" else name
+
+    with pytest.raises(ValueError, match="is a path"):
+        tidy(tmp_path / "warehouse", "sales", name, [])
+    with pytest.raises(ValueError, match="is a path"):
+        tidy(tmp_path / "warehouse", name, "orders", [])
+
+    assert kept.is_dir()
+    assert (tmp_path / "warehouse" / "sales.db").is_dir()

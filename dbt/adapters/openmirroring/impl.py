@@ -55,7 +55,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     TableDefinition,
     new_batch_id,
 )
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, SnapshotMismatchError
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import (
@@ -104,6 +104,7 @@ from dbt.adapters.openmirroring.warehouse import (
     KEPT_ROWS,
     NEXT,
     is_made_for,
+    is_plain,
     name_beside,
     tidy,
 )
@@ -399,6 +400,31 @@ class OpenMirroringAdapter(SparkAdapter):
             logger.debug(f"{target}: {error}")
             return False
         return manifest.snapshot_version is not None and version == manifest.snapshot_version
+
+    @available
+    def refuse_batch(self, manifest: Manifest, target: OpenMirroringRelation) -> None:
+        """Raise that Spark does not have the rows of a batch that an earlier run has committed."""
+        raise SnapshotMismatchError(
+            f"An earlier run has committed batch {manifest.batch.id} of {manifest.table}, but "
+            f"this Spark has neither a next snapshot of {target} nor a snapshot with that batch. "
+            "It was another Spark, or its warehouse was lost. Nothing was changed. Run the node "
+            "there to complete the batch. If that warehouse is lost, delete "
+            f"{manifest.table.manifest} and run with --full-refresh."
+        )
+
+    @available
+    def check_name(self, relation: OpenMirroringRelation) -> None:
+        """Make sure that a relation's name is not a path.
+
+        Raises:
+            CompilationError: it is
+        """
+        for name in (str(relation.schema), str(relation.identifier)):
+            if not is_plain(name):
+                raise CompilationError(
+                    f"{name!r} cannot be the name of a table or its schema: Spark makes a folder "
+                    "of it. Nothing was changed. Set another `alias` or `schema`."
+                )
 
     @available
     def cache_batch(self, relation: OpenMirroringRelation, batch_id: str) -> None:

@@ -39,6 +39,11 @@ def is_made_for(name: str, identifier: str, kind: str) -> bool:
     return re.fullmatch(pattern, name, re.IGNORECASE) is not None
 
 
+def is_plain(name: str) -> bool:
+    """Whether a name is that of a folder, and not a path to another one."""
+    return name not in ("", ".", "..") and not {"/", "\\", "\0"}.intersection(name)
+
+
 def tidy(warehouse: Path, schema: str, identifier: str, tables: Collection[str]) -> None:
     """Let every folder be that of a table: Spark refuses to make a table where there is one.
 
@@ -49,7 +54,12 @@ def tidy(warehouse: Path, schema: str, identifier: str, tables: Collection[str])
         warehouse: that nobody else is using
         schema, identifier: of a table that is to be built
         tables: what the catalog has in the schema
+
+    Raises:
+        ValueError: a name is a path
     """
+    if not is_plain(schema) or not is_plain(identifier):
+        raise ValueError(f"{schema!r} or {identifier!r} is a path")
     schema, identifier = schema.lower(), identifier.lower()
     home = warehouse if schema == "default" else warehouse / f"{schema}.db"
     known = {name.lower() for name in tables}

@@ -6,13 +6,14 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dbt.adapters.openmirroring.landing_zone.delimited import COLUMN_SEPARATORS, DelimitedText
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_name
 
@@ -33,8 +34,11 @@ GZIP = ".gz"
 # publications that begin with an empty table folder
 STARTS_FOLDER = ("initial", "rebuild")
 
-# of batches and staged files: records are files that others can write, and names become paths
+# Records are files that others can write, and names become paths and names of tables.
+_BATCH_ID = re.compile(r"\d{14}[0-9a-f]{8}")
 _PLAIN_NAME = re.compile(r"\w[\w.=-]*")
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,19 @@ class TableDefinition:
     file_detection: str = "sequential"
     default_row_marker: str = "insert"
 
+    def __post_init__(self) -> None:
+        if self.landing_format not in ("parquet", *COLUMN_SEPARATORS):
+            raise ValueError(f"{self.landing_format!r} is no landing format")
+        if (self.delimited is None) != (self.landing_format == "parquet"):
+            raise ValueError("delimited text has a spelling, and Parquet has none")
+        if self.file_detection not in ("sequential", LAST_UPDATE_TIME):
+            raise ValueError(f"{self.file_detection!r} is no file detection")
+        if self.default_row_marker not in ("insert", UPSERT):
+            raise ValueError(f"{self.default_row_marker!r} is no row marker")
+        names = {column.name for column in self.columns}
+        if not names or not names.issuperset(self.key_columns):
+            raise ValueError("a key column is none of the columns")
+
     @property
     def is_by_time(self) -> bool:
         return self.file_detection == LAST_UPDATE_TIME
@@ -96,9 +113,9 @@ class Owner:
 class RowCounts:
     """Rows of a batch by what they do to the mirror."""
 
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
+    inserted: Count = 0
+    updated: Count = 0
+    deleted: Count = 0
 
     def __bool__(self) -> bool:
         return any((self.inserted, self.updated, self.deleted))
@@ -114,10 +131,11 @@ class StagedFile:
     """
 
     name: str
-    size: int
+    size: Count
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        if not _PLAIN_NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} is no name of a staged file")
 
     @property
     def is_gzip(self) -> bool:
@@ -145,14 +163,22 @@ class Batch:
     definition: TableDefinition
     rows: RowCounts
     extension: str
-    first_file: int | None
-    last_file: int
-    files_written: int
-    bytes_written: int
-    table_rows: int
+    first_file: Count | None
+    last_file: Count
+    files_written: Count
+    bytes_written: Count
+    table_rows: Count
 
     def __post_init__(self) -> None:
-        _check_name(self.id)
+        _check_batch_id(self.id)
+        if self.publication not in (*STARTS_FOLDER, "changes", "unchanged"):
+            raise ValueError(f"{self.publication!r} is no publication")
+        landing_format = self.definition.landing_format
+        if self.extension not in (landing_format, landing_format + GZIP):
+            raise ValueError(f"{self.extension!r} is no extension of {landing_format} files")
+        first = self.last_file - self.files_written + 1 if self.files_written else None
+        if self.first_file != first or first == 0:
+            raise ValueError("the numbers of its files are not as many as they are")
 
     @property
     def starts_folder(self) -> bool:
@@ -185,22 +211,35 @@ class Manifest:
     files: tuple[StagedFile, ...]
     snapshot_version: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.previous_batch_id is not None:
+            _check_batch_id(self.previous_batch_id)
+        if self.table.schema not in ("", self.batch.owner.schema):
+            raise ValueError("its owner is in another schema")
+        if [len(self.files), sum(file.size for file in self.files)] != [
+            self.batch.files_written,
+            self.batch.bytes_written,
+        ]:
+            raise ValueError("its files are not those of its batch")
+
     def to_json(self) -> bytes:
         return _to_json(self)
 
     @classmethod
     def from_json(cls, content: bytes, where: str) -> Manifest:
+        """Read a record.
+
+        Args:
+            where: it was found: it speaks of no other table
+
+        Raises:
+            MirrorError: it is not what `to_json` has returned
+        """
         remedy = f"{WITHDRAW.format(manifest='it')} Or restore it."
-        with _readable(where, remedy):
-            data = _from_json(content, where)
-            return cls(
-                batch=_batch(data["batch"]),
-                table=TableFolder(**data["table"]),
-                previous_batch_id=data["previous_batch_id"],
-                files=tuple(StagedFile(**file) for file in data["files"]),
-                # earlier versions have none
-                snapshot_version=data.get("snapshot_version"),
-            )
+        found = _from_json(_MANIFESTS, content, where, remedy)
+        if found.table.manifest != where:
+            raise _damaged(where, f"it is of the table {found.table}", remedy)
+        return found
 
 
 @dataclass(frozen=True)
@@ -214,6 +253,10 @@ class Journal:
     batch: Batch
     published_at: str
 
+    def __post_init__(self) -> None:
+        if datetime.fromisoformat(self.published_at).tzinfo is None:
+            raise ValueError("its time has no zone")
+
     @classmethod
     def of(cls, batch: Batch, published_at: datetime) -> Journal:
         return cls(batch, published_at.isoformat(timespec="milliseconds"))
@@ -223,11 +266,17 @@ class Journal:
 
     @classmethod
     def from_json(cls, content: bytes, where: str) -> Journal:
+        """Read a record.
+
+        Args:
+            where: it was found
+
+        Raises:
+            MirrorError: it is not what `to_json` has returned
+        """
         folder = where.rpartition("/")[0]
         remedy = f"Restore it; or delete {folder}, and run again to publish a full load."
-        with _readable(where, remedy):
-            data = _from_json(content, where)
-            return cls(batch=_batch(data["batch"]), published_at=data["published_at"])
+        return _from_json(_JOURNALS, content, where, remedy)
 
 
 def new_batch_id() -> str:
@@ -235,25 +284,8 @@ def new_batch_id() -> str:
     return f"{datetime.now(timezone.utc):%Y%m%d%H%M%S}{secrets.token_hex(4)}"
 
 
-def _batch(data: dict[str, Any]) -> Batch:
-    definition = data["definition"]
-    delimited = definition["delimited"]
-    return replace(
-        Batch(**data),
-        owner=Owner(**data["owner"]),
-        rows=RowCounts(**data["rows"]),
-        definition=TableDefinition(
-            columns=tuple(MirroredColumn(**column) for column in definition["columns"]),
-            key_columns=tuple(definition["key_columns"]),
-            landing_format=definition["landing_format"],
-            delimited=DelimitedText(**delimited) if delimited else None,
-            file_detection=definition["file_detection"],
-            default_row_marker=definition["default_row_marker"],
-        ),
-    )
-
-
 _Record = TypeVar("_Record", Manifest, Journal)
+_MANIFESTS, _JOURNALS = TypeAdapter(Manifest), TypeAdapter(Journal)
 
 
 def _to_json(record: _Record) -> bytes:
@@ -261,16 +293,31 @@ def _to_json(record: _Record) -> bytes:
     return json.dumps({**data, "checksum": _checksum(data)}, indent=2).encode()
 
 
-def _from_json(content: bytes, where: str) -> dict[str, Any]:
-    data = dict(json.loads(content))
-    if data["version"] != VERSION:
-        raise MirrorError(
-            f"{where} has version {data['version']}, this dbt-openmirroring reads version "
-            f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
-        )
-    if data.pop("checksum") != _checksum(data):
-        raise ValueError("its checksum is that of another content")
-    return data
+def _from_json(records: TypeAdapter[_Record], content: bytes, where: str, remedy: str) -> _Record:
+    try:
+        data = dict(json.loads(content))
+        version = data["version"]
+        if version == VERSION:
+            if data.pop("checksum") != _checksum(data):
+                raise ValueError("its checksum is that of another content")
+            return records.validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        [first, *_] = error.errors(include_url=False, include_input=False)
+        path = ".".join(map(str, first["loc"]))
+        raise _damaged(where, f"{path}: {first['msg']}", remedy) from error
+    except (ValueError, LookupError, TypeError, RecursionError, MirrorError) as error:
+        raise _damaged(where, str(error), remedy) from error
+    raise MirrorError(
+        f"{where} has version {str(version)[:20]}, this dbt-openmirroring reads version "
+        f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
+    )
+
+
+def _damaged(where: str, finding: str, remedy: str) -> MirrorError:
+    return MirrorError(
+        f"{where} is damaged or was edited: it is not what dbt-openmirroring has written "
+        f"({finding}). Nothing was changed. {remedy}"
+    )
 
 
 def _checksum(data: Mapping[str, Any]) -> str:
@@ -279,17 +326,6 @@ def _checksum(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-@contextmanager
-def _readable(where: str, remedy: str) -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise MirrorError(
-            f"{where} is damaged or was edited: it is not what dbt-openmirroring has written "
-            f"({error}). Nothing was changed. {remedy}"
-        ) from error
-
-
-def _check_name(name: str) -> None:
-    if not _PLAIN_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a batch or a staged file")
+def _check_batch_id(batch_id: str) -> None:
+    if not _BATCH_ID.fullmatch(batch_id):
+        raise ValueError(f"{batch_id!r} is no id of a batch")

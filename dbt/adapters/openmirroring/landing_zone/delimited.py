@@ -61,6 +61,11 @@ class DelimitedText:
     null_value: str = "null"
     encoding: str = "UTF-8"
 
+    def __post_init__(self) -> None:
+        for name, allowed in ALLOWED.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{getattr(self, name)!r} is no {name}")
+
     @property
     def properties(self) -> dict[str, str | bool]:
         return {

@@ -105,7 +105,8 @@ class Publication:
         Staged files that no manifest speaks of are deleted.
 
         Raises:
-            ForeignTableFolderError: the folder that it continues is gone, or has lost its journal
+            ForeignTableFolderError: it is somebody else's; or the folder that it continues is
+                gone, or has lost its journal
             MirrorError: the manifest or the journal is damaged
         """
         self._last = self.journal()
@@ -113,6 +114,8 @@ class Publication:
         manifest = (
             Manifest.from_json(content, self.table.manifest) if content is not None else None
         )
+        if manifest:
+            self._check_owner(manifest.batch)
         if manifest and not self._is_current(manifest):
             if self._last is None:
                 raise ForeignTableFolderError(
@@ -164,20 +167,7 @@ class Publication:
                 )
             return None
         batch = journal.batch
-        if batch.owner.project != self._owner.project:
-            raise ForeignTableFolderError(
-                f"The table folder {self.table.path} belongs to the dbt project "
-                f"{batch.owner.project!r} (node {batch.owner.node}). Nothing was changed. Give "
-                "the model another `alias` or `schema`; if that project is gone, delete the "
-                "folder."
-            )
-        if not self.table.schema and batch.owner.schema != self._owner.schema:
-            raise ForeignTableFolderError(
-                f"The table folder {self.table.path} belongs to {batch.owner.node} in the schema "
-                f"{batch.owner.schema!r}: a landing zone has one table of that name without a "
-                "schema folder. Nothing was changed. Give the model another `alias`, or remove "
-                "`schema_folder: false`; if that model is gone, delete the folder."
-            )
+        self._check_owner(batch)
         if full_refresh:
             return journal
         if snapshot_batch_id != batch.id:
@@ -192,6 +182,25 @@ class Publication:
         if problem:
             raise ForeignTableFolderError(f"{problem}. Nothing was changed. {_REBUILD_FROM_SPARK}")
         return journal
+
+    def _check_owner(self, batch: Batch) -> None:
+        """Make sure that a batch is of this table of this dbt project."""
+        owner = batch.owner
+        if owner.project != self._owner.project:
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} belongs to the dbt project "
+                f"{owner.project!r} (node {owner.node}). Nothing was changed. Give the model "
+                "another `alias` or `schema`; if that project is gone, delete the folder and "
+                f"{self.table.scratch}."
+            )
+        if not self.table.schema and owner.schema != self._owner.schema:
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} belongs to {owner.node} in the schema "
+                f"{owner.schema!r}: a landing zone has one table of that name without a "
+                "schema folder. Nothing was changed. Give the model another `alias`, or remove "
+                "`schema_folder: false`; if that model is gone, delete the folder and "
+                f"{self.table.scratch}."
+            )
 
     def verify_rows(self, journal: Journal, rows: int) -> None:
         """2. Make sure that the snapshot has as many rows as the mirrored table.
