@@ -108,7 +108,7 @@ def replaced(data: dict[str, Any], place: tuple[Any, ...], value: Any) -> Any:
 
 
 # what would leave the folder, or is no value of any field
-HOSTILE = [
+HOSTILE: list[Any] = [
     *("../../../../macros/evil.sql", "csv/../../../../../macros/evil.sql", "/etc/passwd", ".."),
     *("", ".", "a/b", "a\\b", "\x00", "\n", "é" * 300, "x" * 100_000, "\ud800", "'; drop table x"),
     *(-1, 0, 2**31, 2**63, 2**64, 10**30, 1.5, 1.0, float("nan"), float("inf"), True, False, None),
@@ -162,7 +162,7 @@ def recovered(zone: LocalStorage) -> str:
             opened.complete(manifest)
         opened.verify(None, full_refresh=True)
     except MirrorError as error:
-        return error.msg
+        return str(error.msg)
     finally:
         opened.close()
     return ""

@@ -26,6 +26,7 @@ from dbt.adapters.openmirroring.credentials import (
     ConnectionMethod,
     OpenMirroringCredentials,
 )
+from dbt.adapters.openmirroring.process_spark import process_spark
 from dbt.adapters.openmirroring.session import SessionHandle, silence_pyspark
 
 logger = AdapterLogger("OpenMirroring")
@@ -92,11 +93,13 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 "This process has a session of Spark Connect. Set `method: connect` and `host` in "
                 "the profile: then each node gets one of its own."
             )
-        if SparkSession.getActiveSession() or SparkContext._active_spark_context:
+        is_brought = SparkSession.getActiveSession() or SparkContext._active_spark_context
+        if is_brought and not process_spark.is_running:
             spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
             self._brought = spark
             settings = _settings_of(spark) | parameters
         elif "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ:
+            process_spark.end()
             builder = SparkSession.builder.enableHiveSupport()
             for key, value in parameters.items():
                 builder = builder.config(key, value)
@@ -104,7 +107,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         else:
             project = project_folder(self.profile)
             self.embedded_warehouse = project / embedded_spark.FOLDER / "warehouse"
-            return embedded_spark.start(project, parameters), {}
+            return process_spark.session(self, project, parameters), {}
         return spark, settings | SESSION_SETTINGS
 
     def refresh(self, table: str) -> None:
@@ -115,6 +118,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
     def cleanup_all(self) -> None:
         super().cleanup_all()
         self._spark = None
+        process_spark.release(self)
 
     @contextmanager
     def exception_handler(self, sql: str) -> Iterator[None]:

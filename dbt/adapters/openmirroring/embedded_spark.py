@@ -61,7 +61,7 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
     }
     with _environment(**environment), (home / "spark.log").open("wb") as log:
         try:
-            # The JVM inherits the lock: the metastore is free again when both processes are gone.
+            # The JVM inherits the lock, and has it alone: the metastore is free when it is gone.
             gateway = launch_gateway(
                 conf, popen_kwargs={"stdout": log, "stderr": log, "pass_fds": [lock]}
             )
@@ -71,6 +71,8 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
                 f"Spark did not start: {str(error).splitlines()[0]} Its log, {log.name}, says "
                 "why. Check `server_side_parameters` in the profile."
             ) from error
+        finally:
+            os.close(lock)
 
 
 def defaults(home: Path) -> dict[str, str]:
