@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1, help="6 million rows each")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--file-format", default="parquet", help="of the model")
+    parser.add_argument("--runs", nargs="*", help="of those in the table, in order; all otherwise")
     parser.add_argument("--off", nargs="*", default=list(OFF), choices=list(OFF))
     arguments = parser.parse_args()
     times: dict[str, dict[str, list[float]]] = {}
@@ -68,6 +69,8 @@ def main() -> None:
                     settings = MEMORY | format_settings(arguments.file_format, folder)
                     project = Project(folder, settings=settings, without=[off] if off else [])
                     for case, (sql, config) in runs(source, last, only_added).items():
+                        if arguments.runs and case not in arguments.runs:
+                            continue
                         project.model("lineitem", sql, file_format=arguments.file_format, **config)
                         run = project.run()
                         print(off or "all", case, run, file=sys.stderr, flush=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -661,6 +663,28 @@ def test_what_a_table_refuses_to_store_is_not_published(
     incremental(merging, "", values("(2, 'b')"), **config)
     assert counts(merging.run()) == ("changes", 1, 0, 0)
     merging.assert_mirrored()
+
+
+def test_what_a_run_that_died_still_adds_is_refused_once_another_has_finished_its_batch(
+    merging: Project, file_format: str
+) -> None:
+    """A server does not end a statement because its client is gone: the INSERT goes on."""
+    if file_format != "delta":
+        pytest.skip("Iceberg has nothing that an INSERT fails for: it is not changed from afar")
+    incremental(merging, values("(1, 'a')"), values("(2, 'b')"))
+    merging.run()
+    table = f"{merging.schema}.orders"
+    slow = "cast(reflect('java.lang.Thread', 'sleep', 8000L) as string)"
+    still_at_it = f"insert into {table} select cast(id as int), {slow} from range(1)"
+    with ThreadPoolExecutor() as pool:
+        insert = pool.submit(merging.sql, still_at_it)
+        time.sleep(3)
+        merging.sql(f"alter table {table} set tblproperties ('openmirroring.recovered_by' = 'x')")
+
+        with pytest.raises(Exception, match="METADATA_CHANGED"):
+            insert.result()
+
+    assert rows(merging) == [(1, "a")]
 
 
 def test_a_refused_part_leaves_no_trace(merging: Project) -> None:
