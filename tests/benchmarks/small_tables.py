@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from tests.benchmarks.project import Project, Run, median_ratio
+from tests.functional.fast_paths import OFF
 
 # with columns that can be NULL, as those of tables are
 MODEL = """
@@ -21,11 +22,14 @@ from (select if(id < 0, null, id) as id from range(100))
 CASES = {"initial": 0, "unchanged": 0, "all rows changed": 10}
 
 
-def compare(tables: int, rounds: int) -> list[str]:
+def compare(tables: int, rounds: int, without: list[str]) -> list[str]:
     runs: dict[tuple[str, str], list[Run]] = {}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
-            pair = [Project(Path(folder) / name, name) for name in ("spark", "openmirroring")]
+            pair = [
+                Project(Path(folder) / "spark", "spark"),
+                Project(Path(folder) / "openmirroring", without=without),
+            ]
             for case, salt in CASES.items():
                 for project in pair:
                     for i in range(tables):
@@ -50,11 +54,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", type=int, default=[1, 10, 100])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--off", nargs="*", default=[], choices=list(OFF), help="fast paths")
     arguments = parser.parse_args()
     print("| tables | run | dbt-spark, s | mirrored, s | ratio | statements a node |")
     print("|---|---|---|---|---|---|")
     for tables in arguments.tables:
-        for line in compare(tables, arguments.rounds):
+        for line in compare(tables, arguments.rounds, arguments.off):
             print(line, flush=True)
 
 
