@@ -158,15 +158,21 @@ class OneLakeStorage:
                     f"Another run holds {folder} in {self._where}: it is publishing this table "
                     "right now. Nothing was changed; run again when it has ended."
                 )
-        self._claims.append(claim)
-        self._clear_staging(folder)
         try:
+            self._claims.append(claim)
+            self._clear_staging(folder)
             yield
         finally:
+            self._free(claim, folder)
+
+    def _free(self, claim: Claim, folder: str) -> None:
+        """Let others hold a folder, whatever goes wrong before."""
+        try:
             # somebody else may have staged there by now
             with suppress(ConcurrentPublicationError):
                 claim.check()
                 self._clear_staging(folder)
+        finally:
             self._claims.remove(claim)
             claim.release()
             # not empty if somebody else holds it, or another one
