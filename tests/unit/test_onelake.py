@@ -417,7 +417,7 @@ def test_a_claim_that_nobody_has_and_nobody_gets_is_an_error(
     assert len(pauses) >= tries - 2
 
 
-class BrokenStorage(MemoryFileSystem):
+class BrokenStorage(MemoryFileSystem):  # type: ignore[misc] # it has no types
     """What Spark has written there can be removed so many times."""
 
     protocol = "broken"

@@ -59,6 +59,9 @@ _PATIENCE = 300.0
 # seconds that a mirrored database may take to be created, started or stopped
 _TIMEOUT = 600.0
 
+# of a list; one has a hundred elements or so
+_MOST_PAGES = 1000
+
 _WAYS_OUT = {
     "CapacityNotActive": "The capacity of the workspace is paused. Resume it, or assign the "
     "workspace to another one; then select `Resume replication` on the page of the mirrored "
@@ -282,16 +285,25 @@ class MirroredDatabase:
         )
 
     def _pages(self, method: str, path: str, key: str, doing: str) -> Iterator[dict[str, Any]]:
-        """The elements of all pages of a list."""
+        """The elements of all pages of a list.
+
+        Raises:
+            FabricError: the list has no end
+        """
         query = ""
-        while True:
+        seen: set[str] = set()
+        while query not in seen and len(seen) < _MOST_PAGES:
+            seen.add(query)
             body = _json(self._ask(method, f"{path}{query}", doing))
             yield from body.get(key) or ()
-            # not the whole URL, which could be any; not the token, which is encoded already
-            following = urlsplit(str(body.get("continuationUri") or "")).query
-            if not following:
+            query = _continuation(body)
+            if not query:
                 return
-            query = f"?{following}"
+        raise FabricError(
+            f"{doing}: after {len(seen):,} pages, Fabric names "
+            f"{'one that it has sent before' if query in seen else 'still another one'}. "
+            "Run again later."
+        )
 
     def _ask(self, method: str, path: str, doing: str) -> HttpResponse:
         """A request that changes nothing, so it may be repeated whatever happened to it."""
@@ -375,6 +387,18 @@ def _json(response: HttpResponse) -> dict[str, Any]:
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}
+
+
+def _continuation(body: dict[str, Any]) -> str:
+    """The query of a list's next page, with its question mark; empty after the last one.
+
+    Not the whole URL, which could be of any host; not the token, which is encoded already.
+    """
+    try:
+        following = urlsplit(str(body.get("continuationUri") or "")).query
+    except ValueError:  # no URL
+        return ""
+    return f"?{following}" if following else ""
 
 
 def _error_text(error: Any) -> str:
