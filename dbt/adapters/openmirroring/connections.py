@@ -27,6 +27,7 @@ from dbt.adapters.openmirroring.credentials import (
     OpenMirroringCredentials,
 )
 from dbt.adapters.openmirroring.session import SessionHandle, silence_pyspark
+from dbt.adapters.openmirroring.spark_submit import launch_jvm_of_next_context
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -97,6 +98,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             self._brought = spark
             settings = _settings_of(spark) | parameters
         elif "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ:
+            launch_jvm_of_next_context(parameters)
             builder = SparkSession.builder.enableHiveSupport()
             for key, value in parameters.items():
                 builder = builder.config(key, value)
