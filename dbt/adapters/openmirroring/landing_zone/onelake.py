@@ -32,6 +32,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
 from dbt.adapters.openmirroring.landing_zone.onelake_client import BLOCK, OneLakeClient
+from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
 
@@ -260,7 +261,7 @@ class OneLakeStorage:
             sizes = staging.sizes(folder)
         except OSError as error:
             raise LandingZoneUnavailableError(
-                f"Cannot read what Spark has written to {staging.url(folder)}: "
+                f"Cannot read what Spark has written to {shown_url(staging.url(folder))}: "
                 f"{error.strerror or error}. `staging_location` must be a folder that Spark and "
                 "dbt share."
             ) from error
@@ -277,7 +278,7 @@ class OneLakeStorage:
                 raise failures[-1]
         raise LandingZoneUnavailableError(
             f"{folder}/{files[0]} is not in {self._where} with the {sizes[files[0]]} bytes that "
-            f"it has in {staging.url(folder)}. Nothing was published; run again."
+            f"it has in {shown_url(staging.url(folder))}. Nothing was published; run again."
         )
 
     def _upload_files(

@@ -32,6 +32,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
+from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
 
@@ -226,6 +227,10 @@ class Publication:
         """4. Where Spark finds a folder of this batch on the scratch pad."""
         return self._storage.url(f"{self.table.staging(self.batch_id)}/{name}")
 
+    @property
+    def _shown_staging(self) -> str:
+        return shown_url(self.staging_url(ROWS))
+
     def staged(self, plan: Plan) -> list[StagedFile]:
         """4. The files that Spark has written to `rows`, without what it leaves beside them."""
         files = [
@@ -238,7 +243,7 @@ class Publication:
             files = [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
         if not files:
             raise MirrorError(
-                f"Spark has written the files of this batch to {self.staging_url(ROWS)}, and dbt "
+                f"Spark has written the files of this batch to {self._shown_staging}, and dbt "
                 "finds none there: the two do not share this folder. Nothing was published. Set "
                 "`landing_zone`, or for OneLake `staging_location`, to a place that all of Spark "
                 "and the machine of dbt can reach."
@@ -265,7 +270,7 @@ class Publication:
         finding = plan.finding(counted)
         if finding:
             raise MirrorError(
-                f"The files that Spark has written to {self.staging_url(ROWS)} have, as far as "
+                f"The files that Spark has written to {self._shown_staging} have, as far as "
                 f"dbt sees them, {finding}. Nothing was published. If Spark runs on several "
                 "machines, all of them must reach this folder: set `landing_zone`, or for OneLake "
                 "`staging_location`, accordingly."
