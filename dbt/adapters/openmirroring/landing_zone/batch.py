@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_name
+from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 VERSION = 1
 
@@ -265,7 +266,7 @@ def _from_json(content: bytes, where: str) -> dict[str, Any]:
     data = dict(json.loads(content))
     if data["version"] != VERSION:
         raise MirrorError(
-            f"{where} has version {data['version']}, this dbt-openmirroring reads version "
+            f"{where} has version {shown(data['version'])}, this dbt-openmirroring reads version "
             f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
         )
     if data.pop("checksum") != _checksum(data):
@@ -286,7 +287,7 @@ def _readable(where: str, remedy: str) -> Iterator[None]:
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise MirrorError(
             f"{where} is damaged or was edited: it is not what dbt-openmirroring has written "
-            f"({error}). Nothing was changed. {remedy}"
+            f"({shown(error)}). Nothing was changed. {remedy}"
         ) from error
 
 

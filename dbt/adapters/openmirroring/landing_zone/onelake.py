@@ -32,7 +32,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
 from dbt.adapters.openmirroring.landing_zone.onelake_client import BLOCK, OneLakeClient
-from dbt.adapters.openmirroring.landing_zone.shown import shown_url
+from dbt.adapters.openmirroring.landing_zone.shown import shown, shown_url
 from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
 
@@ -323,7 +323,7 @@ class OneLakeStorage:
         except AzureError as error:
             found = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise LandingZoneUnavailableError(
-                f"Cannot {action} {path} in {self._where}: {found} {_remedy(error)}"
+                f"Cannot {action} {shown(path)} in {self._where}: {shown(found)} {_remedy(error)}"
             ) from error
 
 

@@ -32,7 +32,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
-from dbt.adapters.openmirroring.landing_zone.shown import shown_url
+from dbt.adapters.openmirroring.landing_zone.shown import shown, shown_url
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
 
@@ -117,7 +117,8 @@ class Publication:
         if manifest and not self._is_current(manifest):
             if self._last is None:
                 raise ForeignTableFolderError(
-                    f"{self.table.manifest} continues batch {manifest.previous_batch_id}, but "
+                    f"{self.table.manifest} continues batch "
+                    f"{shown(manifest.previous_batch_id)}, but "
                     f"{self.table.journal} is gone: somebody else has deleted it, or the folder. "
                     "Nothing was changed. Restore it; or delete the manifest and the folder, and "
                     "run again to publish a full load."
@@ -168,16 +169,17 @@ class Publication:
         if batch.owner.project != self._owner.project:
             raise ForeignTableFolderError(
                 f"The table folder {self.table.path} belongs to the dbt project "
-                f"{batch.owner.project!r} (node {batch.owner.node}). Nothing was changed. Give "
-                "the model another `alias` or `schema`; if that project is gone, delete the "
-                "folder."
+                f"{shown(batch.owner.project)!r} (node {shown(batch.owner.node)}). Nothing "
+                "was changed. Give the model another `alias` or `schema`; if that project is "
+                "gone, delete the folder."
             )
         if not self.table.schema and batch.owner.schema != self._owner.schema:
             raise ForeignTableFolderError(
-                f"The table folder {self.table.path} belongs to {batch.owner.node} in the schema "
-                f"{batch.owner.schema!r}: a landing zone has one table of that name without a "
-                "schema folder. Nothing was changed. Give the model another `alias`, or remove "
-                "`schema_folder: false`; if that model is gone, delete the folder."
+                f"The table folder {self.table.path} belongs to {shown(batch.owner.node)} in the "
+                f"schema {shown(batch.owner.schema)!r}: a landing zone has one table "
+                "of that name without a schema folder. Nothing was changed. Give the "
+                "model another `alias`, or remove `schema_folder: false`; if that model "
+                "is gone, delete the folder."
             )
         if full_refresh:
             return journal
@@ -185,9 +187,9 @@ class Publication:
             found = f"batch {snapshot_batch_id}" if snapshot_batch_id else "no published snapshot"
             raise SnapshotMismatchError(
                 f"{self.table.journal} says that batch {batch.id} was published last "
-                f"({journal.published_at}), but Spark has {found} of {self.table}. Somebody else "
-                "has published this table, or the warehouse is another one or was lost. Nothing "
-                f"was changed. {_REBUILD}"
+                f"({shown(journal.published_at)}), but Spark has {found} of {self.table}. "
+                "Somebody else has published this table, or the warehouse is another one or was "
+                f"lost. Nothing was changed. {_REBUILD}"
             )
         problem = problem_with(self._storage, self.table, journal)
         if problem:

@@ -11,6 +11,25 @@ _USER_INFO = re.compile(r"\A[^/@:]*(:.*)?@", re.DOTALL)
 _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 
 
+# several lines are told in one
+_LINE_ENDS = re.compile(r"\s*[\n\r\t\v\f\x1c-\x1f\x85\u2028\u2029]\s*")
+
+# a message has room for what Fabric says of an error
+_MOST_CHARACTERS = 1000
+
+
+def shown(text: object) -> str:
+    """A text from outside, fit for a message: one line, nothing that steers a terminal, not long.
+
+    Records, names and what Fabric answers can be written by others.
+    """
+    line = _LINE_ENDS.sub(" ", str(text)[: 2 * _MOST_CHARACTERS]).strip()
+    printable = "".join(each if each.isprintable() else "?" for each in line)
+    if len(printable) <= _MOST_CHARACTERS:
+        return printable
+    return f"{printable[: _MOST_CHARACTERS - 3]}..."
+
+
 def shown_url(url: str) -> str:
     """A URL without its user, password, query and parameters. Any other text stays as it is."""
     scheme, separator, rest = url.partition("://")
