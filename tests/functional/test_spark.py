@@ -194,3 +194,15 @@ def test_spark_reads_any_setting_as_it_was_written(spark: SparkSession) -> None:
     read.load(jvm.java.io.StringReader(spark_submit.properties(settings)))
 
     assert {key: read.getProperty(key) for key in read.stringPropertyNames()} == settings
+
+
+@pytest.mark.session("servers may have the driver")
+def test_a_spark_without_a_driver_for_onelake_says_so(project: Project) -> None:
+    staging = "abfss://shop@onelake.dfs.fabric.microsoft.com/mirror.MirroredDatabase/Files"
+    write = f"insert overwrite directory '{staging}' using parquet select 1 as id"
+    project.model("select 1 as id", pre_hook=write)
+
+    message = project.fail()
+
+    assert "SecureAzureBlobFileSystem not found" in message
+    assert "`staging_location`" in message

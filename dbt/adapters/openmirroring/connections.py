@@ -42,6 +42,13 @@ _WRAPPING = re.compile(r"^org\.apache\.hive\S+: Error running query: (\[\S+\] )?
 # What failed in a task, in the stack of what the task made fail.
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.*)", re.MULTILINE)
 
+# A Spark that has no driver for OneLake: Hadoop knows the driver's name, or not even that.
+_NO_DRIVER = re.compile(r'azurebfs\.\w+ not found|No FileSystem for scheme:? "?abfss?\b')
+_WITHOUT_DRIVER = (
+    "This Spark has no driver for abfss (hadoop-azure). If it is to write to the landing zone, "
+    "set `staging_location` in the profile."
+)
+
 
 class OpenMirroringConnectionManager(SparkConnectionManager):
     """One Spark a run, one session a node."""
@@ -143,7 +150,8 @@ def _told(text: str) -> str:
     """What is of use in an error of Spark."""
     told = _NOISE.sub("", _WRAPPING.sub("", text)).strip()
     causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause.rstrip(";") not in told]
-    return "\n".join([told, *causes])
+    remedy = [_WITHOUT_DRIVER] if _NO_DRIVER.search(text) else []
+    return "\n".join([told, *causes, *remedy])
 
 
 def _explained(error: Py4JJavaError) -> str:
