@@ -47,12 +47,15 @@ benchmark: $(INSTALLED) ## Compare with dbt-spark, and with what else would do t
 
 install: $(INSTALLED) ## Set up .venv from the locked dependencies
 
-$(INSTALLED): requirements.lock pyproject.toml
+$(INSTALLED): build.lock requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --only-binary :all: --requirement build.lock
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --no-build-isolation --use-pep517 --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-lock: $(INSTALLED) ## Update requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra connect --extra java --extra replicator --group dev --universal \
-	  --python-version 3.10 --generate-hashes --no-header --no-annotate -o requirements.lock
+LOCK = $(BIN)/uv pip compile --universal --python-version 3.10 --generate-hashes --no-header --no-annotate
+
+lock: $(INSTALLED) ## Update requirements.lock and build.lock
+	$(LOCK) pyproject.toml --extra connect --extra java --extra replicator --group dev -o requirements.lock
+	$(LOCK) --group build -o build.lock

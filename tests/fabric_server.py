@@ -102,10 +102,13 @@ class FabricServer:
 
     Args:
         page_size: of lists
+        continuation: of every page of every list, in place of the true one; `{}` in it is a number
+            that is always another one
     """
 
     def __init__(self, page_size: int = 2) -> None:
         self.page_size = page_size
+        self.continuation = ""
         self.workspaces: list[Workspace] = []
         self.requests: list[Request] = []
         self.clock = Clock()
@@ -238,6 +241,8 @@ class FabricServer:
             body["continuationUri"] = (
                 f"https://elsewhere.example/v1/{path}?continuationToken={quote(f'{end};=')}"
             )
+        if self.continuation:
+            body["continuationUri"] = self.continuation.format(len(self.requests))
         return 200, {}, body
 
 

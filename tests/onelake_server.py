@@ -224,6 +224,7 @@ class OneLakeServer:
         monkeypatch.setattr(onelake_client, "RequestsTransport", self.transport)
         monkeypatch.setattr(HttpTransport, "sleep", lambda _, seconds: self.slept.append(seconds))
         monkeypatch.setattr(onelake_claim, "RENEWAL", 0.05)
+        monkeypatch.setattr(onelake_claim, "PAUSE", 0.05)
 
     def storage(self, staging: Path | None = None) -> OneLakeStorage:
         """The landing zone, for a process of its own."""

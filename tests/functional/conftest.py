@@ -27,7 +27,10 @@ from tests.spark_server import SparkServer  # noqa: E402
 # of projects, so that dbt has to parse its macros only once
 SCHEMA = "test_shop"
 
+SECRET = "s3cret"
+
 SETTINGS = {
+    "spark.hadoop.fs.s3a.secret.key": SECRET,
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "2g",
     # a type that tables do not have otherwise

@@ -71,6 +71,50 @@ def test_a_project_with_three_lines_of_profile_runs_and_leaves_its_folder_tidy(
     }
 
 
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs Linux")
+def test_settings_reach_a_spark_of_the_users_choice_unseen(project: Project) -> None:
+    project.target["server_side_parameters"] = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1300m",
+        "spark.hadoop.fs.s3a.secret.key": "s3cret",
+        "spark.sql.warehouse.dir": f"{project.path}/warehouse",
+        "spark.sql.legacy.createHiveTableByDefault": "false",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": (
+            f"jdbc:derby:;databaseName={project.path}/metastore;create=true"
+        ),
+    }
+    project.write_project()
+    project.write(
+        "models/seen.py",
+        """
+from pathlib import Path
+
+def model(dbt, session):
+    context = session.sparkContext
+    command = Path(f"/proc/{context._gateway.proc.pid}/cmdline").read_text()
+    secret = context._jsc.hadoopConfiguration().get("fs.s3a.secret.key")
+    found = {
+        "master": context.master,
+        "has_memory": str("-Xmx1300m" in command),
+        "secret": secret,
+        "is_shown": str(secret in command),
+    }
+    return session.createDataFrame([found])
+""",
+    )
+
+    done = dbt(project.path, "run", "--select", "seen")
+
+    assert done.returncode == 0, done.stdout
+    (seen,) = project.mirror("seen")
+    assert dict(seen) == {
+        "master": "str local[2]",
+        "has_memory": "str True",
+        "secret": "str s3cret",
+        "is_shown": "str False",
+    }
+
+
 def test_debug_says_what_to_do_about_a_landing_zone_that_cannot_be_written(
     project: Project,
 ) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
 
+from dbt.adapters.openmirroring import spark_submit
+from tests.functional.conftest import SECRET
 from tests.functional.project import Project
 
 
@@ -147,3 +151,58 @@ def test_show_prints_rows(project: Project, limit: str) -> None:
     )
     rows = done.result.results[0].agate_table.rows  # type: ignore[union-attr]
     assert len(rows) == (2 if limit == "2" else 7)
+
+
+@pytest.mark.session("servers are started by somebody else")
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs Linux")
+def test_settings_reach_the_embedded_spark_unseen(spark: SparkSession) -> None:
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    command = Path(f"/proc/{gateway.proc.pid}/cmdline").read_text().split("\0")
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+
+    assert "-Xmx2g" in command, "Spark had its settings when it started"
+    assert hadoop.get("fs.s3a.secret.key") == SECRET
+    assert not [argument for argument in command if SECRET in argument]
+    # who may read the file is the user of this process, and then it is gone
+    submitted = Path(command[command.index("--properties-file") + 1])
+    assert not submitted.exists()
+    assert not [path for path in submitted.parents[1].iterdir() if _has_secret(path)]
+
+
+def _has_secret(path: Path) -> bool:
+    return path.is_file() and SECRET.encode() in path.read_bytes()
+
+
+@pytest.mark.session("servers are started by somebody else")
+def test_spark_reads_any_setting_as_it_was_written(spark: SparkSession) -> None:
+    settings = {
+        "spark.plain": "a",
+        "spark.empty": "",
+        "spark.spaces": "  a  b ",
+        "spark.key with: = #!": "a=b:c #d !e",
+        "spark.backslash": "C:\\new\\u0041\\",
+        "spark.lines": "a\nb\r\n\tc",
+        "spark.java": '"-Da=b c" -Xss4m',
+        "spark.letters": "äß\u20ac\U0001f600\x00\x7f\x85",
+        "#comment": "!",
+    }
+    jvm = spark._jvm
+    assert jvm is not None
+    read = jvm.java.util.Properties()
+
+    read.load(jvm.java.io.StringReader(spark_submit.properties(settings)))
+
+    assert {key: read.getProperty(key) for key in read.stringPropertyNames()} == settings
+
+
+@pytest.mark.session("servers may have the driver")
+def test_a_spark_without_a_driver_for_onelake_says_so(project: Project) -> None:
+    staging = "abfss://shop@onelake.dfs.fabric.microsoft.com/mirror.MirroredDatabase/Files"
+    write = f"insert overwrite directory '{staging}' using parquet select 1 as id"
+    project.model("select 1 as id", pre_hook=write)
+
+    message = project.fail()
+
+    assert "SecureAzureBlobFileSystem not found" in message
+    assert "`staging_location`" in message

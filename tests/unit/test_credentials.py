@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
+from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 
 ONELAKE = "https://onelake.dfs.fabric.microsoft.com/shop/m.MirroredDatabase/Files/LandingZone"
 
@@ -29,6 +30,66 @@ def test_a_landing_zone_that_cannot_be_used_is_refused(
 ) -> None:
     with pytest.raises(DbtConfigError, match=message):
         OpenMirroringCredentials(schema="analytics", **settings)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("mirror/Files/Landing Zone@home?;", "mirror/Files/Landing Zone@home?;"),
+        ("s3a://bucket/staging", "s3a://bucket/staging"),
+        ("s3a://bucket/me@home", "s3a://bucket/me@home"),
+        ("s3a://AKIA:s3cret@bucket/staging", "s3a://bucket/staging"),
+        ("s3a://AKIA:s3/cr@et@bucket/staging", "s3a://bucket/staging"),
+        ("ftp://s3cret@host/staging", "ftp://host/staging"),
+        ("https://host/staging?sv=1&sig=s3cret", "https://host/staging"),
+        ("https://host/staging#s3cret", "https://host/staging"),
+        ("https://host/staging?sig=s3@cret", "https://..."),
+        ("https://me:s3?cret@host/staging", "https://..."),
+        (
+            "abfss://box@account.dfs.core.windows.net/a",
+            "abfss://box@account.dfs.core.windows.net/a",
+        ),
+        ("abfss://box:s3cret@account/a?sig=s3cret", "abfss://account/a"),
+        ("sc://spark:15002/;user_id=me;x-key=s3cret", "sc://spark:15002/"),
+    ],
+)
+def test_a_url_is_shown_without_secrets(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"staging_location": "memory://me:s3cret@bucket/staging?sig=s3cret"},
+        {"method": ConnectionMethod.CONNECT, "host": "sc://me:s3cret@spark:15002/;x-key=s3cret"},
+        {"method": ConnectionMethod.HTTP, "host": "https://me:s3cret@spark/path?sig=s3cret"},
+    ],
+)
+def test_debug_shows_no_secret_in_a_url(settings: dict[str, Any]) -> None:
+    given = OpenMirroringCredentials(schema="analytics", landing_zone=ONELAKE, **settings)
+    option = "host" if "host" in settings else "staging_location"
+
+    shown = dict(given.connection_info())
+
+    assert shown[option] in str(settings[option]).replace("me:s3cret@", "")
+    assert "s3cret" not in str(shown)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"landing_zone": "https://me:s3/cret@onelake.dfs.fabric.microsoft.com/x"},
+        {"landing_zone": ONELAKE.replace("//", "//me:s3cret@")},
+        {"landing_zone": ONELAKE, "staging_location": "nowhere://me:s3cret@x"},
+        {"landing_zone": "zone", "method": "connect", "host": "https://me:s3cret@spark"},
+    ],
+)
+def test_a_url_that_is_refused_is_told_without_secrets(settings: dict[str, Any]) -> None:
+    with pytest.raises(DbtConfigError) as refused:
+        OpenMirroringCredentials(schema="analytics", **settings)
+
+    assert "s3" not in str(refused.value)
+    assert "cret" not in str(refused.value)
 
 
 def test_what_debug_shows_of_onelake_is_who_asks_for_tokens() -> None:

@@ -85,6 +85,31 @@ def test_names_are_found_on_later_pages_whatever_their_case(server: FabricServer
     assert server.paths().count("mirroredDatabases") == 3
 
 
+@pytest.mark.parametrize(
+    ("continuation", "told"),
+    [
+        ("https://api.fabric.microsoft.com/v1/workspaces?continuationToken=0", "sent before"),
+        ("https://api.fabric.microsoft.com/v1/workspaces?continuationToken={}", "still another"),
+    ],
+)
+def test_a_list_without_an_end_is_an_error(
+    server: FabricServer, continuation: str, told: str
+) -> None:
+    server.workspace("Sales", Database("shop"))
+    server.continuation = continuation
+
+    assert told in refusal(mirrored_database(server).report)
+    assert len(server.requests) <= 1000
+
+
+@pytest.mark.parametrize("continuation", ["https://[", "https://elsewhere.example", "?"])
+def test_a_list_ends_where_no_next_page_is_named(server: FabricServer, continuation: str) -> None:
+    server.workspace("Sales", Database("shop"))
+    server.continuation = continuation
+
+    assert mirrored_database(server).report().status == "Running"
+
+
 def test_names_are_looked_up_once(server: FabricServer) -> None:
     server.workspace("Sales", Database("shop"))
     database = mirrored_database(server)

@@ -14,6 +14,7 @@ import fsspec
 import pytest
 import trustme
 from azure.identity import EnvironmentCredential
+from fsspec.implementations.memory import MemoryFileSystem
 
 from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -392,6 +393,69 @@ def test_a_claim_outlives_what_goes_wrong_with_its_renewal(server: OneLakeServer
         storage.write("a", b"1")
 
     assert names(storage, "") == ["a"]
+
+
+@pytest.mark.parametrize("code", ["BlobAlreadyExists", "ConditionNotMet"])
+def test_a_claim_that_nobody_has_and_nobody_gets_is_an_error(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    if code == "ConditionNotMet":  # who had it is dead, but cannot be replaced
+        abandon(server.storage(), monkeypatch)
+        server.advance(300)
+    refused = server.fail("refused", "put blob", times=1000, status=409, code=code)
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+
+    with (
+        pytest.raises(LandingZoneUnavailableError, match="nobody holds the folder"),
+        server.storage().lock("_scratchPad/a.b"),
+    ):
+        pytest.fail("it is not held")
+
+    tries = 1000 - refused.times
+    assert tries < 20
+    assert len(pauses) >= tries - 2
+
+
+class BrokenStorage(MemoryFileSystem):  # type: ignore[misc] # it has no types
+    """What Spark has written there can be removed so many times."""
+
+    protocol = "broken"
+    removals = 0
+
+    def rm(self, *_args: Any, **_options: Any) -> None:
+        if BrokenStorage.removals == 0:
+            raise ArithmeticError("an error that nobody expects")
+        BrokenStorage.removals -= 1
+
+
+@pytest.mark.parametrize("removals", [0, 1])
+def test_a_folder_is_free_again_whatever_went_wrong_with_what_spark_has_written(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, removals: int
+) -> None:
+    fsspec.register_implementation("broken", BrokenStorage, clobber=True)
+    monkeypatch.setattr(BrokenStorage, "removals", removals)
+    storage = OneLakeStorage(server.client(), StagingFolder("broken://staging"))
+
+    with pytest.raises(ArithmeticError), storage.lock("_scratchPad/a.b"):
+        pass
+
+    assert server.content("_scratchPad/a.b/_claim") is None
+    with server.storage().lock("_scratchPad/a.b"):
+        pass
+
+
+def test_a_folder_is_free_again_if_the_claim_cannot_be_renewed(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_more(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_more)
+    with pytest.raises(RuntimeError), server.storage().lock("_scratchPad/a.b"):
+        pytest.fail("it is not held")
+
+    assert server.content("_scratchPad/a.b/_claim") is None
 
 
 def wait_until(happened: Callable[[], bool]) -> None:

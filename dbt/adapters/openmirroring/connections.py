@@ -28,6 +28,7 @@ from dbt.adapters.openmirroring.credentials import (
 )
 from dbt.adapters.openmirroring.process_spark import process_spark
 from dbt.adapters.openmirroring.session import SessionHandle, silence_pyspark
+from dbt.adapters.openmirroring.spark_submit import launch_jvm_of_next_context
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -41,6 +42,13 @@ _WRAPPING = re.compile(r"^org\.apache\.hive\S+: Error running query: (\[\S+\] )?
 
 # What failed in a task, in the stack of what the task made fail.
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.*)", re.MULTILINE)
+
+# A Spark that has no driver for OneLake: Hadoop knows the driver's name, or not even that.
+_NO_DRIVER = re.compile(r'azurebfs\.\w+ not found|No FileSystem for scheme:? "?abfss?\b')
+_WITHOUT_DRIVER = (
+    "This Spark has no driver for abfss (hadoop-azure). If it is to write to the landing zone, "
+    "set `staging_location` in the profile."
+)
 
 
 class OpenMirroringConnectionManager(SparkConnectionManager):
@@ -100,6 +108,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             settings = _settings_of(spark) | parameters
         elif "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ:
             process_spark.end()
+            launch_jvm_of_next_context(parameters)
             builder = SparkSession.builder.enableHiveSupport()
             for key, value in parameters.items():
                 builder = builder.config(key, value)
@@ -145,7 +154,8 @@ def _told(text: str) -> str:
     """What is of use in an error of Spark."""
     told = _NOISE.sub("", _WRAPPING.sub("", text)).strip()
     causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause.rstrip(";") not in told]
-    return "\n".join([told, *causes])
+    remedy = [_WITHOUT_DRIVER] if _NO_DRIVER.search(text) else []
+    return "\n".join([told, *causes, *remedy])
 
 
 def _explained(error: Py4JJavaError) -> str:

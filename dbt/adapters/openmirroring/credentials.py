@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from dbt_common.exceptions import DbtConfigError
 from dbt.adapters.openmirroring import replica
 from dbt.adapters.openmirroring.authentication import check_authentication
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import Source
 from dbt.adapters.openmirroring.spark_connect import check_connect
 
@@ -164,7 +166,8 @@ class OpenMirroringCredentials(SparkCredentials):
             fsspec.get_filesystem_class(str(self.staging_location).partition("://")[0])
         except (ImportError, ValueError) as error:
             raise DbtConfigError(
-                f"`staging_location` {self.staging_location!r} cannot be read here: {error}"
+                f"`staging_location` {shown_url(str(self.staging_location))!r} cannot be read "
+                f"here: {error}"
             ) from error
 
     def _check_replicator(self) -> None:
@@ -183,6 +186,11 @@ class OpenMirroringCredentials(SparkCredentials):
                 "`replicate` needs deltalake and pyarrow: "
                 "pip install 'dbt-openmirroring[replicator]'"
             )
+
+    def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
+        """What `dbt debug` shows, and what macros know as `target`: no secrets in URLs."""
+        for key, value in super().connection_info(with_aliases=with_aliases):
+            yield key, shown_url(value) if isinstance(value, str) else value
 
     def _connection_keys(self) -> tuple[str, ...]:
         keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate")

@@ -15,12 +15,12 @@ from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.credentials import SESSION_SETTINGS
 from dbt.adapters.openmirroring.java import find_java_home
 from dbt.adapters.openmirroring.session import silence_pyspark
+from dbt.adapters.openmirroring.spark_submit import launch_jvm
 
 FOLDER = ".spark"
 
@@ -50,9 +50,7 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
     shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
     scratch.mkdir()
 
-    conf = SparkConf()
-    for key, value in {**defaults(home), **SESSION_SETTINGS, **settings}.items():
-        conf.set(key, value)
+    conf = {**defaults(home), **SESSION_SETTINGS, **settings}
     silence_pyspark()
     environment = {
         "JAVA_HOME": str(find_java_home(home / "java")),
@@ -62,10 +60,10 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
     with _environment(**environment), (home / "spark.log").open("wb") as log:
         try:
             # The JVM inherits the lock, and has it alone: the metastore is free when it is gone.
-            gateway = launch_gateway(
-                conf, popen_kwargs={"stdout": log, "stderr": log, "pass_fds": [lock]}
-            )
-            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+            streams = {"stdout": log, "stderr": log, "pass_fds": [lock]}
+            gateway = launch_jvm(conf, scratch, streams)
+            context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway)
+            return SparkSession(context)
         except Exception as error:
             raise FailedToConnectError(
                 f"Spark did not start: {str(error).splitlines()[0]} Its log, {log.name}, says "
@@ -80,6 +78,9 @@ def defaults(home: Path) -> dict[str, str]:
     cores = os.cpu_count() or 1
     return {
         "spark.app.name": "dbt-openmirroring",
+        # Spark listens on ports, which every user of the machine could use; in local mode it makes
+        # the secret itself
+        "spark.authenticate": "true",
         "spark.master": "local[*]",
         "spark.driver.memory": f"{_driver_memory_mb()}m",
         "spark.driver.extraJavaOptions": (

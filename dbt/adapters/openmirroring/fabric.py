@@ -35,6 +35,7 @@ from azure.core.rest import HttpRequest, HttpResponse
 
 from dbt.adapters.openmirroring.__version__ import version
 from dbt.adapters.openmirroring.landing_zone.onelake_url import is_guid
+from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.service import (
     NOT_STARTED,
     PAUSE,
@@ -43,7 +44,6 @@ from dbt.adapters.openmirroring.service import (
     ServiceReport,
     TableReport,
     attempts,
-    in_a_line,
     utc_time,
 )
 
@@ -58,6 +58,9 @@ _PATIENCE = 300.0
 
 # seconds that a mirrored database may take to be created, started or stopped
 _TIMEOUT = 600.0
+
+# of a list; one has a hundred elements or so
+_MOST_PAGES = 1000
 
 _WAYS_OUT = {
     "CapacityNotActive": "The capacity of the workspace is paused. Resume it, or assign the "
@@ -205,7 +208,7 @@ class MirroredDatabase:
         doing = f"The tables of the mirrored database {self.name!r} cannot be listed"
         tables = {
             f"{table.get('sourceSchemaName') or ''}.{table['sourceTableName']}": TableReport(
-                str(table["status"]),
+                shown(table["status"]),
                 _error_text(table.get("error")),
                 utc_time((table.get("metrics") or {}).get("lastSyncDateTime")),
             )
@@ -229,7 +232,7 @@ class MirroredDatabase:
                 return id_
         raise FabricError(
             f"Fabric shows this identity no workspace {self._workspace!r}. It sees "
-            f"{', '.join(map(repr, sorted(found))) or 'none'}. {_WAYS_OUT[404]}",
+            f"{shown(', '.join(map(repr, sorted(found)))) or 'none'}. {_WAYS_OUT[404]}",
             404,
         )
 
@@ -261,7 +264,7 @@ class MirroredDatabase:
     def _status(self) -> ServiceReport:
         doing = f"The status of the mirrored database {self.name!r} cannot be had"
         body = _json(self._ask("POST", f"{self._path}/getMirroringStatus", doing))
-        return ServiceReport(str(body.get("status") or ""), _error_text(body.get("error")))
+        return ServiceReport(shown(body.get("status") or ""), _error_text(body.get("error")))
 
     def _wait(self, is_there: Callable[[str], bool], what: str) -> ServiceReport:
         """Wait for a status.
@@ -282,16 +285,25 @@ class MirroredDatabase:
         )
 
     def _pages(self, method: str, path: str, key: str, doing: str) -> Iterator[dict[str, Any]]:
-        """The elements of all pages of a list."""
+        """The elements of all pages of a list.
+
+        Raises:
+            FabricError: the list has no end
+        """
         query = ""
-        while True:
+        seen: set[str] = set()
+        while query not in seen and len(seen) < _MOST_PAGES:
+            seen.add(query)
             body = _json(self._ask(method, f"{path}{query}", doing))
             yield from body.get(key) or ()
-            # not the whole URL, which could be any; not the token, which is encoded already
-            following = urlsplit(str(body.get("continuationUri") or "")).query
-            if not following:
+            query = _continuation(body)
+            if not query:
                 return
-            query = f"?{following}"
+        raise FabricError(
+            f"{doing}: after {len(seen):,} pages, Fabric names "
+            f"{'one that it has sent before' if query in seen else 'still another one'}. "
+            "Run again later."
+        )
 
     def _ask(self, method: str, path: str, doing: str) -> HttpResponse:
         """A request that changes nothing, so it may be repeated whatever happened to it."""
@@ -336,7 +348,7 @@ class MirroredDatabase:
             )
         except ClientAuthenticationError as error:
             raise FabricError(
-                f"{doing}: there is no token for Fabric. {in_a_line(error.message)} Look at "
+                f"{doing}: there is no token for Fabric. {shown(error.message)} Look at "
                 "`authentication` in the profile.",
                 401,
             ) from None
@@ -377,13 +389,25 @@ def _json(response: HttpResponse) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
+def _continuation(body: dict[str, Any]) -> str:
+    """The query of a list's next page, with its question mark; empty after the last one.
+
+    Not the whole URL, which could be of any host; not the token, which is encoded already.
+    """
+    try:
+        following = urlsplit(str(body.get("continuationUri") or "")).query
+    except ValueError:  # no URL
+        return ""
+    return f"?{following}" if following else ""
+
+
 def _error_text(error: Any) -> str:
     """Fabric's `ErrorResponse` in a line; empty without one."""
     if not isinstance(error, dict):
         return ""
     words = (error.get("errorCode") or error.get("code"), error.get("message"))
     more = [_error_text(detail) for detail in error.get("moreDetails") or ()]
-    return in_a_line("; ".join([": ".join(str(word) for word in words if word), *more]))
+    return shown("; ".join([": ".join(str(word) for word in words if word), *more]))
 
 
 def _refusal(doing: str, response: HttpResponse) -> FabricError:
@@ -391,12 +415,12 @@ def _refusal(doing: str, response: HttpResponse) -> FabricError:
     error = body.get("error") if isinstance(body.get("error"), dict) else body
     assert isinstance(error, dict)
     code, status = str(error.get("errorCode") or error.get("code") or ""), response.status_code
-    told = _error_text(error) or f"HTTP {status} {response.reason}"
+    told = _error_text(error) or f"HTTP {status} {shown(response.reason)}"
     request = error.get("requestId") or response.headers.get("RequestId")
     way_out = _WAYS_OUT.get(code) or _WAYS_OUT.get(status) or ""
     if status >= 500:
         way_out = "Fabric has a problem of its own. Run again later."
-    identified = f" (request {request})" if request else ""
+    identified = f" (request {shown(request)})" if request else ""
     return FabricError(
         f"{doing}. Fabric says {told.rstrip('.')}{identified}. {way_out}".rstrip(), status
     )
@@ -404,5 +428,5 @@ def _refusal(doing: str, response: HttpResponse) -> FabricError:
 
 def _unreachable(doing: str, error: AzureError) -> FabricError:
     return FabricError(
-        f"{doing}: {urlsplit(API).hostname} cannot be reached. {in_a_line(error.message)}"
+        f"{doing}: {urlsplit(API).hostname} cannot be reached. {shown(error.message)}"
     )

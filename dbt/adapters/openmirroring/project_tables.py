@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
     table_folders,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.response import message
 from dbt.adapters.openmirroring.service import ServiceReport, TableReport, is_behind
@@ -194,7 +195,7 @@ class ProjectTables:
         # another target of the project may share the landing zone: its tables are no orphans there
         schemas = {schema} if schema else self._schemas
         ours = [orphan for orphan in orphans if orphan.schema in schemas]
-        others = sorted({orphan.schema for orphan in orphans} - schemas)
+        others = sorted(shown(name) for name in {orphan.schema for orphan in orphans} - schemas)
         lines = list(text_table([("orphan", ""), *((o.table, o.note) for o in orphans)], ()))
         failed: list[str] = []
         if dry_run:
@@ -264,8 +265,8 @@ class ProjectTables:
             return BLOCKED, table.problem
         for record in (table.journal, table.pending):
             if record and record.batch.owner.project != self._project:
-                owner = record.batch.owner
-                return BLOCKED, f"belongs to the dbt project {owner.project!r} ({owner.node})"
+                project, node = (shown(record.batch.owner.project), shown(record.batch.owner.node))
+                return BLOCKED, f"belongs to the dbt project {project!r} ({node})"
         if table.pending:
             return UNFINISHED, ""
         if table.journal:
@@ -280,7 +281,7 @@ class ProjectTables:
                 return f"{unique_id} is {node.table} now"
         if any(node["unique_id"] == unique_id for node in self._nodes):
             return f"{unique_id} is not mirrored any more"
-        return f"{unique_id} is gone"
+        return f"{shown(unique_id)} is gone"
 
 
 def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.replicator import MirroredTable, Replicator
 
@@ -102,7 +104,9 @@ def applied(
             f"{schema}.{table} has no folder in the landing zone: it is not mirrored"
         )
     if report and (report.error or report.waits_for):
-        raise DbtRuntimeError(f"The mirrored table is behind what was published: {report.note}")
+        raise DbtRuntimeError(
+            f"The mirrored table is behind what was published: {shown(report.note)}"
+        )
     deadline = time.monotonic() + seconds
     while not (found := service.mirrored(schema, table)):
         if replicate or time.monotonic() >= deadline:
@@ -120,5 +124,5 @@ def replicate(landing_zone: Path) -> Replication:
     from dbt.adapters.openmirroring.replicator import lines
 
     reports = replicator(landing_zone).scan()
-    failed = [f"{report.schema}.{report.table}" for report in reports if report.error]
+    failed = [shown(f"{report.schema}.{report.table}") for report in reports if report.error]
     return Replication(tuple(lines(reports)), tuple(failed))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.openmirroring.landing_zone.batch import Batch
+from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 
 @dataclass
@@ -50,7 +51,10 @@ class MirrorResponse(AdapterResponse):
 
 
 def message(batch: Batch) -> str:
-    """A batch in a line: what happens to the mirror, the numbers of the files, and why."""
+    """A batch in a line: what happens to the mirror, the numbers of the files, and why.
+
+    It may come from a record.
+    """
     rows = batch.rows
     if batch.starts_folder:
         what = f"{batch.publication} +{rows.inserted}"
@@ -60,4 +64,4 @@ def message(batch: Batch) -> str:
         what = f"+{rows.inserted} ~{rows.updated} -{rows.deleted}"
     first = batch.first_file or batch.last_file
     numbers = f"#{first}" if first == batch.last_file else f"#{first}-#{batch.last_file}"
-    return " · ".join(part for part in (what, numbers, batch.reason) if part)
+    return shown(" · ".join(part for part in (what, numbers, batch.reason) if part))

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Protocol
+from typing import Protocol
 
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
+from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -170,7 +171,7 @@ class Service:
         self.check()
         report = self.report(CHECK_AGE) or ServiceReport()
         failed = [
-            f"{name} ({table.error})"
+            f"{shown(name)} ({table.error})"
             for name, table in report.tables.items()
             if table.status == FAILED
         ]
@@ -280,12 +281,12 @@ def monitoring_report(read: Callable[[str], bytes | None]) -> ServiceReport | No
         replicator = json.loads(read("replicator.json") or b"{}")
         tables = json.loads(read("tables.json") or b"")["tables"]
         return ServiceReport(
-            status=str(replicator.get("status") or ""),
-            error=in_a_line(replicator.get("errorMessage")),
+            status=shown(replicator.get("status") or ""),
+            error=shown(replicator.get("errorMessage") or ""),
             tables={
                 f"{table['sourceSchemaName']}.{table['sourceTableName']}": TableReport(
-                    str(table["status"]),
-                    in_a_line(table.get("errorMessage")),
+                    shown(table["status"]),
+                    shown(table.get("errorMessage") or ""),
                     utc_time((table.get("metrics") or {}).get("lastSyncTimeUtc")),
                 )
                 for table in tables
@@ -293,10 +294,6 @@ def monitoring_report(read: Callable[[str], bytes | None]) -> ServiceReport | No
         )
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
-
-
-def in_a_line(text: Any) -> str:
-    return " ".join(str(text or "").split())
 
 
 def utc_time(text: str | None) -> datetime | None:

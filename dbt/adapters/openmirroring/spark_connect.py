@@ -9,6 +9,8 @@ from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.exceptions import DbtConfigError
 from pyspark.sql import SparkSession
 
+from dbt.adapters.openmirroring.landing_zone.shown import shown_url
+
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 
@@ -23,9 +25,8 @@ def check_connect(credentials: OpenMirroringCredentials) -> None:
     """
     host = credentials.host or ""
     if not host.startswith(_SCHEME):
-        raise DbtConfigError(
-            f"`method: connect` needs `host: sc://<host>:<port>`, not {credentials.host!r}"
-        )
+        given = shown_url(host) if host else None
+        raise DbtConfigError(f"`method: connect` needs `host: sc://<host>:<port>`, not {given!r}")
     if "token=" in host:
         raise DbtConfigError(
             "`host` is shown by `dbt debug`: give its token as `token` in the profile"
@@ -71,7 +72,7 @@ def check_server(credentials: OpenMirroringCredentials) -> None:
             grpc.channel_ready_future(channel).result(timeout=credentials.connect_timeout)
         except grpc.FutureTimeoutError:
             raise FailedToConnectError(
-                f"No Spark Connect server answered at {credentials.host} within "
+                f"No Spark Connect server answered at {shown_url(str(credentials.host))} within "
                 f"{credentials.connect_timeout} seconds. Check `host`, `use_ssl` and "
                 "`connect_timeout` in the profile, and that the server runs."
             ) from None

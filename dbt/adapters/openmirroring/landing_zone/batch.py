@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dbt.adapters.openmirroring.landing_zone.delimited import COLUMN_SEPARATORS, DelimitedText
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_name
+from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 VERSION = 1
 
@@ -308,7 +309,7 @@ def _from_json(records: TypeAdapter[_Record], content: bytes, where: str, remedy
     except (ValueError, LookupError, TypeError, RecursionError, MirrorError) as error:
         raise _damaged(where, str(error), remedy) from error
     raise MirrorError(
-        f"{where} has version {str(version)[:20]}, this dbt-openmirroring reads version "
+        f"{where} has version {shown(version)}, this dbt-openmirroring reads version "
         f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
     )
 
@@ -316,7 +317,7 @@ def _from_json(records: TypeAdapter[_Record], content: bytes, where: str, remedy
 def _damaged(where: str, finding: str, remedy: str) -> MirrorError:
     return MirrorError(
         f"{where} is damaged or was edited: it is not what dbt-openmirroring has written "
-        f"({finding}). Nothing was changed. {remedy}"
+        f"({shown(finding)}). Nothing was changed. {remedy}"
     )
 
 

@@ -17,6 +17,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     PathExistsError,
 )
+from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
 
 # somebody else writes, moves or mounts something in a folder that is to go
@@ -188,7 +189,7 @@ class LocalStorage:
             yield
         except OSError as error:
             raise LandingZoneUnavailableError(
-                f"Cannot {action} {self._root / path}: {error.strerror or error}. "
+                f"Cannot {action} {shown(self._root / path)}: {error.strerror or shown(error)}. "
                 "Check that `landing_zone` in the profile is a folder that this user may write to "
                 "and that its disk has room, then run again."
             ) from error

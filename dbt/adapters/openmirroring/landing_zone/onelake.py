@@ -32,6 +32,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
 from dbt.adapters.openmirroring.landing_zone.onelake_client import BLOCK, OneLakeClient
+from dbt.adapters.openmirroring.landing_zone.shown import shown, shown_url
 from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
 
@@ -158,15 +159,21 @@ class OneLakeStorage:
                     f"Another run holds {folder} in {self._where}: it is publishing this table "
                     "right now. Nothing was changed; run again when it has ended."
                 )
-        self._claims.append(claim)
-        self._clear_staging(folder)
         try:
+            self._claims.append(claim)
+            self._clear_staging(folder)
             yield
         finally:
+            self._free(claim, folder)
+
+    def _free(self, claim: Claim, folder: str) -> None:
+        """Let others hold a folder, whatever goes wrong before."""
+        try:
             # somebody else may have staged there by now
             with suppress(ConcurrentPublicationError):
                 claim.check()
                 self._clear_staging(folder)
+        finally:
             self._claims.remove(claim)
             claim.release()
             # not empty if somebody else holds it, or another one
@@ -254,7 +261,7 @@ class OneLakeStorage:
             sizes = staging.sizes(folder)
         except OSError as error:
             raise LandingZoneUnavailableError(
-                f"Cannot read what Spark has written to {staging.url(folder)}: "
+                f"Cannot read what Spark has written to {shown_url(staging.url(folder))}: "
                 f"{error.strerror or error}. `staging_location` must be a folder that Spark and "
                 "dbt share."
             ) from error
@@ -271,7 +278,7 @@ class OneLakeStorage:
                 raise failures[-1]
         raise LandingZoneUnavailableError(
             f"{folder}/{files[0]} is not in {self._where} with the {sizes[files[0]]} bytes that "
-            f"it has in {staging.url(folder)}. Nothing was published; run again."
+            f"it has in {shown_url(staging.url(folder))}. Nothing was published; run again."
         )
 
     def _upload_files(
@@ -316,7 +323,7 @@ class OneLakeStorage:
         except AzureError as error:
             found = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise LandingZoneUnavailableError(
-                f"Cannot {action} {path} in {self._where}: {found} {_remedy(error)}"
+                f"Cannot {action} {shown(path)} in {self._where}: {shown(found)} {_remedy(error)}"
             ) from error
 
 

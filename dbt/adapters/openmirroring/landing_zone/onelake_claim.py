@@ -23,6 +23,7 @@ from azure.storage.blob import BlobClient
 
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
+    LandingZoneUnavailableError,
     MirrorError,
 )
 
@@ -32,6 +33,10 @@ CLAIM = "_claim"
 # seconds
 RENEWAL = 20.0
 EXPIRY = 270.0
+PAUSE = 2.0
+
+# so often OneLake may contradict itself before a run gives up
+_CONTRADICTIONS = 10
 
 # a claim that was last renewed longer ago is as good as lost
 _LAST_CHANGE = 150.0
@@ -74,8 +79,12 @@ class Claim:
 
         Args:
             waits: told once, before it takes time to see whether somebody lives
+
+        Raises:
+            LandingZoneUnavailableError: OneLake refuses it, and shows nobody who has it
         """
         seen = None
+        contradictions = 0
         while not self._put(seen.etag if seen and seen.age > EXPIRY else None):
             found = self._look()
             if found and seen and found.etag != seen.etag:
@@ -84,9 +93,28 @@ class Claim:
                 if not seen:
                     waits()
                 time.sleep(RENEWAL)
+            elif not found or (seen and seen.age > EXPIRY):
+                # freed at this moment, or OneLake refuses for a reason that it does not show
+                contradictions += 1
+                self._check_contradictions(contradictions)
+                time.sleep(PAUSE)
             seen = found
-        self._renewing.start()
+        self._begin_renewing()
         return True
+
+    def _check_contradictions(self, count: int) -> None:
+        if count == _CONTRADICTIONS:
+            raise LandingZoneUnavailableError(
+                f"OneLake has refused {count} times to create {self._blob.blob_name}, although "
+                "nobody holds the folder. Nothing was changed; run again later."
+            )
+
+    def _begin_renewing(self) -> None:
+        try:
+            self._renewing.start()
+        except BaseException:
+            self._delete()
+            raise
 
     def check(self) -> None:
         """Make sure that a change may begin.
@@ -104,6 +132,9 @@ class Claim:
     def release(self) -> None:
         self._ended.set()
         self._renewing.join()
+        self._delete()
+
+    def _delete(self) -> None:
         # if it cannot be deleted, it expires
         with suppress(AzureError, MirrorError):
             self._blob.delete_blob(etag=self._etag, match_condition=MatchConditions.IfNotModified)

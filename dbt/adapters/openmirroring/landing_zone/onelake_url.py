@@ -9,6 +9,8 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.openmirroring.landing_zone.shown import shown_url
+
 # Whoever is at one of these hosts gets tokens: the global endpoint and those of regions, and
 # those of workspaces with a private link (Fabric documentation, "Connecting to Microsoft
 # OneLake" and "Set up and use workspace-level private links").
@@ -50,12 +52,10 @@ class OneLakeUrl:
             if parts.scheme == "abfss":
                 names.insert(0, unquote(parts.username or ""))
             problem = _problem(parts, names)
-        except ValueError as error:
-            problem = str(error)
+        except ValueError:  # which may quote a password
+            problem = f"it is not a URL, as in {_EXAMPLE}."
         if problem:
-            # without what may be a secret
-            shown = re.sub(r":(?!//)[^/]*@", ":...@", re.sub(r"[?#].*", "...", url))
-            raise DbtConfigError(f"`landing_zone` {shown!r}: {problem}")
+            raise DbtConfigError(f"`landing_zone` {shown_url(url)!r}: {problem}")
         return cls(str(parts.hostname), names[0], names[1])
 
     @property

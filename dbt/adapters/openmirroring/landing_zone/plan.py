@@ -14,6 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     RowCounts,
     TableDefinition,
 )
+from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 # row markers (specification, "Row marker")
 INSERT_MARKER, UPDATE_MARKER, DELETE_MARKER, UPSERT_MARKER = 0, 1, 2, 4
@@ -141,6 +142,10 @@ class Change:
 
     kind: str
     detail: str
+
+    def __post_init__(self) -> None:
+        # what was published is told by a record
+        object.__setattr__(self, "detail", shown(self.detail))
 
 
 def changes_between(published: TableDefinition, wanted: TableDefinition) -> list[Change]:

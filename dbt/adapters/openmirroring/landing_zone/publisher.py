@@ -32,6 +32,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
+from dbt.adapters.openmirroring.landing_zone.shown import shown, shown_url
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
 
@@ -119,7 +120,8 @@ class Publication:
         if manifest and not self._is_current(manifest):
             if self._last is None:
                 raise ForeignTableFolderError(
-                    f"{self.table.manifest} continues batch {manifest.previous_batch_id}, but "
+                    f"{self.table.manifest} continues batch "
+                    f"{shown(manifest.previous_batch_id)}, but "
                     f"{self.table.journal} is gone: somebody else has deleted it, or the folder. "
                     "Nothing was changed. Restore it; or delete the manifest and the folder, and "
                     "run again to publish a full load."
@@ -174,9 +176,9 @@ class Publication:
             found = f"batch {snapshot_batch_id}" if snapshot_batch_id else "no published snapshot"
             raise SnapshotMismatchError(
                 f"{self.table.journal} says that batch {batch.id} was published last "
-                f"({journal.published_at}), but Spark has {found} of {self.table}. Somebody else "
-                "has published this table, or the warehouse is another one or was lost. Nothing "
-                f"was changed. {_REBUILD}"
+                f"({shown(journal.published_at)}), but Spark has {found} of {self.table}. "
+                "Somebody else has published this table, or the warehouse is another one or was "
+                f"lost. Nothing was changed. {_REBUILD}"
             )
         problem = problem_with(self._storage, self.table, journal)
         if problem:
@@ -189,14 +191,14 @@ class Publication:
         if owner.project != self._owner.project:
             raise ForeignTableFolderError(
                 f"The table folder {self.table.path} belongs to the dbt project "
-                f"{owner.project!r} (node {owner.node}). Nothing was changed. Give the model "
-                "another `alias` or `schema`; if that project is gone, delete the folder and "
-                f"{self.table.scratch}."
+                f"{shown(owner.project)!r} (node {shown(owner.node)}). Nothing was "
+                "changed. Give the model another `alias` or `schema`; if that project is gone, "
+                f"delete the folder and {self.table.scratch}."
             )
         if not self.table.schema and owner.schema != self._owner.schema:
             raise ForeignTableFolderError(
-                f"The table folder {self.table.path} belongs to {owner.node} in the schema "
-                f"{owner.schema!r}: a landing zone has one table of that name without a "
+                f"The table folder {self.table.path} belongs to {shown(owner.node)} in the schema "
+                f"{shown(owner.schema)!r}: a landing zone has one table of that name without a "
                 "schema folder. Nothing was changed. Give the model another `alias`, or remove "
                 "`schema_folder: false`; if that model is gone, delete the folder and "
                 f"{self.table.scratch}."
@@ -235,6 +237,10 @@ class Publication:
         """4. Where Spark finds a folder of this batch on the scratch pad."""
         return self._storage.url(f"{self.table.staging(self.batch_id)}/{name}")
 
+    @property
+    def _shown_staging(self) -> str:
+        return shown_url(self.staging_url(ROWS))
+
     def staged(self, plan: Plan) -> list[StagedFile]:
         """4. The files that Spark has written to `rows`, without what it leaves beside them."""
         files = [
@@ -247,7 +253,7 @@ class Publication:
             files = [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
         if not files:
             raise MirrorError(
-                f"Spark has written the files of this batch to {self.staging_url(ROWS)}, and dbt "
+                f"Spark has written the files of this batch to {self._shown_staging}, and dbt "
                 "finds none there: the two do not share this folder. Nothing was published. Set "
                 "`landing_zone`, or for OneLake `staging_location`, to a place that all of Spark "
                 "and the machine of dbt can reach."
@@ -274,7 +280,7 @@ class Publication:
         finding = plan.finding(counted)
         if finding:
             raise MirrorError(
-                f"The files that Spark has written to {self.staging_url(ROWS)} have, as far as "
+                f"The files that Spark has written to {self._shown_staging} have, as far as "
                 f"dbt sees them, {finding}. Nothing was published. If Spark runs on several "
                 "machines, all of them must reach this folder: set `landing_zone`, or for OneLake "
                 "`staging_location`, accordingly."

@@ -10,6 +10,7 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 
 PARTNER_EVENTS = "_partnerEvents.json"
@@ -84,9 +85,10 @@ def declare_source(storage: Storage, source: Source) -> None:
         found, partner = {}, source.partner_name
     if partner != source.partner_name:
         raise MirrorError(
-            f"{PARTNER_EVENTS} in the landing zone names the partner {partner!r}, and `source` in "
-            f"the profile {source.partner_name!r}. The name has to be the same in all mirrored "
-            "databases. Nothing was changed. Set `partner_name` to it, or delete the file."
+            f"{PARTNER_EVENTS} in the landing zone names the partner {shown(partner)!r}, and "
+            f"`source` in the profile {source.partner_name!r}. The name has to be the same in all "
+            "mirrored databases. Nothing was changed. Set `partner_name` to it, or delete the "
+            "file."
         )
     if found != source.events:
         written = json.dumps(source.events, ensure_ascii=False, indent=2)
