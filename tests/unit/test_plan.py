@@ -23,6 +23,8 @@ def table(
         name, spelled = column.split()
         kind, _, landed = spelled.partition(":")
         parsed.append(MirroredColumn(name, kind, landed or kind))
+    if landing_format != "parquet":
+        delimited = delimited or DelimitedText()
     return TableDefinition(tuple(parsed), tuple(keys.split()), landing_format, delimited)
 
 
@@ -127,7 +129,12 @@ def plan(publication: str = "changes", rows: int = 0, reason: str = "") -> Plan:
         (replace(PUBLISHED, default_row_marker="upsert"), RowCounts(1, 1, 0), False),
         (replace(PUBLISHED, default_row_marker="upsert"), RowCounts(1, 1, 1), True),
         (
-            replace(PUBLISHED, default_row_marker="upsert", delimited=DelimitedText()),
+            replace(
+                PUBLISHED,
+                default_row_marker="upsert",
+                landing_format="csv",
+                delimited=DelimitedText(),
+            ),
             RowCounts(1, 1, 0),
             True,
         ),

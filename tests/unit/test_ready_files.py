@@ -22,7 +22,7 @@ DEFINITION = {"id": "bigint", "amount": "decimal(9,2)"}
 
 def definition(types: dict[str, str], **landed: str) -> TableDefinition:
     columns = [MirroredColumn(name, type, landed.get(name, type)) for name, type in types.items()]
-    return TableDefinition(tuple(columns), ("id",), "parquet")
+    return TableDefinition(tuple(columns), (columns[0].name,), "parquet")
 
 
 def write(

@@ -74,7 +74,7 @@ def publish(storage: Storage, owner: Owner, reason: str = "") -> Journal:
 
 @pytest.mark.parametrize("project", ["shop", f"other {HOSTILE}"])
 def test_the_owner_of_a_table_is_shown_in_the_status(storage: Storage, project: str) -> None:
-    publish(storage, Owner(project, f"model.{HOSTILE}", HOSTILE), HOSTILE)
+    publish(storage, Owner(project, f"model.{HOSTILE}", "sales"), HOSTILE)
     orders = {
         "unique_id": "model.shop.orders",
         "name": "orders",
