@@ -32,7 +32,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
 
 # the folder of a batch, on the scratch pad, that holds the files to publish
@@ -228,9 +228,10 @@ class Publication:
 
     def staged(self, plan: Plan) -> list[StagedFile]:
         """4. The files that Spark has written to `rows`, without what it leaves beside them."""
+        rows = f"{self.table.staging(self.batch_id)}/{ROWS}"
         files = [
             StagedFile(entry.name, entry.size)
-            for entry in self._storage.collect(f"{self.table.staging(self.batch_id)}/{ROWS}")
+            for entry in plain(rows, self._storage.collect(rows))
             if not entry.name.startswith((".", "_"))
         ]
         if plan.definition.delimited:
@@ -327,9 +328,8 @@ class Publication:
         Raises:
             MirrorError: a part of it is published already
         """
-        waiting = {
-            e.name for e in self._storage.list(f"{self.table.staging(manifest.batch.id)}/{ROWS}")
-        }
+        staging = f"{self.table.staging(manifest.batch.id)}/{ROWS}"
+        waiting = {entry.name for entry in plain(staging, self._storage.list(staging))}
         published = [file.name for file in manifest.files if file.name not in waiting]
         if published:
             raise MirrorError(
@@ -357,7 +357,8 @@ class Publication:
         self.committed = True
         batch = manifest.batch
         staging = f"{self.table.staging(batch.id)}/{ROWS}"
-        waiting = {entry.name: entry.size for entry in self._storage.list(staging)}
+        found = plain(staging, self._storage.list(staging))
+        waiting = {entry.name: entry.size for entry in found}
         published = len(list(takewhile(lambda file: file.name not in waiting, manifest.files)))
         for file in (*self._unpublished(manifest, published), *manifest.files[published:]):
             if waiting.get(file.name) != file.size:
