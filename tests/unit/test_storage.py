@@ -271,6 +271,27 @@ def test_a_folder_is_held_by_one_and_free_again_afterwards(storage: Storage) -> 
     assert storage.list("") == []
 
 
+def test_a_file_that_is_gone_by_the_end_of_a_listing_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service moves files while they are listed."""
+    storage = LocalStorage(tmp_path)
+    for name in ("a", "b", "c"):
+        storage.write(f"table/{name}", b"1")
+    scandir = os.scandir
+
+    @contextmanager
+    def scanned(folder: int) -> Iterator[list[os.DirEntry[str]]]:
+        with scandir(folder) as items:
+            found = list(items)
+        os.unlink("b", dir_fd=folder)
+        yield found
+
+    monkeypatch.setattr("os.scandir", scanned)
+
+    assert names(storage, "table") == ["a", "c"]
+
+
 def test_of_many_who_want_a_folder_one_at_a_time_has_it(storage: Storage) -> None:
     inside, most = 0, 0
     guard = threading.Lock()

@@ -195,9 +195,9 @@ class Folders:
         return self._root.joinpath(*names)
 
     def list(self, path: str) -> list[Entry]:
-        """What is directly in a folder, by name."""
+        """What is directly in a folder, by name. What is gone by the end is left out."""
         with self.open(components(path)) as folder, os.scandir(folder) as items:
-            return sorted(map(_entry, items), key=lambda entry: entry.name)
+            return sorted(filter(None, map(_entry, items)), key=lambda entry: entry.name)
 
     def remove_empty(self, path: str) -> None:
         with self.place(path) as place:
@@ -214,8 +214,11 @@ class Folders:
             return place.open_folder()
 
 
-def _entry(item: os.DirEntry[str]) -> Entry:
-    found = item.stat(follow_symlinks=False)
+def _entry(item: os.DirEntry[str]) -> Entry | None:
+    try:
+        found = item.stat(follow_symlinks=False)
+    except FileNotFoundError:  # the service moves files meanwhile
+        return None
     is_file = stat.S_ISREG(found.st_mode)
     return Entry(
         item.name,
