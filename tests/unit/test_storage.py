@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone import local_folders
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
@@ -73,6 +74,7 @@ def test_without_hard_links_a_rename_never_replaces_a_file_either(
     def refuse(*args: object, **options: object) -> None:
         raise OSError(errno.ENOTSUP, "Operation not supported")
 
+    monkeypatch.setattr(local_folders, "rename_to_new", refuse)
     monkeypatch.setattr("os.link", refuse)
     storage = LocalStorage(tmp_path)
     storage.write("a", b"new")

@@ -79,12 +79,14 @@ def drop_table(storage: Storage, table: LandedTable) -> bool:
             return False
         # first, so that nobody brings it to its end in a folder that is gone
         storage.delete(folder.manifest)
+        storage.flush(folder.scratch)
         for entry in storage.list(folder.scratch):
             storage.delete(f"{folder.scratch}/{entry.name}")
         # the journal last: without it nobody would know whose the rest is
         for entry in storage.list(folder.path):
             if f"{folder.path}/{entry.name}" != folder.journal:
                 storage.delete(f"{folder.path}/{entry.name}")
+        storage.flush(folder.path)
         storage.delete(folder.path)
     return True
 

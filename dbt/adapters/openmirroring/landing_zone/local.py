@@ -73,15 +73,13 @@ class LocalStorage:
             # what a killed process has left under this name is replaced by the next
             with self._beside(place, content, "new") as whole:
                 whole.replace(place)
+            self._folders.flush(_folder(path))
 
     def create(self, path: str, content: bytes) -> None:
-        unique = secrets.token_hex(4)
-        with (
-            self._explained("write", path),
-            self._folders.place(path, make=True) as place,
-            self._beside(place, content, unique) as whole,
-        ):
-            self._move(whole, place)
+        with self._explained("write", path), self._folders.place(path, make=True) as place:
+            with self._beside(place, content, secrets.token_hex(4)) as whole:
+                self._move(whole, place)
+            self._folders.flush(_folder(path))
 
     def rename(self, source: str, target: str) -> None:
         with (
@@ -98,7 +96,15 @@ class LocalStorage:
                 place.set_time(max(time.time_ns(), after + step))
                 if place.look().st_mtime_ns > after:
                     break
+            place.flush()
             return place.look().st_mtime_ns
+
+    def flush(self, folder: str, files: Sequence[str] = ()) -> None:
+        with self._explained("flush", folder):
+            for name in files:
+                with self._folders.place(f"{folder}/{name}") as place:
+                    place.flush()
+            self._folders.flush(folder)
 
     def delete(self, path: str) -> None:
         with self._explained("delete", path):
@@ -138,25 +144,14 @@ class LocalStorage:
     def _move(source: Place, target: Place) -> None:
         staged = source.look()
         try:
-            # rename(2) would replace an existing file; link(2) refuses
-            source.link(target)
+            source.move(target)
         except FileExistsError:
-            # a process that died between the two steps left both names of the one file
+            # a process that died between link and unlink left both names of the one file
             if not os.path.samestat(staged, target.look()):
                 raise PathExistsError(
                     f"{target.path} already exists with other content. It was left as it is."
                 ) from None
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
-                raise
-            # no hard links here: the table's lock is what keeps others away
-            if target.is_there():
-                raise PathExistsError(
-                    f"{target.path} already exists. It was left as it is."
-                ) from None
-            source.replace(target)
-            return
-        source.unlink()
+            source.unlink()
 
     @contextmanager
     def _explained(self, action: str, path: str) -> Iterator[None]:
@@ -168,3 +163,7 @@ class LocalStorage:
                 "Check that `landing_zone` in the profile is a folder that this user may write to "
                 "and that its disk has room, then run again."
             ) from error
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]

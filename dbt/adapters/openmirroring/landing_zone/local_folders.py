@@ -14,6 +14,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dbt.adapters.openmirroring.landing_zone.local_disk import (
+    UNABLE,
+    flush,
+    flush_names,
+    rename_to_new,
+)
 from dbt.adapters.openmirroring.landing_zone.storage import (
     Entry,
     components,
@@ -81,39 +87,78 @@ class Place:
                 self.look()
             raise
 
-    def read(self, size: int) -> bytes:
-        """The first bytes of a file."""
+    def open_file(self) -> int:
         # before it is opened, since to open a device may do something
         self.look()
         descriptor = os.open(self.name, _FILE, dir_fd=self.folder)
-        with os.fdopen(descriptor, "rb") as file:
-            oddity = _oddity(os.fstat(descriptor))
-            if oddity:
-                raise not_plain(self.path, oddity)
+        oddity = _oddity(os.fstat(descriptor))
+        if oddity:
+            os.close(descriptor)
+            raise not_plain(self.path, oddity)
+        return descriptor
+
+    def read(self, size: int) -> bytes:
+        """The first bytes of a file."""
+        with os.fdopen(self.open_file(), "rb") as file:
             return file.read(size)
 
     def write(self, content: bytes) -> None:
-        """Make a file, in place of a file that is there."""
+        """Make a file whose content survives a loss of power, in place of one that is there."""
         # what is there may be another name of somebody's file
         self.unlink()
         descriptor = os.open(self.name, _NEW_FILE, 0o666, dir_fd=self.folder)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
+            file.flush()
+            flush(descriptor)
+
+    def flush(self) -> None:
+        """Let the content of a file, and its time, survive a loss of power."""
+        descriptor = self.open_file()
+        try:
+            flush(descriptor)
+        finally:
+            os.close(descriptor)
 
     def make_folder(self) -> None:
         """Make a folder, if there is none."""
         with suppress(FileExistsError):
             os.mkdir(self.name, dir_fd=self.folder)
 
-    def link(self, target: Place) -> None:
-        """Give a file another name, which nothing may have."""
-        os.link(
-            self.name,
-            target.name,
-            src_dir_fd=self.folder,
-            dst_dir_fd=target.folder,
-            follow_symlinks=False,
-        )
+    def move(self, target: Place) -> None:
+        """Give a file another name, which nothing may have.
+
+        Raises:
+            FileExistsError: something has it
+        """
+        try:
+            rename_to_new(self.name, self.folder, target.name, target.folder)
+        except OSError as error:
+            if error.errno not in UNABLE:
+                raise
+            self._link(target)
+
+    def _link(self, target: Place) -> None:
+        """Move by a link, which refuses to replace a file, as rename(2) does not."""
+        try:
+            os.link(
+                self.name,
+                target.name,
+                src_dir_fd=self.folder,
+                dst_dir_fd=target.folder,
+                follow_symlinks=False,
+            )
+        except OSError as error:
+            if error.errno not in (*UNABLE, errno.EPERM):
+                raise
+            # no hard links here: the table's lock is what keeps others away
+            if target.is_there():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+            self.replace(target)
+            return
+        # the old name must not go before the new one is there to stay
+        flush_names(target.folder)
+        self.unlink()
 
     def replace(self, target: Place) -> None:
         os.replace(self.name, target.name, src_dir_fd=self.folder, dst_dir_fd=target.folder)
@@ -167,7 +212,7 @@ class Folders:
             NotPlainError: it is a link or the like, or is behind one
         """
         if make:
-            self._root.mkdir(parents=True, exist_ok=True)
+            self._make_root()
         descriptor, path = os.open(self._root, _FOLDER & ~os.O_NOFOLLOW), self._root
         try:
             for name in names:
@@ -199,9 +244,29 @@ class Folders:
         with self.open(components(path)) as folder, os.scandir(folder) as items:
             return sorted(filter(None, map(_entry, items)), key=lambda entry: entry.name)
 
+    def flush(self, path: str) -> None:
+        """Let the names in a folder survive a loss of power, and the folder itself.
+
+        Those above it are flushed every time: who has made them may have died before it could.
+        """
+        names = components(path)
+        for depth in range(len(names), -1, -1):
+            with self.open(names[:depth]) as folder:
+                flush_names(folder)
+
     def remove_empty(self, path: str) -> None:
         with self.place(path) as place:
             os.rmdir(place.name, dir_fd=place.folder)
+
+    def _make_root(self) -> None:
+        missing = [path for path in (self._root, *self._root.parents) if not path.exists()]
+        self._root.mkdir(parents=True, exist_ok=True)
+        for made in missing:
+            folder = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                flush_names(folder)
+            finally:
+                os.close(folder)
 
     @staticmethod
     def _below(place: Place, make: bool) -> int:

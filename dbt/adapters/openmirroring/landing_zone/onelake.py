@@ -152,6 +152,9 @@ class OneLakeStorage:
             "`file_detection: sequential`."
         )
 
+    def flush(self, folder: str, files: Sequence[str] = ()) -> None:
+        """Nothing is left to be done: OneLake answers when it has stored a change."""
+
     def delete(self, path: str) -> None:
         folder_and_name(path)  # or it would be all there is
         self._check_claims()

@@ -58,10 +58,13 @@ class Storage(Protocol):
         """
 
     def write(self, path: str, content: bytes) -> None:
-        """Let a file appear, or replace it, whole; folders above it appear with it."""
+        """Let a file appear, or replace it, whole; folders above it appear with it.
+
+        It survives a loss of power.
+        """
 
     def create(self, path: str, content: bytes) -> None:
-        """Let a file appear, whole.
+        """Let a file appear, whole. It survives a loss of power.
 
         Raises:
             PathExistsError: there is one; it was not touched
@@ -82,6 +85,13 @@ class Storage(Protocol):
 
         Returns:
             the time that `list` now tells, in nanoseconds since 1970
+        """
+
+    def flush(self, folder: str, files: Sequence[str] = ()) -> None:
+        """Let a folder survive a loss of power as it is: what was renamed or deleted in it.
+
+        Args:
+            files: some in it whose content is to survive too
         """
 
     def delete(self, path: str) -> None:
