@@ -30,6 +30,7 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # not blocking: a pipe that somebody has put there would be waited for
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # of a folder that is a link, or no folder
@@ -90,7 +91,15 @@ class Place:
     def open_file(self) -> int:
         # before it is opened, since to open a device may do something
         self.look()
-        descriptor = os.open(self.name, _FILE, dir_fd=self.folder)
+        return self._opened(_FILE)
+
+    def open_lock(self) -> int:
+        """A file, which may be new, in which nothing is ever written."""
+        self.is_there()
+        return self._opened(_LOCK_FILE)
+
+    def _opened(self, flags: int) -> int:
+        descriptor = os.open(self.name, flags, 0o666, dir_fd=self.folder)
         oddity = _oddity(os.fstat(descriptor))
         if oddity:
             os.close(descriptor)
