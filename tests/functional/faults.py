@@ -31,7 +31,7 @@ _OPERATIONS: tuple[tuple[type, str, type[DbtRuntimeError]], ...] = (
     *(
         (storage, name, LandingZoneUnavailableError)
         for storage in (LocalStorage, OneLakeStorage)
-        for name in ("list", "read", "write", "create", "rename", "touch", "delete")
+        for name in ("list", "read", "write", "create", "rename", "touch", "flush", "delete")
     ),
     # a local one lists
     (OneLakeStorage, "collect", LandingZoneUnavailableError),

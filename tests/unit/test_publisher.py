@@ -245,7 +245,7 @@ class DyingStorage:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._storage, name)
-        if name not in ("write", "create", "touch", "rename", "delete"):
+        if name not in ("write", "create", "touch", "rename", "flush", "delete"):
             return method
 
         def change(*args: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import tempfile
 import threading
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone import local_folders
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
@@ -71,9 +71,10 @@ def test_a_rename_never_replaces_a_file(storage: Storage) -> None:
 def test_without_hard_links_a_rename_never_replaces_a_file_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*args: object) -> None:
+    def refuse(*args: object, **options: object) -> None:
         raise OSError(errno.ENOTSUP, "Operation not supported")
 
+    monkeypatch.setattr(local_folders, "rename_to_new", refuse)
     monkeypatch.setattr("os.link", refuse)
     storage = LocalStorage(tmp_path)
     storage.write("a", b"new")
@@ -206,21 +207,21 @@ def test_a_folder_that_stays_in_use_is_an_error_after_a_while(
     with busy(monkeypatch, lambda: True), pytest.raises(LandingZoneUnavailableError, match="busy"):
         storage.delete("a")
 
-    assert names(storage, "a") == ["b"]
+    assert names(storage, "") == ["a"]
 
 
 @contextmanager
 def busy(monkeypatch: pytest.MonkeyPatch, is_busy: Callable[[], bool]) -> Iterator[None]:
     """A folder that cannot be removed, as one that something is mounted in."""
-    rmtree = shutil.rmtree
+    rmdir = os.rmdir
 
-    def remove(path: Path) -> None:
+    def remove(name: str, *, dir_fd: int) -> None:
         if is_busy():
             raise OSError(errno.EBUSY, "Device or resource busy")
-        rmtree(path)
+        rmdir(name, dir_fd=dir_fd)
 
     with monkeypatch.context() as patched:
-        patched.setattr("shutil.rmtree", remove)
+        patched.setattr("os.rmdir", remove)
         yield
 
 
@@ -270,6 +271,27 @@ def test_a_folder_is_held_by_one_and_free_again_afterwards(storage: Storage) -> 
         pass
 
     assert storage.list("") == []
+
+
+def test_a_file_that_is_gone_by_the_end_of_a_listing_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service moves files while they are listed."""
+    storage = LocalStorage(tmp_path)
+    for name in ("a", "b", "c"):
+        storage.write(f"table/{name}", b"1")
+    scandir = os.scandir
+
+    @contextmanager
+    def scanned(folder: int) -> Iterator[list[os.DirEntry[str]]]:
+        with scandir(folder) as items:
+            found = list(items)
+        os.unlink("b", dir_fd=folder)
+        yield found
+
+    monkeypatch.setattr("os.scandir", scanned)
+
+    assert names(storage, "table") == ["a", "c"]
 
 
 def test_of_many_who_want_a_folder_one_at_a_time_has_it(storage: Storage) -> None:

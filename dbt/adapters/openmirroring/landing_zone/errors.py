@@ -11,6 +11,10 @@ class LandingZoneUnavailableError(MirrorError):
     """The storage refused: missing rights, a full disk, a path that is not a folder."""
 
 
+class NotPlainError(LandingZoneUnavailableError):
+    """A link, a pipe or the like is where only plain folders and files may be, or a way out."""
+
+
 class PathExistsError(MirrorError):
     """Something already is where a file was to appear; it was left as it is."""
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, NotPlainError
 from dbt.adapters.openmirroring.landing_zone.layout import (
     SCHEMA_SUFFIX,
     SCRATCH_PAD,
@@ -45,9 +45,12 @@ class LandedTable:
 
 def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
     """What there is of one table, whether it was ever published or not."""
-    journal = storage.read(folder.journal)
-    pending = storage.read(folder.manifest)
-    exists = journal is not None or bool(storage.list(folder.path))
+    try:
+        journal = storage.read(folder.journal)
+        pending = storage.read(folder.manifest)
+        exists = journal is not None or bool(storage.list(folder.path))
+    except NotPlainError as error:
+        return LandedTable(folder, exists=True, problem=error.msg)
     try:
         last = Journal.from_json(journal, folder.journal) if journal is not None else None
         manifest = Manifest.from_json(pending, folder.manifest) if pending is not None else None
@@ -76,12 +79,14 @@ def drop_table(storage: Storage, table: LandedTable) -> bool:
             return False
         # first, so that nobody brings it to its end in a folder that is gone
         storage.delete(folder.manifest)
+        storage.flush(folder.scratch)
         for entry in storage.list(folder.scratch):
             storage.delete(f"{folder.scratch}/{entry.name}")
         # the journal last: without it nobody would know whose the rest is
         for entry in storage.list(folder.path):
             if f"{folder.path}/{entry.name}" != folder.journal:
                 storage.delete(f"{folder.path}/{entry.name}")
+        storage.flush(folder.path)
         storage.delete(folder.path)
     return True
 
@@ -95,10 +100,12 @@ def pending_batches(storage: Storage) -> Iterator[Manifest]:
     """What is committed, but not completed, whoever has begun it.
 
     Only the scratch pad is listed, which has nothing where nothing is pending. A manifest that is
-    damaged is left to the run of its node.
+    damaged, or no plain file, is left to the run of its node.
     """
     for folder in _staged(storage):
-        content = storage.read(folder.manifest)
+        content = None
+        with suppress(NotPlainError):
+            content = storage.read(folder.manifest)
         if content is not None:
             with suppress(MirrorError):
                 yield Manifest.from_json(content, folder.manifest)
@@ -141,8 +148,9 @@ def published_folders(storage: Storage) -> Iterator[TableFolder]:
 
 def _staged(storage: Storage) -> Iterator[TableFolder]:
     for entry in storage.list(SCRATCH_PAD):
-        schema, _, table = entry.name.rpartition(".")
-        yield from _table_folder(schema, table)
+        if entry.is_folder:
+            schema, _, table = entry.name.rpartition(".")
+            yield from _table_folder(schema, table)
 
 
 def _table_folder(schema: str, table: str) -> Iterator[TableFolder]:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from dbt.adapters.openmirroring.landing_zone.errors import (
-    ConcurrentPublicationError,
     LandingZoneUnavailableError,
     PathExistsError,
 )
+from dbt.adapters.openmirroring.landing_zone.local_folders import Folders, Place
+from dbt.adapters.openmirroring.landing_zone.local_lock import FolderLock
 from dbt.adapters.openmirroring.landing_zone.shown import shown
-from dbt.adapters.openmirroring.landing_zone.storage import Entry
+from dbt.adapters.openmirroring.landing_zone.storage import (
+    MAX_RECORD,
+    Entry,
+    components,
+    too_large,
+)
 
 # somebody else writes, moves or mounts something in a folder that is to go
-_IN_USE = (errno.EBUSY, errno.ENOTEMPTY, errno.ENOENT)
+_IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
 
 # seconds between the attempts to delete it
 _PATIENCE = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
@@ -38,9 +42,10 @@ class LocalStorage:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._folders = Folders(root)
 
     def url(self, path: str) -> str:
-        return f"file://{self._root / path}"
+        return f"file://{self._folders.path(components(path))}"
 
     def collect(self, folder: str) -> Sequence[Entry]:
         return self.list(folder)
@@ -48,140 +53,106 @@ class LocalStorage:
     def list(self, folder: str) -> list[Entry]:
         with self._explained("list", folder):
             try:
-                found = sorted(os.scandir(self._root / folder), key=lambda item: item.name)
+                return self._folders.list(folder)
             except FileNotFoundError:
                 return []
-            return [
-                Entry(
-                    item.name,
-                    0 if item.is_dir() else item.stat().st_size,
-                    item.is_dir(),
-                    item.stat().st_mtime_ns,
-                )
-                for item in found
-            ]
 
     def read(self, path: str) -> bytes | None:
         with self._explained("read", path):
             try:
-                return (self._root / path).read_bytes()
+                with self._folders.place(path) as place:
+                    content = place.read(MAX_RECORD + 1)
             except FileNotFoundError:
                 return None
+        if len(content) > MAX_RECORD:
+            raise too_large(self._root / path)
+        return content
 
     def write(self, path: str, content: bytes) -> None:
-        # what a killed process has left under this name is replaced by the next
-        with self._explained("write", path), self._beside(path, content, "new") as whole:
-            whole.replace(self._root / path)
+        with self._explained("write", path), self._folders.place(path, make=True) as place:
+            place.is_there()  # for a link is not replaced
+            # what a killed process has left under this name is replaced by the next
+            with self._beside(place, content, "new") as whole:
+                whole.replace(place)
+            self._folders.flush(_folder(path))
 
     def create(self, path: str, content: bytes) -> None:
-        unique = secrets.token_hex(4)
-        with self._explained("write", path), self._beside(path, content, unique) as whole:
-            self._move(whole, self._root / path)
+        with self._explained("write", path), self._folders.place(path, make=True) as place:
+            with self._beside(place, content, secrets.token_hex(4)) as whole:
+                self._move(whole, place)
+            self._folders.flush(_folder(path))
 
     def rename(self, source: str, target: str) -> None:
-        with self._explained("rename a file to", target):
-            (self._root / target).parent.mkdir(parents=True, exist_ok=True)
-            self._move(self._root / source, self._root / target)
+        with (
+            self._explained("rename a file to", target),
+            self._folders.place(source) as staged,
+            self._folders.place(target, make=True) as place,
+        ):
+            self._move(staged, place)
 
     def touch(self, path: str, after: int) -> int:
-        file = self._root / path
-        with self._explained("touch", path):
+        with self._explained("touch", path), self._folders.place(path) as place:
+            place.look()
             for step in _CLOCK_STEPS:
-                modified = max(time.time_ns(), after + step)
-                os.utime(file, ns=(modified, modified))
-                if file.stat().st_mtime_ns > after:
+                place.set_time(max(time.time_ns(), after + step))
+                if place.look().st_mtime_ns > after:
                     break
-            return file.stat().st_mtime_ns
+            place.flush()
+            return place.look().st_mtime_ns
+
+    def flush(self, folder: str, files: Sequence[str] = ()) -> None:
+        with self._explained("flush", folder):
+            for name in files:
+                with self._folders.place(f"{folder}/{name}") as place:
+                    place.flush()
+            self._folders.flush(folder)
 
     def delete(self, path: str) -> None:
         with self._explained("delete", path):
-            doomed = self._root / path
             for seconds in (*_PATIENCE, None):
                 try:
-                    if doomed.is_dir() and not doomed.is_symlink():
-                        shutil.rmtree(doomed)
-                    else:
-                        doomed.unlink(missing_ok=True)
+                    with self._folders.place(path) as place:
+                        place.remove()
+                    return
+                except FileNotFoundError:
                     return
                 except OSError as error:
-                    if not os.path.lexists(doomed):
-                        return
                     if seconds is None or error.errno not in _IN_USE:
                         raise
                     time.sleep(seconds)
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
-        path = self._root / folder
         with self._explained("lock", folder):
-            descriptor = self._locked(path)
+            lock = FolderLock(self._folders, folder)
         try:
             yield
         finally:
-            for empty in (path, path.parent):
-                try:
-                    empty.rmdir()
-                except OSError:  # somebody's files are in it, or it is gone already
-                    break
-            os.close(descriptor)
-
-    def _locked(self, path: Path) -> int:
-        """Lock the folder itself: the kernel frees it with the process, and no file is left."""
-        while True:
-            try:
-                path.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(path, os.O_RDONLY)
-            except (FileExistsError, FileNotFoundError):
-                # one question only: between two, its last holder may remove it
-                if path.is_file() or path.is_symlink():
-                    raise
-                continue  # its last holder has just removed it
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.samestat(os.fstat(descriptor), path.stat()):
-                    return descriptor
-            except BlockingIOError:
-                os.close(descriptor)
-                raise ConcurrentPublicationError(
-                    f"Another run holds {path}: it is publishing this table right now. "
-                    "Nothing was changed; run again when it has ended."
-                ) from None
-            except FileNotFoundError:
-                pass
-            os.close(descriptor)
-
-    @contextmanager
-    def _beside(self, path: str, content: bytes, suffix: str) -> Iterator[Path]:
-        """The content in a file that nobody looks at, to be moved to its name in one step."""
-        target = self._root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        whole = target.with_name(f"_{target.name}.{suffix}")
-        try:
-            whole.write_bytes(content)
-            yield whole
-        finally:
-            whole.unlink(missing_ok=True)
+            lock.free()
 
     @staticmethod
-    def _move(source: Path, target: Path) -> None:
+    @contextmanager
+    def _beside(place: Place, content: bytes, suffix: str) -> Iterator[Place]:
+        """The content in a file that nobody looks at, to be moved to its name in one step."""
+        whole = place.beside(f"_{place.name}.{suffix}")
         try:
-            # rename(2) would replace an existing file; link(2) refuses
-            os.link(source, target)
+            whole.write(content)
+            yield whole
+        finally:
+            whole.unlink()
+
+    @staticmethod
+    def _move(source: Place, target: Place) -> None:
+        staged = source.look()
+        try:
+            source.move(target)
         except FileExistsError:
-            # a process that died between the two steps left both names of the one file
-            if not source.samefile(target):
+            # a process that died between link and unlink left both names of the one file
+            if not os.path.samestat(staged, target.look()):
                 raise PathExistsError(
-                    f"{target} already exists with other content. It was left as it is."
+                    f"{target.path} already exists with other content. It was left as it is."
                 ) from None
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
-                raise
-            # no hard links here: the table's lock is what keeps others away
-            if target.exists():
-                raise PathExistsError(f"{target} already exists. It was left as it is.") from None
-            source.rename(target)
-            return
-        source.unlink()
+            source.unlink()
 
     @contextmanager
     def _explained(self, action: str, path: str) -> Iterator[None]:
@@ -193,3 +164,7 @@ class LocalStorage:
                 "Check that `landing_zone` in the profile is a folder that this user may write to "
                 "and that its disk has room, then run again."
             ) from error
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]

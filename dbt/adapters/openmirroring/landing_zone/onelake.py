@@ -34,7 +34,13 @@ from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
 from dbt.adapters.openmirroring.landing_zone.onelake_client import BLOCK, OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.shown import shown, shown_url
 from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
-from dbt.adapters.openmirroring.landing_zone.storage import Entry
+from dbt.adapters.openmirroring.landing_zone.storage import (
+    MAX_RECORD,
+    Entry,
+    components,
+    folder_and_name,
+    too_large,
+)
 
 # so many files at once, and so often if they fail
 _UPLOADS = 4
@@ -74,9 +80,10 @@ class OneLakeStorage:
         self._claims: list[Claim] = []
 
     def url(self, path: str) -> str:
+        place = "/".join(components(path))
         if self._staging:
-            return self._staging.url(path)
-        return f"{self._client.place.spark_url}/{path}"
+            return self._staging.url(place)
+        return f"{self._client.place.spark_url}/{place}"
 
     def collect(self, folder: str) -> Sequence[Entry]:
         return self._upload(folder, self._staging) if self._staging else self.list(folder)
@@ -101,9 +108,12 @@ class OneLakeStorage:
     def read(self, path: str) -> bytes | None:
         with self._explained("read", path):
             try:
-                return self._blobs.get_blob_client(self._path(path)).download_blob().readall()
+                found = self._blobs.get_blob_client(self._path(path)).download_blob()
             except ResourceNotFoundError:
                 return None
+            if found.size > MAX_RECORD:
+                raise too_large(f"{path} in {self._where}")
+            return found.readall()
 
     def write(self, path: str, content: bytes) -> None:
         with self._explained("write", path):
@@ -143,7 +153,11 @@ class OneLakeStorage:
             "`file_detection: sequential`."
         )
 
+    def flush(self, folder: str, files: Sequence[str] = ()) -> None:
+        """Nothing is left to be done: OneLake answers when it has stored a change."""
+
     def delete(self, path: str) -> None:
+        folder_and_name(path)  # or it would be all there is
         self._check_claims()
         with self._explained("delete", path), suppress(ResourceNotFoundError):
             # Spark's driver deletes files too as if they were folders
@@ -188,8 +202,7 @@ class OneLakeStorage:
         return f"{place.account_url}/{place.workspace}/{place.root}"
 
     def _path(self, path: str) -> str:
-        root = self._client.place.root
-        return f"{root}/{path}" if path else root
+        return "/".join((self._client.place.root, *components(path)))
 
     def _clear_staging(self, folder: str) -> None:
         """Remove what Spark has written to be uploaded, now or for a run that was killed."""

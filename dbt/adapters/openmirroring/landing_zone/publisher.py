@@ -6,10 +6,10 @@ The numbers in the docstrings are the steps of a publication. What happens in Sp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Protocol
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
@@ -33,7 +33,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_num
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
 from dbt.adapters.openmirroring.landing_zone.shown import shown, shown_url
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
 
 # the folder of a batch, on the scratch pad, that holds the files to publish
@@ -243,9 +243,10 @@ class Publication:
 
     def staged(self, plan: Plan) -> list[StagedFile]:
         """4. The files that Spark has written to `rows`, without what it leaves beside them."""
+        rows = f"{self.table.staging(self.batch_id)}/{ROWS}"
         files = [
             StagedFile(entry.name, entry.size)
-            for entry in self._storage.collect(f"{self.table.staging(self.batch_id)}/{ROWS}")
+            for entry in plain(rows, self._storage.collect(rows))
             if not entry.name.startswith((".", "_"))
         ]
         if plan.definition.delimited:
@@ -322,6 +323,9 @@ class Publication:
         )
         previous = journal.batch.id if journal else None
         manifest = Manifest(batch, self.table, previous, tuple(files), snapshot_version)
+        if files:
+            rows = f"{self.table.staging(self.batch_id)}/{ROWS}"
+            self._storage.flush(rows, [file.name for file in files])
         # if the storage gives no answer, the manifest may be there, and needs what was staged
         self.committed = True
         try:
@@ -342,9 +346,8 @@ class Publication:
         Raises:
             MirrorError: a part of it is published already
         """
-        waiting = {
-            e.name for e in self._storage.list(f"{self.table.staging(manifest.batch.id)}/{ROWS}")
-        }
+        staging = f"{self.table.staging(manifest.batch.id)}/{ROWS}"
+        waiting = {entry.name for entry in plain(staging, self._storage.list(staging))}
         published = [file.name for file in manifest.files if file.name not in waiting]
         if published:
             raise MirrorError(
@@ -352,14 +355,15 @@ class Publication:
                 "gone already. Remove what keeps Spark from storing its rows, then run again."
             )
         self._storage.delete(self.table.manifest)
+        self._storage.flush(self.table.scratch)
         self._storage.delete(self.table.staging(manifest.batch.id))
         self.committed = False
 
     def publish(self, manifest: Manifest) -> None:
         """6. Rename the staged files to their numbers, for a rebuild after dropping the folder.
 
-        Can be repeated: only a rename removes a file from the scratch pad, in the order of the
-        numbers, so files that are no longer there have been published. A new folder is made when
+        Can be repeated: only a rename removes a file from the scratch pad, so files that are no
+        longer there have been published. A new folder is made when
         the service has no table of its name any more (best practices, "Recovery"). A rebuild waits
         for it once more: nobody publishes changes before the table is back, since until then the
         manifest stays.
@@ -372,16 +376,23 @@ class Publication:
         self.committed = True
         batch = manifest.batch
         staging = f"{self.table.staging(batch.id)}/{ROWS}"
-        waiting = {entry.name: entry.size for entry in self._storage.list(staging)}
-        published = len(list(takewhile(lambda file: file.name not in waiting, manifest.files)))
-        for file in (*self._unpublished(manifest, published), *manifest.files[published:]):
-            if waiting.get(file.name) != file.size:
+        found = plain(staging, self._storage.list(staging))
+        waiting = {entry.name: entry.size for entry in found}
+        # a loss of power may have left any of them
+        gone = {
+            number: file
+            for number, file in enumerate(manifest.files, start=batch.first_file or 0)
+            if file.name not in waiting
+        }
+        missing = self._unpublished(manifest, gone)
+        for file in manifest.files:
+            if file in missing or waiting.get(file.name, file.size) != file.size:
                 raise MirrorError(
                     f"The staged file {staging}/{file.name} is gone, or not as it was written: "
                     "somebody else has deleted or changed it. Nothing was changed. "
                     f"{WITHDRAW.format(manifest=self.table.manifest)}"
                 )
-        if batch.starts_folder and not published:
+        if batch.starts_folder and not gone:
             is_rebuild = batch.publication == "rebuild"
             if is_rebuild:
                 # nothing of the new folder is published yet, so whatever is there is the old one
@@ -400,25 +411,28 @@ class Publication:
                 if by_time:
                     latest = self._storage.touch(staged, latest)
                 self._storage.rename(staged, f"{self.table.path}/{batch.file_name(number)}")
+                if by_time:  # a later one must not survive without it
+                    self._storage.flush(self.table.path)
+        if manifest.files:
+            self._storage.flush(self.table.path)
         if by_time:
             self._check_times()
         if batch.publication == "rebuild" and self._service:
             self._service.wait_until_back(self.table.mirrored_table)
 
-    def _unpublished(self, manifest: Manifest, count: int) -> list[StagedFile]:
-        """Those of a batch's first files that cannot be what is in the table folder.
+    def _unpublished(self, manifest: Manifest, gone: Mapping[int, StagedFile]) -> list[StagedFile]:
+        """Those of a batch's files that cannot be what is in the table folder.
 
         Args:
-            count: of the files that are no longer on the scratch pad
+            gone: by their numbers, the files that are no longer on the scratch pad
         """
-        gone = manifest.files[:count]
         journal = self.journal() if gone else None
         if journal and manifest.batch.starts_folder and journal.batch.id != manifest.batch.id:
-            return list(gone)  # it is still the folder that the batch was to drop
+            return list(gone.values())  # it is still the folder that the batch was to drop
         found = TableFiles.of(self._storage, self.table) if gone else TableFiles()
         return [
             file
-            for number, file in enumerate(gone, start=manifest.batch.first_file or 0)
+            for number, file in gone.items()
             # the service may have removed it, but then it has not removed those after it
             if number > found.largest or found.sizes.get(number, file.size) != file.size
         ]

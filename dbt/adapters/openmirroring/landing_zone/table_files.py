@@ -11,7 +11,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
     TableFolder,
     file_number,
 )
-from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
+from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage, plain
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,17 @@ class TableFiles:
 
     @classmethod
     def of(cls, storage: Storage, table: TableFolder) -> TableFiles:
+        """What a table folder has.
+
+        Raises:
+            NotPlainError: there is a link, a pipe or the like in it
+        """
         # in the order in which the service moves them: so none is missed
-        entries = storage.list(table.path)
-        processed = [
-            file
-            for folder in entries
-            if folder.name in PROCESSED_FOLDERS
-            for file in storage.list(f"{table.path}/{folder.name}")
+        entries = plain(table.path, storage.list(table.path))
+        folders = [
+            f"{table.path}/{entry.name}" for entry in entries if entry.name in PROCESSED_FOLDERS
         ]
+        processed = [file for folder in folders for file in plain(folder, storage.list(folder))]
         latest = max(
             (file.modified for file in (*entries, *processed) if file_number(file.name)), default=0
         )

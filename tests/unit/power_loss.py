@@ -1,0 +1,289 @@
+"""A file system that remembers what would be left after a loss of power.
+
+It records what a run really does to the file system of this machine: which names it changes, and
+what it flushes. From that record a loss of power at any point is played: what was flushed is
+there, and of the rest any part may be.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt.adapters.openmirroring.landing_zone import local_folders
+from dbt.adapters.openmirroring.landing_zone.local_disk import UNABLE, rename_to_new
+
+ROOT = 0
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name in a folder: what it stands for from now on, None if it goes."""
+
+    folder: int
+    name: str
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """Names that change together, or not at all."""
+
+    names: tuple[Name, ...]
+
+
+@dataclass(frozen=True)
+class Flush:
+    """What is flushed: a folder, or a file with its content."""
+
+    node: int
+    content: bytes | None
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the run has told by now."""
+
+    what: str
+
+
+Event = Change | Flush | Said
+
+
+@dataclass
+class Recorder:
+    """The record of a run.
+
+    Args:
+        root: the folder that is watched, which is empty in the beginning
+    """
+
+    root: Path
+    events: list[Event] = field(default_factory=list)
+    contents: dict[int, bytes] = field(default_factory=dict)
+    folders: set[int] = field(default_factory=lambda: {ROOT})
+    _nodes: dict[int, int] = field(default_factory=dict)
+    _count: int = 0
+
+    def __post_init__(self) -> None:
+        self._nodes[self.root.stat().st_ino] = ROOT
+
+    def watch(self, patched: pytest.MonkeyPatch, renames_at_once: bool) -> None:
+        """Record what is done from now on.
+
+        Args:
+            renames_at_once: the file system has a rename that refuses to replace a file
+        """
+        patched.delattr(fcntl, "F_FULLFSYNC", raising=False)
+        for name in ("open", "mkdir", "rmdir", "unlink", "link", "replace", "fsync"):
+            patched.setattr(os, name, _recorded(getattr(os, name), getattr(self, f"_{name}")))
+        rename = self._rename_to_new if renames_at_once else _refuse
+        carry_out = rename_to_new if renames_at_once else _nothing
+        patched.setattr(local_folders, "rename_to_new", _recorded(carry_out, rename))
+
+    def say(self, what: str) -> None:
+        self.events.append(Said(what))
+
+    def adopt(self) -> None:
+        """Record what somebody else has written, who flushes nothing."""
+        for folder, folders, files in os.walk(self.root):
+            for name in (*folders, *files):
+                path = Path(folder) / name
+                if path.stat().st_ino not in self._nodes:
+                    above = self._nodes[Path(folder).stat().st_ino]
+                    node = self._new(path.stat().st_ino, path.is_dir())
+                    self._change(Name(above, name, None, node))
+                    if path.is_file():
+                        self.contents[node] = path.read_bytes()
+
+    def _new(self, inode: int, is_folder: bool) -> int:
+        self._count += 1
+        self._nodes[inode] = self._count
+        if is_folder:
+            self.folders.add(self._count)
+        return self._count
+
+    def _change(self, *names: Name) -> None:
+        self.events.append(Change(names))
+
+    def _at(self, folder: int) -> int:
+        return self._nodes[os.fstat(folder).st_ino]
+
+    def _forget(self, found: os.stat_result) -> None:
+        """Its number in the file system is used again when its last name is gone."""
+        if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1:
+            del self._nodes[found.st_ino]
+
+    def _open(self, name: Any, flags: int, mode: int = 0, dir_fd: int | None = None) -> Any:
+        yield
+        if flags & os.O_CREAT and dir_fd is not None:
+            inode = os.stat(name, dir_fd=dir_fd).st_ino
+            self._change(Name(self._at(dir_fd), name, None, self._new(inode, False)))
+
+    def _mkdir(self, name: Any, mode: int = 0, dir_fd: int | None = None) -> Any:
+        yield
+        if dir_fd is not None:
+            inode = os.stat(name, dir_fd=dir_fd).st_ino
+            self._change(Name(self._at(dir_fd), name, None, self._new(inode, True)))
+
+    def _unlink(self, name: Any, dir_fd: int | None = None) -> Any:
+        found = _look(name, dir_fd)
+        yield
+        if found and dir_fd is not None:
+            self._change(Name(self._at(dir_fd), name, self._nodes[found.st_ino], None))
+            self._forget(found)
+
+    _rmdir = _unlink
+
+    def _link(self, source: str, target: str, src_dir_fd: int, dst_dir_fd: int, **_: Any) -> Any:
+        yield
+        found = os.stat(target, dir_fd=dst_dir_fd)
+        self._change(Name(self._at(dst_dir_fd), target, None, self._nodes[found.st_ino]))
+
+    def _replace(self, source: str, target: str, src_dir_fd: int, dst_dir_fd: int) -> Any:
+        replaced = _look(target, dst_dir_fd)
+        yield
+        node = self._nodes[os.stat(target, dir_fd=dst_dir_fd).st_ino]
+        self._change(
+            Name(self._at(src_dir_fd), source, node, None),
+            Name(self._at(dst_dir_fd), target, None, node),
+        )
+        if replaced:
+            self._forget(replaced)
+
+    def _rename_to_new(self, source: str, above: int, target: str, folder: int) -> Any:
+        yield from self._replace(source, target, above, folder)
+
+    def _fsync(self, descriptor: int) -> Any:
+        yield
+        inode = os.fstat(descriptor).st_ino
+        if inode not in self._nodes:
+            return  # above the landing zone
+        node = self._nodes[inode]
+        content = None
+        if node not in self.folders:
+            found = (path for path in self.root.rglob("*") if path.stat().st_ino == inode)
+            content = next(found).read_bytes()
+        self.events.append(Flush(node, content))
+
+    def losses(self, seeds: int) -> Iterator[Loss]:
+        """Every point after `next` at which the power can be lost, with some of what may be left.
+
+        Args:
+            seeds: how many parts, of what was not flushed, are left at a point
+        """
+        for point in range(self.events.index(Said("next")) + 1, len(self.events) + 1):
+            before = self.events[:point]
+            loose = [i for i, event in enumerate(before) if self._is_loose(i, event, before)]
+            for kept in _choices(loose, random.Random(point), seeds):
+                yield Loss(self, before, frozenset(loose) - kept)
+
+    @staticmethod
+    def _is_loose(position: int, event: Event, before: Sequence[Event]) -> bool:
+        """A change that nobody has flushed since."""
+        if not isinstance(event, Change):
+            return False
+        folders = {name.folder for name in event.names}
+        return not any(
+            isinstance(later, Flush) and later.node in folders for later in before[position:]
+        )
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss of power.
+
+    Args:
+        before: what was done until then
+        lost: positions of the changes that are lost
+    """
+
+    recorder: Recorder
+    before: Sequence[Event]
+    lost: frozenset[int]
+
+    @property
+    def said(self) -> list[str]:
+        """What the run that is looked at has told."""
+        said = [event.what for event in self.before if isinstance(event, Said)]
+        return said[said.index("next") + 1 :]
+
+    def leave(self, folder: Path) -> None:
+        """Make the folder what is left. Of a content that nobody has flushed it is a part."""
+        names: dict[int, dict[str, int]] = {node: {} for node in self.recorder.folders}
+        contents: dict[int, bytes] = {}
+        for position, event in enumerate(self.before):
+            if isinstance(event, Flush) and event.content is not None:
+                contents[event.node] = event.content
+            if isinstance(event, Change) and position not in self.lost:
+                for name in event.names:
+                    if name.after is not None:
+                        names[name.folder][name.name] = name.after
+                    elif names[name.folder].get(name.name) == name.before:
+                        del names[name.folder][name.name]
+        for node, whole in self.recorder.contents.items():
+            contents.setdefault(node, whole[: len(self.lost) % len(whole)])
+        _write(folder, ROOT, names, contents, {})
+
+
+def _write(
+    folder: Path,
+    node: int,
+    names: dict[int, dict[str, int]],
+    contents: dict[int, bytes],
+    written: dict[int, Path],
+) -> None:
+    folder.mkdir()
+    for name, inside in names[node].items():
+        path = folder / name
+        if inside in names:
+            _write(path, inside, names, contents, written)
+        elif inside in written:
+            os.link(written[inside], path)
+        else:
+            path.write_bytes(contents.get(inside, b""))
+            written[inside] = path
+
+
+def _choices(loose: Sequence[int], chance: random.Random, seeds: int) -> set[frozenset[int]]:
+    """Which of the changes that nobody has flushed are there all the same."""
+    shares = [chance.random() for _ in range(seeds)]
+    some = {frozenset(i for i in loose if chance.random() < share) for share in shares}
+    return {frozenset(loose), frozenset(), *some}
+
+
+def _look(name: Any, folder: int | None) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _recorded(function: Any, record: Any) -> Any:
+    def call(*args: Any, **options: Any) -> Any:
+        recording = record(*args, **options)
+        next(recording)
+        answer = function(*args, **options)  # what is refused is not recorded
+        for _ in recording:
+            pass
+        return answer
+
+    return call
+
+
+def _refuse(*_: Any) -> Iterator[None]:
+    yield
+    raise OSError(UNABLE[0], "Invalid argument")
+
+
+def _nothing(*_: Any) -> None:
+    pass

@@ -1,0 +1,176 @@
+"""A table of a landing zone is held by one run, also where the landing zone is on a server.
+
+What the server does is up to the system. Here a folder of this machine stands for one of a server.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.openmirroring.landing_zone import local_lock
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    LandingZoneUnavailableError,
+    NotPlainError,
+)
+from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local_mount import Mount, mount_of
+
+FOLDER = "_scratchPad/sales.orders"
+LOCK = "_scratchPad/_locks/sales.orders"
+
+# as Linux writes them
+MOUNTS = """\
+27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard,errors=remount-ro
+61 27 0:52 / /mnt/nfs4 rw,relatime shared:2 - nfs4 s:/ rw,vers=4.2,hard,proto=tcp,local_lock=none
+62 27 0:53 / /mnt/nfs3 rw,relatime - nfs s:/ rw,vers=3,nolock,proto=tcp,local_lock=all
+63 27 0:54 / /mnt/smb rw - cifs //s/share rw,vers=3.1.1,cache=strict,serverino
+64 27 0:55 / /mnt/smb\\0402 rw - cifs //s/share rw,vers=3.1.1,nobrl
+65 27 0:56 / /run rw,nosuid shared:3 master:1 - tmpfs tmpfs rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("minor", "is_shared", "local_locks"),
+    [(52, True, ""), (53, True, "local_lock=all"), (54, True, ""), (55, True, "nobrl")],
+    ids=["NFS 4", "NFS 3 without locks", "SMB", "SMB without locks"],
+)
+def test_a_mount_tells_whether_others_use_it_and_whether_they_see_locks(
+    tmp_path: Path, minor: int, is_shared: bool, local_locks: str
+) -> None:
+    (tmp_path / "mounts").write_text(MOUNTS)
+
+    mount = mount_of(os.makedev(0, minor), tmp_path / "mounts")
+
+    assert mount
+    assert (mount.is_shared, mount.local_locks) == (is_shared, local_locks)
+
+
+def test_disks_of_this_machine_are_not_shared(tmp_path: Path) -> None:
+    (tmp_path / "mounts").write_text(MOUNTS)
+
+    for device in (os.makedev(254, 0), os.makedev(0, 56)):
+        mount = mount_of(device, tmp_path / "mounts")
+        assert mount
+        assert not mount.is_shared
+    assert mount_of(os.makedev(9, 9), tmp_path / "mounts") is None
+    assert mount_of(os.makedev(254, 0), tmp_path / "not Linux") is None
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalStorage:
+    """Given a landing zone on a server."""
+    mount = Mount(0, "nfs4", frozenset(["rw", "local_lock=none"]))
+    monkeypatch.setattr(local_lock, "mount_of", lambda device: mount)
+    return LocalStorage(tmp_path / "LandingZone")
+
+
+def test_on_a_server_a_folder_is_held_by_one_and_free_again_afterwards(
+    shared: LocalStorage,
+) -> None:
+    with shared.lock(FOLDER):
+        assert shared.list(FOLDER) == []
+        with pytest.raises(ConcurrentPublicationError), shared.lock(FOLDER):
+            pass
+        with shared.lock("_scratchPad/sales.items"):
+            pass
+    with shared.lock(FOLDER):
+        pass
+
+
+def test_on_a_server_only_a_file_stays_which_is_no_table(shared: LocalStorage) -> None:
+    with shared.lock(FOLDER):
+        pass
+
+    assert [entry.name for entry in shared.list("_scratchPad")] == ["_locks"]
+    assert shared.read(LOCK) == b""
+    assert table_folders(shared) == set()
+
+
+def test_on_a_server_the_lock_of_a_process_that_was_killed_is_free(shared: LocalStorage) -> None:
+    held, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        lock = shared.lock(FOLDER)
+        lock.__enter__()
+        os.write(tell, b"held")
+        signal.pause()
+    assert os.read(held, 4) == b"held"
+    with pytest.raises(ConcurrentPublicationError), shared.lock(FOLDER):
+        pass
+
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+    with shared.lock(FOLDER):
+        pass
+
+
+def test_on_a_server_of_many_who_want_a_folder_one_at_a_time_has_it(shared: LocalStorage) -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    def compete(me: int) -> None:
+        for _ in range(50):
+            with suppress(ConcurrentPublicationError), shared.lock(FOLDER):
+                inside.append(me)
+                most.append(len(inside))
+                inside.remove(me)
+
+    threads = [threading.Thread(target=compete, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert set(most) == {1}
+
+
+@pytest.mark.parametrize("option", ["nolock", "local_lock=flock", "local_lock=all", "nobrl"])
+def test_a_mount_whose_locks_do_not_reach_the_server_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    mount = Mount(0, "nfs", frozenset([option]))
+    monkeypatch.setattr(local_lock, "mount_of", lambda device: mount)
+
+    with (
+        pytest.raises(LandingZoneUnavailableError, match=f"`{option}`.*Mount it without"),
+        LocalStorage(tmp_path).lock(FOLDER),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_server_without_locks_is_refused(
+    shared: LocalStorage, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+    with (
+        pytest.raises(LandingZoneUnavailableError, match=r"takes no locks.*NFS 4"),
+        shared.lock(FOLDER),
+    ):
+        pass
+
+
+def test_a_lock_that_is_a_link_is_refused(shared: LocalStorage, tmp_path: Path) -> None:
+    path = tmp_path / "LandingZone" / LOCK
+    path.parent.mkdir(parents=True)
+    path.symlink_to(tmp_path / "outside")
+
+    with pytest.raises(NotPlainError), shared.lock(FOLDER):
+        pass
+
+    assert not (tmp_path / "outside").exists()

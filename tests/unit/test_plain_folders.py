@@ -1,0 +1,357 @@
+"""A landing zone is plain folders and files: nothing in it leads outside."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt.adapters.openmirroring.landing_zone import local, onelake
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    MirroredColumn,
+    Owner,
+    RowCounts,
+    TableDefinition,
+)
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    LandingZoneUnavailableError,
+    NotPlainError,
+)
+from dbt.adapters.openmirroring.landing_zone.inventory import (
+    landed_table,
+    pending_batches,
+    table_folders,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+
+TABLE = TableFolder("sales", "orders")
+OTHER = TableFolder("sales", "items")
+DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
+SECRET = b"somebody else's"
+
+Files = dict[str, bytes]
+Operation = Callable[[Storage, str], Any]
+
+OPERATIONS: dict[str, Operation] = {
+    "url": lambda storage, path: storage.url(path),
+    "list": lambda storage, path: storage.list(path),
+    "collect": lambda storage, path: storage.collect(path),
+    "read": lambda storage, path: storage.read(path),
+    "write": lambda storage, path: storage.write(path, b"new"),
+    "create": lambda storage, path: storage.create(path, b"new"),
+    "rename to": lambda storage, path: storage.rename("file", path),
+    "rename from": lambda storage, path: storage.rename(path, "renamed"),
+    "delete": lambda storage, path: storage.delete(path),
+    "lock": lambda storage, path: storage.lock(path).__enter__(),
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "LandingZone"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder of somebody else, with a file in it."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "file").write_bytes(SECRET)
+    return folder
+
+
+def files(folder: Path) -> Files:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(
+    "path",
+    ["../outside/file", "a/../../outside/file", "/etc/hostname", "a//b", "./a", "a\0b", "a/"],
+)
+def test_a_path_that_could_lead_outside_is_refused(
+    storage: Storage, outside: Path, operation: str, path: str
+) -> None:
+    storage.write("file", b"")
+
+    with pytest.raises(NotPlainError, match="no path in a landing zone"):
+        OPERATIONS[operation](storage, path)
+
+    assert files(outside) == {str(outside / "file"): SECRET}
+
+
+def test_the_landing_zone_itself_is_not_deleted(storage: Storage) -> None:
+    storage.write("file", b"")
+
+    with pytest.raises(NotPlainError):
+        storage.delete("")
+
+    assert storage.read("file") == b""
+
+
+@pytest.mark.parametrize("operation", sorted(OPERATIONS.keys() - {"url"}))
+def test_a_linked_folder_is_not_entered(root: Path, outside: Path, operation: str) -> None:
+    storage = LocalStorage(root)
+    storage.write("file", b"")
+    (root / "a").mkdir()
+    (root / "a" / "linked").symlink_to(outside)
+    path = "a/linked" if operation in ("list", "collect", "lock") else "a/linked/file"
+
+    with pytest.raises(NotPlainError, match=f"{root}/a/linked is a link.*[Rr]emove"):
+        OPERATIONS[operation](storage, path)
+
+    assert files(outside) == {str(outside / "file"): SECRET}
+
+
+@pytest.mark.parametrize("operation", ["read", "write", "create", "rename to", "rename from"])
+def test_a_linked_file_is_neither_read_nor_written(
+    root: Path, outside: Path, operation: str
+) -> None:
+    storage = LocalStorage(root)
+    storage.write("file", b"")
+    (root / "linked").symlink_to(outside / "file")
+
+    with pytest.raises(NotPlainError, match=f"{root}/linked is a link"):
+        OPERATIONS[operation](storage, "linked")
+
+    assert files(outside) == {str(outside / "file"): SECRET}
+    assert (root / "linked").is_symlink()
+
+
+def test_the_time_of_a_linked_file_stays(root: Path, outside: Path) -> None:
+    before = (outside / "file").stat().st_mtime_ns
+    (root / "linked").symlink_to(outside / "file")
+
+    with pytest.raises(NotPlainError):
+        LocalStorage(root).touch("linked", before)
+
+    assert (outside / "file").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_what_lies_where_a_record_is_prepared_is_not_written_through(
+    root: Path, outside: Path, link: Callable[[Path, Path], None]
+) -> None:
+    link(outside / "file", root / "__journal.json.new")
+    storage = LocalStorage(root)
+
+    storage.write("_journal.json", b"new")
+
+    assert storage.read("_journal.json") == b"new"
+    assert files(outside) == {str(outside / "file"): SECRET}
+
+
+def test_a_deleted_folder_leaves_what_its_links_point_to(root: Path, outside: Path) -> None:
+    storage = LocalStorage(root)
+    storage.write("a/b/c", b"")
+    (root / "a" / "b" / "folder").symlink_to(outside)
+    (root / "a" / "file").symlink_to(outside / "file")
+    (root / "linked").symlink_to(outside)
+
+    storage.delete("a")
+    storage.delete("linked")
+
+    assert storage.list("") == []
+    assert files(outside) == {str(outside / "file"): SECRET}
+
+
+def test_the_landing_zone_may_be_reached_by_a_link(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to(root)
+    storage = LocalStorage(tmp_path / "linked")
+
+    storage.write("a/b", b"1")
+
+    assert (root / "a" / "b").read_bytes() == b"1"
+    assert [entry.name for entry in storage.list("a")] == ["b"]
+
+
+def make_link(path: Path) -> None:
+    path.symlink_to("/etc/hostname")
+
+
+def make_socket(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # its path may be too long for a socket
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path.name)
+    os.chdir(here)
+
+
+ODDITIES: dict[str, Callable[[Path], None]] = {
+    "a link": make_link,
+    "a pipe": os.mkfifo,
+    "a socket": make_socket,
+}
+
+
+@pytest.mark.parametrize("oddity", ODDITIES)
+def test_a_listing_tells_what_is_not_plain(root: Path, oddity: str) -> None:
+    ODDITIES[oddity](root / "odd")
+    (root / "file").write_bytes(b"1")
+    (root / "folder").mkdir()
+
+    found = [(e.name, e.oddity, e.is_folder, e.size) for e in LocalStorage(root).list("")]
+
+    assert found == [("file", "", False, 1), ("folder", "", True, 0), ("odd", oddity, False, 0)]
+
+
+@pytest.mark.parametrize("oddity", ODDITIES)
+def test_what_is_not_plain_is_not_read_and_nobody_waits_for_it(root: Path, oddity: str) -> None:
+    ODDITIES[oddity](root / "record")
+
+    with pytest.raises(NotPlainError, match=f"record is {oddity}"):
+        LocalStorage(root).read("record")
+
+
+@pytest.mark.parametrize("module", [local, onelake])
+def test_a_record_of_any_size_does_not_fill_the_memory(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any
+) -> None:
+    storage: Storage = (
+        LocalStorage(tmp_path) if module is local else request.getfixturevalue("server").storage()
+    )
+    monkeypatch.setattr(module, "MAX_RECORD", 10)
+    storage.write("fits", b"x" * 10)
+    storage.write("does not", b"x" * 11)
+
+    assert storage.read("fits") == b"x" * 10
+    with pytest.raises(LandingZoneUnavailableError, match=r"does not.*more than.*Restore it"):
+        storage.read("does not")
+
+
+def publish(storage: Storage, table: TableFolder = TABLE, complete: bool = True) -> None:
+    """Given a table that was published, and maybe a batch that is pending."""
+    opened = Publication(storage, table, Owner("shop", "model.shop.x", table.schema))
+    try:
+        pending = opened.pending()
+        if not pending:
+            journal = opened.journal()
+            kind = "changes" if journal else "initial"
+            plan = Plan(kind, "", DEFINITION, RowCounts(inserted=1), journal=journal)
+            storage.write(f"{table.staging(opened.batch_id)}/rows/part-0.parquet", b"rows")
+            opened.verify(journal.batch.id if journal else None, full_refresh=False)
+            if journal:
+                opened.restore_metadata(journal)
+            pending = opened.commit(plan, opened.staged(plan))
+        if complete:
+            opened.publish(pending)
+            opened.complete(pending)
+    finally:
+        opened.close()
+
+
+def move_and_link(path: Path, outside: Path) -> None:
+    """When somebody moves something out of the landing zone, and puts a link in its place."""
+    path.rename(outside / path.name)
+    path.symlink_to(outside / path.name)
+
+
+@pytest.mark.parametrize(
+    "linked",
+    [
+        *("sales.schema", TABLE.path, TABLE.journal, TABLE.metadata),
+        *(TABLE.file(1, "parquet"), f"{TABLE.path}/_ProcessedFiles"),
+        f"{TABLE.path}/_ProcessedFiles/{1:020d}.parquet",
+    ],
+)
+def test_a_table_with_a_link_in_its_folder_is_not_published(
+    root: Path, outside: Path, linked: str
+) -> None:
+    storage = LocalStorage(root)
+    publish(storage)
+    if "_ProcessedFiles" in linked:
+        storage.rename(TABLE.file(1, "parquet"), f"{TABLE.path}/_ProcessedFiles/{1:020d}.parquet")
+    move_and_link(root / linked, outside)
+    before = files(outside)
+
+    with pytest.raises(NotPlainError, match=f"{linked} is a link"):
+        publish(storage)
+
+    assert files(outside) == before
+    (root / linked).unlink()
+    (outside / Path(linked).name).rename(root / linked)
+    publish(storage)
+    assert storage.read(TABLE.file(2, "parquet")) == b"rows"
+
+
+@pytest.mark.parametrize("linked", ["scratch", "manifest", "staging", "rows", "file"])
+def test_a_pending_batch_with_a_link_is_not_published(
+    root: Path, outside: Path, linked: str
+) -> None:
+    storage = LocalStorage(root)
+    publish(storage, complete=False)
+    (manifest,) = pending_batches(storage)
+    staging = TABLE.staging(manifest.batch.id)
+    path = {
+        **{"scratch": TABLE.scratch, "manifest": TABLE.manifest, "staging": staging},
+        **{"rows": f"{staging}/rows", "file": f"{staging}/rows/part-0.parquet"},
+    }[linked]
+    move_and_link(root / path, outside)
+    before = files(outside)
+
+    with pytest.raises(NotPlainError, match=f"{path} is a link"):
+        publish(storage)
+
+    assert files(outside) == before
+    (root / path).unlink()
+    (outside / Path(path).name).rename(root / path)
+    publish(storage)
+    assert storage.read(TABLE.file(1, "parquet")) == b"rows"
+
+
+def test_a_scratch_folder_that_is_a_link_is_not_emptied(root: Path, outside: Path) -> None:
+    (root / "_scratchPad").mkdir()
+    (root / TABLE.scratch).symlink_to(outside)
+
+    with pytest.raises(NotPlainError):
+        publish(LocalStorage(root))
+
+    assert files(outside) == {str(outside / "file"): SECRET}
+
+
+def test_a_staged_file_that_is_a_link_is_not_committed(root: Path, outside: Path) -> None:
+    storage = LocalStorage(root)
+    opened = Publication(storage, TABLE, Owner("shop", "model.shop.x", "sales"))
+    rows = f"{TABLE.staging(opened.batch_id)}/rows"
+    storage.write(f"{rows}/part-0.parquet", b"rows")
+    (root / rows / "part-1.parquet").symlink_to(outside / "file")
+
+    with pytest.raises(NotPlainError, match=r"part-1.parquet is a link"):
+        opened.staged(Plan("initial", "", DEFINITION, RowCounts(inserted=1)))
+
+    opened.close()
+
+
+def test_what_is_not_plain_is_no_table_and_stops_no_other(root: Path, outside: Path) -> None:
+    storage = LocalStorage(root)
+    publish(storage, OTHER, complete=False)
+    publish(storage, OTHER)
+    publish(storage, OTHER, complete=False)
+    for path in ("linked", "linked.schema", "sales.schema/linked", "_scratchPad/sales.linked"):
+        (root / path).symlink_to(outside)
+    (root / "_scratchPad" / "sales.piped").mkdir()
+    os.mkfifo(root / "_scratchPad" / "sales.piped" / "manifest.json")
+
+    assert table_folders(storage) == {OTHER, TableFolder("sales", "piped")}
+    assert [manifest.table for manifest in pending_batches(storage)] == [OTHER]
+
+
+def test_a_link_is_a_problem_of_its_table(root: Path, outside: Path) -> None:
+    storage = LocalStorage(root)
+    publish(storage)
+    move_and_link(root / TABLE.journal, outside)
+
+    table = landed_table(storage, TABLE)
+
+    assert table.exists
+    assert "_journal.json is a link" in table.problem
