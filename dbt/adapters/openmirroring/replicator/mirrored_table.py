@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked
 from dbt.adapters.openmirroring.replicator.errors import TableError
@@ -34,6 +36,7 @@ _RETENTION_HOURS = 24
 
 # A dropped table takes this name first, so that a table is either whole or gone.
 _DROPPED = "_dropped_"
+_DROPPED_TABLE = re.compile(_DROPPED + r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class MirroredTable:
@@ -65,12 +68,11 @@ class MirroredTable:
                 "UnsupportedName",
                 f"{path} has a {' '.join(impossible)}, which deltalake cannot have in a path.",
             )
-        if not path.exists():
+        if not path.exists() and not path.is_symlink():
             return None
-        if DeltaTable.is_deltatable(str(path)):
-            delta = DeltaTable(path)
-            if _FOLDER in delta.metadata().configuration:
-                return cls(path, delta, by_name)
+        delta = _ours(path)
+        if delta:
+            return cls(path, delta, by_name)
         raise TableError(
             "TargetExists", f"{path} is not a table of this mirrored database. Move it away."
         )
@@ -305,26 +307,40 @@ class MirroredTable:
         return pa.schema(self._delta.schema().to_arrow())
 
 
-def drop_others(root: Path, kept: Container[Path]) -> list[Path]:
-    """Drop the tables whose folders are gone.
+def our_tables(root: Path) -> Iterator[MirroredTable]:
+    """The tables that were made from folders of the landing zone.
+
+    What is not one is left alone, and so is whatever is behind a link. What an earlier run has
+    begun to drop is dropped.
 
     Args:
         root: where the tables are, in folders of their schemas
-        kept: paths of tables that have a folder in the landing zone
-
-    Returns:
-        the paths of those that were dropped
     """
-    dropped = []
     for path in sorted(root.glob("*/*")):
-        if path.name.startswith(_DROPPED):
-            shutil.rmtree(path)
-        elif path not in kept and DeltaTable.is_deltatable(str(path)):
-            delta = DeltaTable(path)
-            if _FOLDER in delta.metadata().configuration:
-                MirroredTable(path, delta).drop()
-                dropped.append(path)
-    return dropped
+        if not _is_plain(path):
+            continue
+        try:
+            if _DROPPED_TABLE.fullmatch(path.name):
+                shutil.rmtree(path)
+            delta = _ours(path)
+        except (DeltaError, OSError, ValueError):
+            # what cannot be opened is not known to be ours; what cannot be removed can be later
+            continue
+        if delta:
+            yield MirroredTable(path, delta)
+
+
+def _ours(path: Path) -> DeltaTable | None:
+    """A table of this mirrored database; None if it is anything else."""
+    if not _is_plain(path) or not DeltaTable.is_deltatable(str(path)):
+        return None
+    delta = DeltaTable(path)
+    return delta if _FOLDER in delta.metadata().configuration else None
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a table's folder is one, and lies where its path says."""
+    return path.is_dir() and not path.is_symlink() and not path.parent.is_symlink()
 
 
 def _conforming(rows: pa.Table, schema: pa.Schema) -> pa.Table:

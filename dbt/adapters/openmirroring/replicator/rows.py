@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from dbt.adapters.openmirroring.replicator.errors import TableError, unreadable
-from dbt.adapters.openmirroring.replicator.metadata import TextColumn, TextFormat
+from dbt.adapters.openmirroring.replicator.metadata import TextColumn, TextFormat, clash
 
 ROW_MARKER = "__rowMarker__"
 
@@ -177,14 +177,13 @@ def _typed(batch: pa.RecordBatch, columns: tuple[TextColumn, ...]) -> pa.RecordB
 def _check_names(file: str, names: list[str]) -> None:
     if ROW_MARKER in names and names[-1] != ROW_MARKER:
         raise TableError("InputValidationError", f"{file}: {ROW_MARKER} must be the last column.")
-    seen: dict[str, str] = {}
-    for name in names:
-        other = seen.setdefault(name.lower(), name)
-        if names.count(name) > 1 or other != name:
-            raise TableError(
-                "SchemaMergeFailure",
-                f"{file} has the columns {other!r} and {name!r}: one table cannot have both.",
-            )
+    clashing = clash(names)
+    if clashing:
+        one, other = clashing
+        raise TableError(
+            "SchemaMergeFailure",
+            f"{file} has the columns {one!r} and {other!r}: one table cannot have both.",
+        )
 
 
 def _mirrored_type(file: str, column: pa.Field, physical: str | None) -> pa.DataType:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
 
 from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked, net_changes
 from dbt.adapters.openmirroring.replicator.errors import TableError, unreadable
-from dbt.adapters.openmirroring.replicator.folder import METADATA, DataFile, TableFolder
+from dbt.adapters.openmirroring.replicator.folder import DataFile, TableFolder
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport
@@ -46,10 +45,10 @@ class TableScan:
         error, status = None, "Replicating"
         try:
             status = self._run()
-        except TableError as reason:
-            error, status = reason, "Failed"
-        except (DeltaError, OSError, pa.ArrowException) as reason:
-            error, status = TableError("SystemError", str(reason)), "Failed"
+        except Exception as reason:
+            # Arrow and delta-rs raise nearly everything for a file that is made to; whatever it
+            # is, it is told, and it is the state of this table alone
+            error, status = TableError.of(reason), "Failed"
         return TableReport(
             self._folder.schema,
             self._folder.table,
@@ -65,10 +64,10 @@ class TableScan:
         )
 
     def _run(self) -> str:
-        content = self._folder.read(METADATA)
-        if content is None:
+        record = self._folder.metadata()
+        if record is None:
             return "Initialized"
-        self._metadata = TableMetadata.parse(content)
+        self._metadata = TableMetadata.parse(record)
         self._find_table()
         files, self._ignored = data_files(self._folder, self._metadata)
         try:
@@ -81,8 +80,9 @@ class TableScan:
         return "Replicating" if self._table else "Snapshotting"
 
     def _find_table(self) -> None:
+        filled = self._folder.filled_table()
         table = MirroredTable.find(self._path, self._metadata.by_modification_time)
-        if table and (table.is_untouched or table.id != self._folder.filled_table()):
+        if table and (table.is_untouched or table.id != filled):
             # its first file was bad, or the folder was dropped and recreated, perhaps both since
             # the last scan
             table.drop()
@@ -122,6 +122,7 @@ class TableScan:
             self._merge()
 
     def _open(self, file: DataFile) -> Rows:
+        self._folder.open(file.name).close()
         if file.size == 0:
             raise unreadable(file.name, "it has zero bytes")
         if self._metadata.text:
