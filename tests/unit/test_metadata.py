@@ -98,7 +98,7 @@ def test_delimited_text_is_declared_as_a_whole(landing_format: str, file_format:
 
 
 def test_the_replicator_reads_what_is_declared() -> None:
-    read = TableMetadata.parse(metadata(definition("psv", DelimitedText("|"))))
+    read = TableMetadata.parse(json.loads(metadata(definition("psv", DelimitedText("|")))))
 
     columns = tuple(TextColumn(f"a {name}", TYPES[name], name != "int") for name in TYPES)
     assert read.key_columns == ("a int",)

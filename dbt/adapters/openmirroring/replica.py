@@ -124,5 +124,5 @@ def replicate(landing_zone: Path) -> Replication:
     from dbt.adapters.openmirroring.replicator import lines
 
     reports = replicator(landing_zone).scan()
-    failed = [shown(f"{report.schema}.{report.table}") for report in reports if report.error]
+    failed = [shown(report.name) for report in reports if report.error]
     return Replication(tuple(lines(reports)), tuple(failed))

@@ -228,7 +228,7 @@ def test_a_folder_dropped_while_it_is_read_leaves_its_successor_alone(
     item.land(2, rows((2, "old", 4)))
     append = MirroredTable.append
 
-    def recreated_meanwhile(self: MirroredTable, *args: Any) -> int:
+    def recreated_meanwhile(self: MirroredTable, *args: Any) -> int | None:
         count = append(self, *args)
         item.drop()
         item.keyed()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ COLUMNS = {"Columns": [{"Name": "id", "DataType": "Int32"}]}
 
 
 def parse(**properties: Any) -> TableMetadata:
-    return TableMetadata.parse(json.dumps(properties).encode())
+    return TableMetadata.parse(properties)
 
 
 def test_without_properties_files_are_parquet_in_order_of_their_numbers() -> None:
@@ -26,8 +25,14 @@ def test_the_case_of_property_names_does_not_matter() -> None:
     assert parse(KeyColumns=["a", "b"]).key_columns == ("a", "b")
 
 
-def test_a_byte_order_mark_is_no_part_of_it() -> None:
-    assert TableMetadata.parse(b'\xef\xbb\xbf{"keyColumns": ["a"]}').key_columns == ("a",)
+def test_a_byte_order_mark_is_no_part_of_it(item: Item) -> None:
+    item.keyed()
+    item.land_bytes("_metadata.json", b'\xef\xbb\xbf{"keyColumns": ["id"]}')
+    item.land(1, rows((1, "a", 4), (1, "b", 4)))
+
+    item.scan()
+
+    assert item.rows() == [(1, "b")]
 
 
 def test_the_two_switches_are_independent_of_each_other() -> None:

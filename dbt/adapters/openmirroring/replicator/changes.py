@@ -12,6 +12,10 @@ import pyarrow.compute as pc
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER
 
+# Bytes that each row takes while operations are reduced, beside its own: numbers of its key and
+# its position, and what they are joined by.
+_NUMBERS = 32
+
 
 class Marker(IntEnum):
     """Specification, "Format requirements"."""
@@ -39,6 +43,11 @@ class Changes:
     @property
     def nbytes(self) -> int:
         return int(self.deleted.nbytes + self.upserted.nbytes + self.inserted.nbytes)
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it takes in memory to reduce them once more."""
+        return sum(map(weight, (self.deleted, self.upserted, self.inserted)))
 
     @property
     def operations(self) -> pa.Table:
@@ -75,29 +84,24 @@ def _part(rows: pa.Table, part: int, count: int) -> pa.Table:
     return rows.slice(start, end - start)
 
 
-def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> Changes:
-    """Reduce operations in their order to what they come to.
-
-    For each key only its last update, upsert or delete counts, and the inserts after it. Where
-    inserts have made several rows of a key, an update leaves one, and a delete none.
+def check_operations(rows: pa.Table, keys: tuple[str, ...]) -> None:
+    """Make sure that operations can be reduced.
 
     Args:
-        rows: in the order of the files, with the row marker
+        rows: with the row marker
         keys: the key columns; without them there can only be inserts
 
     Raises:
         TableError: an unknown marker, an operation that needs a key, or a key that is NULL
     """
-    marker = rows[ROW_MARKER].combine_chunks()
-    rows = rows.drop_columns([ROW_MARKER])
+    marker = rows[ROW_MARKER]
     unknown = pc.invert(pc.is_in(marker, pa.array([int(known) for known in Marker], pa.int32())))
     if pc.any(unknown).as_py():
         raise TableError(
             "InputValidationError", f"There is no row marker {marker.filter(unknown)[0]}."
         )
-    is_insert = pc.equal(marker, int(Marker.INSERT))
-    if pc.all(is_insert, min_count=0).as_py():
-        return Changes(rows.slice(0, 0).select(keys), rows.slice(0, 0), rows)
+    if _all_are_inserts(marker):
+        return
     if not keys:
         raise TableError(
             "InputValidationError",
@@ -107,6 +111,21 @@ def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> Changes:
         if rows[key].null_count:
             raise TableError("InputValidationError", f"The key column {key!r} is NULL in a row.")
 
+
+def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> Changes:
+    """Reduce operations in their order to what they come to.
+
+    For each key only its last update, upsert or delete counts, and the inserts after it. Where
+    inserts have made several rows of a key, an update leaves one, and a delete none.
+
+    Args:
+        rows: in the order of the files, with the row marker, checked
+        keys: the key columns; without them there can only be inserts
+    """
+    marker = rows[ROW_MARKER].combine_chunks()
+    rows = rows.drop_columns([ROW_MARKER])
+    if _all_are_inserts(marker):
+        return Changes(rows.slice(0, 0).select(keys), rows.slice(0, 0), rows)
     operations = pa.table(
         {
             "key": _numbered([rows[key].combine_chunks() for key in keys]),
@@ -115,7 +134,7 @@ def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> Changes:
         }
     )
     last = (
-        operations.filter(pc.invert(is_insert))
+        operations.filter(pc.not_equal(marker, int(Marker.INSERT)))
         .group_by("key")
         .aggregate([("position", "max")])
         .rename_columns(["key", "last"])
@@ -131,6 +150,15 @@ def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> Changes:
         upserted=rows.filter(pc.and_(is_last, pc.invert(is_delete))),
         inserted=rows.filter(pc.and_(is_insert, is_later)),
     )
+
+
+def _all_are_inserts(marker: pa.Array | pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.equal(marker, int(Marker.INSERT)), min_count=0).as_py())
+
+
+def weight(rows: pa.Table | pa.RecordBatch) -> int:
+    """Bytes that it takes in memory to reduce rows to what they come to."""
+    return int(rows.nbytes) + _NUMBERS * int(rows.num_rows)
 
 
 def marked(rows: pa.Table, marker: Marker) -> pa.Table:

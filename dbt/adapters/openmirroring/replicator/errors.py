@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dbt_common.exceptions import DbtRuntimeError
 
+# characters of a message; what it quotes was written by others and may be of any length
+_LONGEST = 2_000
+
 
 class ReplicatorError(DbtRuntimeError):
     """The replicator cannot work at all."""
@@ -18,8 +21,15 @@ class TableError(DbtRuntimeError):
     """
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.code = code
+
+    @classmethod
+    def of(cls, error: Exception) -> TableError:
+        """Any error as that of a table."""
+        if isinstance(error, TableError):
+            return error
+        return cls("SystemError", str(error) or type(error).__name__)
 
     @property
     def description(self) -> str:
@@ -33,3 +43,13 @@ def unreadable(name: str, reason: object) -> TableError:
         f"{name} cannot be read: {reason}. The files after it wait until a valid file of the same "
         "name is in its place.",
     )
+
+
+def printable(text: str) -> str:
+    """One line of text for every terminal and encoding: what is not printable is escaped."""
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    if shown.isprintable():
+        return shown
+    # file names that are not UTF-8 have surrogates, which cannot be encoded
+    escaped = (c if c.isprintable() else repr(c)[1:-1] for c in shown.replace("\n", " "))
+    return "".join(escaped)

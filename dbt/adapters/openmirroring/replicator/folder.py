@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import stat
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from dbt.adapters.openmirroring.replicator.errors import TableError
+from dbt.adapters.openmirroring.replicator.plain_files import (
+    Entry,
+    entries,
+    open_file,
+    open_folder,
+    read_record,
+    write_record,
+)
 
 METADATA = "_metadata.json"
 
@@ -25,7 +34,7 @@ FILLED_TABLE = "_mirrored_table.json"
 
 PROCESSED_DAYS = 7
 
-_SEQUENTIAL = re.compile(r"\d{20}")
+_SEQUENTIAL = re.compile(r"[0-9]{20}")
 _COMPRESSED = (".gz", ".zst")
 
 
@@ -58,27 +67,6 @@ class DataFile:
         return int(stem) if _SEQUENTIAL.fullmatch(stem) else None
 
 
-def table_folders(landing_zone: Path) -> Iterator[TableFolder]:
-    """The tables of a landing zone, by schema and name.
-
-    Items whose names begin with an underscore are not tables (best practices, "Publishing"), nor
-    are hidden ones.
-    """
-    for path in _folders(landing_zone):
-        if path.name.endswith(SCHEMA_SUFFIX):
-            schema = path.name.removesuffix(SCHEMA_SUFFIX)
-            yield from (TableFolder(schema, table) for table in _folders(path))
-        else:
-            yield TableFolder(DEFAULT_SCHEMA, path)
-
-
-def _folders(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return []
-    found = (item for item in path.iterdir() if not item.name.startswith(("_", ".")))
-    return sorted(item for item in found if item.is_dir())
-
-
 class TableFolder:
     """The folder of one table. Within `with` it is held open.
 
@@ -86,25 +74,36 @@ class TableFolder:
     recreates it, nothing of this one gets mixed up with its successor.
 
     Args:
+        landing_zone: the folder that the table's folder lies in
         schema: of the table
-        path: of the folder; its name is the table's
+        names: of the folders on the way from there; the last is the table's
     """
 
-    def __init__(self, schema: str, path: Path) -> None:
+    def __init__(self, landing_zone: Path, schema: str, *names: str) -> None:
         self.schema = schema
-        self.path = path
+        self.table = names[-1]
+        self.path = landing_zone.joinpath(*names)
+        self._landing_zone = landing_zone
+        self._names = names
         self._descriptor = -1
-
-    @property
-    def table(self) -> str:
-        return self.path.name
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"
 
     def __enter__(self) -> TableFolder:
-        """Open it, or raise FileNotFoundError."""
-        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        """Open it.
+
+        Raises:
+            FileNotFoundError: it is gone
+            TableError: it is no folder, or has a name that no table can have
+        """
+        try:
+            str(self).encode()
+        except UnicodeEncodeError:
+            raise TableError(
+                "UnsupportedName", f"The name of {self.path} is not UTF-8. Rename the folder."
+            ) from None
+        self._descriptor = _opened(self._landing_zone, self._names)
         return self
 
     def __exit__(
@@ -118,72 +117,134 @@ class TableFolder:
     def is_there(self) -> bool:
         """Whether the folder that was opened is still the one at its path."""
         try:
-            return os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
-        except FileNotFoundError:
+            return os.path.samestat(self.path.lstat(), os.fstat(self._descriptor))
+        except (FileNotFoundError, NotADirectoryError):
             return False
 
     def open(self, name: str) -> BinaryIO:
-        return os.fdopen(os.open(name, os.O_RDONLY, dir_fd=self._descriptor), "rb")
+        return open_file(name, self._descriptor)
 
-    def read(self, name: str) -> bytes | None:
-        """The content of a file, or None if it is not there."""
-        try:
-            with self.open(name) as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
+    def metadata(self) -> dict[str, Any] | None:
+        """What is in `_metadata.json`; None if it is not there."""
+        return read_record(METADATA, self._descriptor)
 
     def data_files(self) -> list[DataFile]:
-        """All that could be data: no folders, nothing that begins with an underscore or a dot."""
-        with os.scandir(self._descriptor) as entries:
-            return [
-                DataFile(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns)
-                for entry in entries
-                if not entry.name.startswith(("_", ".")) and entry.is_file()
-            ]
+        """All that could be data: no folders, nothing that begins with an underscore or a dot.
+
+        A link or a FIFO is among them, since it may be where data is expected. It is an error as
+        soon as it is opened.
+        """
+        return [
+            DataFile(entry.name, entry.size, entry.modified)
+            for entry in entries(self._descriptor)
+            if not entry.is_folder
+        ]
 
     def filled_table(self) -> str | None:
         """The id of the mirrored table that was made from this folder."""
-        content = self.read(FILLED_TABLE)
-        try:
-            return str(json.loads(content)["id"]) if content else None
-        except (ValueError, KeyError, TypeError):  # a process was killed while it wrote this
-            return None
+        record = read_record(FILLED_TABLE, self._descriptor)
+        return None if record is None else str(record.get("id"))
 
     def fills(self, table_id: str) -> None:
         """Remember which mirrored table is made from this folder."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        descriptor = os.open(FILLED_TABLE, flags, 0o644, dir_fd=self._descriptor)
-        with os.fdopen(descriptor, "w") as file:
-            json.dump({"id": table_id}, file)
+        write_record(FILLED_TABLE, {"id": table_id}, self._descriptor)
 
     def retire(self, files: list[DataFile], processed: str) -> None:
         """Move files that were applied out of the way (specification, "Cleanup process").
 
         Args:
             processed: the folder in this one where they go; after a week they are deleted there
+
+        Raises:
+            TableError: something else has the name of that folder
         """
         if files:
             with suppress(FileExistsError):
                 os.mkdir(processed, dir_fd=self._descriptor)
-        for file in files:
-            os.rename(
-                file.name,
-                f"{processed}/{file.name}",
-                src_dir_fd=self._descriptor,
-                dst_dir_fd=self._descriptor,
-            )
-        with suppress(FileNotFoundError, NotADirectoryError):
-            self._purge(processed)
-
-    def _purge(self, processed: str) -> None:
-        oldest = time.time() - PROCESSED_DAYS * 24 * 60 * 60
-        folder = os.open(processed, os.O_RDONLY | os.O_DIRECTORY, dir_fd=self._descriptor)
         try:
-            with os.scandir(folder) as entries:
-                # a file's way here was a change of its inode
-                old = [entry.name for entry in entries if entry.stat().st_ctime < oldest]
-            for name in old:
-                os.unlink(name, dir_fd=folder)
+            folder = open_folder(processed, self._descriptor)
+        except FileNotFoundError:
+            return
+        try:
+            for file in files:
+                os.rename(file.name, file.name, src_dir_fd=self._descriptor, dst_dir_fd=folder)
+            _purge(folder)
         finally:
             os.close(folder)
+
+
+@dataclass(frozen=True)
+class LandingZoneFolders:
+    """The folders of a landing zone.
+
+    Args:
+        tables: by schema and name
+        unreadable: schemas whose folders cannot be listed, and why
+    """
+
+    tables: list[TableFolder] = field(default_factory=list)
+    unreadable: dict[str, TableError] = field(default_factory=dict)
+
+
+def find_folders(landing_zone: Path) -> LandingZoneFolders:
+    """The tables of a landing zone.
+
+    Items whose names begin with an underscore are not tables (best practices, "Publishing"), nor
+    are hidden ones, nor files. A link or a FIFO where a table's folder is expected is found as
+    that table: it is an error as soon as it is opened.
+    """
+    found = LandingZoneFolders()
+    if not landing_zone.is_dir():
+        return found
+    root = os.open(landing_zone, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for entry in entries(root):
+            if not entry.name.endswith(SCHEMA_SUFFIX):
+                if entry.is_folder or entry.is_link:
+                    found.tables.append(TableFolder(landing_zone, DEFAULT_SCHEMA, entry.name))
+            elif not entry.is_file:
+                _find_tables(found, landing_zone, root, entry)
+    finally:
+        os.close(root)
+    return found
+
+
+def _find_tables(found: LandingZoneFolders, landing_zone: Path, root: int, entry: Entry) -> None:
+    """Add the tables of a schema."""
+    schema = entry.name.removesuffix(SCHEMA_SUFFIX)
+    try:
+        folder = open_folder(entry.name, root)
+        try:
+            tables = [table for table in entries(folder) if not table.is_file]
+        finally:
+            os.close(folder)
+    except FileNotFoundError:  # gone meanwhile
+        return
+    except (TableError, OSError) as error:
+        found.unreadable[schema] = TableError.of(error)
+        return
+    found.tables.extend(
+        TableFolder(landing_zone, schema, entry.name, table.name) for table in tables
+    )
+
+
+def _opened(landing_zone: Path, names: tuple[str, ...]) -> int:
+    """Open a folder within the landing zone, through no link on the way."""
+    descriptor = os.open(landing_zone, os.O_RDONLY | os.O_DIRECTORY)
+    for name in names:
+        try:
+            inner = open_folder(name, descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = inner
+    return descriptor
+
+
+def _purge(processed: int) -> None:
+    oldest = time.time() - PROCESSED_DAYS * 24 * 60 * 60
+    for name in os.listdir(processed):
+        with suppress(FileNotFoundError):  # others may clean up too
+            state = os.stat(name, dir_fd=processed, follow_symlinks=False)
+            # a file's way here was a change of its inode
+            if stat.S_ISREG(state.st_mode) and state.st_ctime < oldest:
+                os.unlink(name, dir_fd=processed)

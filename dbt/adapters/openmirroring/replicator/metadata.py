@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +24,15 @@ _ALLOWED = {
     "QuoteCharacter": ('"', "'", ""),
     "EscapeCharacter": ("\\", "/", '"', ""),
 }
+
+# The encodings of the specification, as they are spelled too. Python knows more, and not all of
+# them are of text.
+_ENCODINGS = frozenset(
+    (
+        *("utf-8", "utf8", "ascii", "us-ascii", "iso-8859-1", "latin-1", "latin1"),
+        *("windows-1252", "cp1252", "utf-16", "utf-16le", "utf-16-le", "utf-16be", "utf-16-be"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -68,19 +76,17 @@ class TableMetadata:
     text: TextFormat | None = None
 
     @classmethod
-    def parse(cls, content: bytes) -> TableMetadata:
-        """Read `_metadata.json`; as in the service, the case of property names does not matter.
+    def parse(cls, record: dict[str, Any]) -> TableMetadata:
+        """Check `_metadata.json`; as in the service, the case of property names does not matter.
 
         Raises:
-            TableError: it is not valid JSON, or a value is not one of the specification
+            TableError: a value is not one of the specification
         """
-        try:
-            properties = _Properties(json.loads(content.decode("utf-8-sig")))
-        except ValueError as error:
-            raise _invalid(f"it is not JSON ({error})") from None
+        properties = _Properties(record)
         keys = properties.get("keyColumns") or []
         if not isinstance(keys, list) or not all(isinstance(key, str) and key for key in keys):
             raise _invalid(f"keyColumns must be a list of names, not {keys!r}")
+        _check_names("keyColumns", keys)
         strategy = properties.get("fileDetectionStrategy", "SequentialFileName")
         if str(strategy).casefold() not in _STRATEGIES:
             raise _invalid(
@@ -121,10 +127,9 @@ def _text_format(properties: _Properties) -> TextFormat:
         if value not in _ALLOWED[name]:
             raise _invalid(f"{name} must be one of {_ALLOWED[name]}, not {value!r}")
     encoding = options.get("Encoding", "UTF-8")
-    try:
-        codecs.lookup(encoding)
-    except (LookupError, TypeError):
-        raise _invalid(f"Encoding {encoding!r} is unknown") from None
+    if str(encoding).casefold() not in _ENCODINGS:
+        allowed = ", ".join(sorted(_ENCODINGS))
+        raise _invalid(f"Encoding must be one of {allowed}, not {encoding!r}")
     return TextFormat(
         _columns(properties),
         row_separator=values["RowSeparator"],
@@ -132,27 +137,48 @@ def _text_format(properties: _Properties) -> TextFormat:
         quote=values["QuoteCharacter"],
         escape=values["EscapeCharacter"],
         null=str(options.get("NullValue", "")),
-        encoding=encoding,
+        encoding=str(encoding),
     )
 
 
 def _columns(properties: _Properties) -> tuple[TextColumn, ...]:
     definition = _Properties(properties.get("SchemaDefinition") or {})
+    described = definition.get("Columns") or []
+    if not isinstance(described, list):
+        raise _invalid(f"Columns must be a list, not {described!r}")
     types = {name.casefold(): name for name in DATA_TYPES}
     columns = []
-    for item in definition.get("Columns") or []:
+    for item in described:
         column = _Properties(item)
-        data_type = types.get(str(column.get("DataType")).casefold())
-        if not column.get("Name") or not data_type:
+        name, data_type = column.get("Name"), types.get(str(column.get("DataType")).casefold())
+        if not name or not isinstance(name, str) or not data_type:
             raise _invalid(
                 f"SchemaDefinition: {item!r} needs a Name, and one of the types "
                 f"{', '.join(DATA_TYPES)}"
             )
         nullable = column.flag("IsNullable", default=True)
-        columns.append(TextColumn(str(column.get("Name")), data_type, nullable))
+        columns.append(TextColumn(name, data_type, nullable))
     if not columns:
         raise _invalid("delimited text needs a SchemaDefinition with Columns")
+    _check_names("SchemaDefinition", [column.name for column in columns])
     return tuple(columns)
+
+
+def clash(names: Iterable[str]) -> tuple[str, str] | None:
+    """Two of the names that cannot be columns of one table; None if there are none."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            return seen[name.lower()], name
+        seen[name.lower()] = name
+    return None
+
+
+def _check_names(where: str, names: Iterable[str]) -> None:
+    clashing = clash(names)
+    if clashing:
+        one, other = clashing
+        raise _invalid(f"{where} has {one!r} and {other!r}: one table cannot have both")
 
 
 class _Properties:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked
+from dbt.adapters.openmirroring.replicator.delta_input import (
+    LargeRows,
+    conforming,
+    nullable,
+    streamable,
+)
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import DataFile
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
@@ -34,6 +43,7 @@ _RETENTION_HOURS = 24
 
 # A dropped table takes this name first, so that a table is either whole or gone.
 _DROPPED = "_dropped_"
+_DROPPED_TABLE = re.compile(_DROPPED + r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class MirroredTable:
@@ -65,12 +75,11 @@ class MirroredTable:
                 "UnsupportedName",
                 f"{path} has a {' '.join(impossible)}, which deltalake cannot have in a path.",
             )
-        if not path.exists():
+        if not path.exists() and not path.is_symlink():
             return None
-        if DeltaTable.is_deltatable(str(path)):
-            delta = DeltaTable(path)
-            if _FOLDER in delta.metadata().configuration:
-                return cls(path, delta, by_name)
+        delta = _ours(path)
+        if delta:
+            return cls(path, delta, by_name)
         raise TableError(
             "TargetExists", f"{path} is not a table of this mirrored database. Move it away."
         )
@@ -193,23 +202,28 @@ class MirroredTable:
             self._delta.alter.add_columns(added)
 
     def check(self, rows: pa.Table) -> None:
-        """Make sure that rows can be added.
+        """Make sure that rows can be added; those that are deletes have only their keys.
 
         Raises:
             TableError: a NULL in a column that the first file has declared as not nullable
         """
         for name, column in self.columns.items():
-            if not column.nullable and name in rows.column_names and rows[name].null_count:
-                raise TableError(
-                    "InputValidationError",
-                    f"There is a NULL in the column {name!r}, which is not nullable.",
-                )
+            if column.nullable or name not in rows.column_names or not rows[name].null_count:
+                continue
+            if ROW_MARKER in rows.column_names:
+                is_delete = pc.equal(rows[ROW_MARKER], int(Marker.DELETE))
+                if pc.all(pc.or_(is_delete, rows[name].is_valid())).as_py():
+                    continue
+            raise TableError(
+                "InputValidationError",
+                f"There is a NULL in the column {name!r}, which is not nullable.",
+            )
 
-    def append(self, file: DataFile, rows: Rows) -> int:
+    def append(self, file: DataFile, rows: Rows) -> int | None:
         """Add the rows of a file, streamed.
 
         Returns:
-            how many
+            how many; None if they are too large for that, and nothing was added
 
         Raises:
             TableError: the file is corrupt, or has a NULL where the table must not have one;
@@ -217,17 +231,17 @@ class MirroredTable:
         """
         schema = self._arrow_schema()
         count = 0
-        failure: TableError | None = None
+        failure: Exception | None = None
 
         def batches() -> Iterator[pa.RecordBatch]:
             nonlocal count, failure
             try:
-                for batch in rows.batches():
+                for batch in streamable(rows.batches()):
                     count += batch.num_rows
                     table = pa.Table.from_batches([batch])
                     self.check(table)
-                    yield from _conforming(table, schema).cast(schema).to_batches()
-            except TableError as error:
+                    yield from conforming(table, schema).cast(schema).to_batches()
+            except Exception as error:
                 failure = error
                 raise
 
@@ -240,6 +254,8 @@ class MirroredTable:
             )
         except Exception:
             # delta-rs knows only that its input has failed
+            if isinstance(failure, LargeRows):
+                return None
             if failure:
                 raise failure from None
             raise
@@ -251,15 +267,33 @@ class MirroredTable:
         Args:
             files: that the changes come from
         """
+        self._apply(changes, keys, self._applied(files))
+
+    def apply_part(
+        self, changes: Changes, file: DataFile, rows: int, keys: tuple[str, ...]
+    ) -> None:
+        """Apply the changes of a part of a file.
+
+        Args:
+            rows: how many of the file are in the table after that
+        """
+        noted = CommitProperties(app_transactions=[Transaction(_progress(file), rows)])
+        self._apply(changes, keys, noted)
+
+    def rows_applied(self, file: DataFile) -> int:
+        """How many rows of a file were applied, if only a part of it was."""
+        return self._delta.transaction_version(_progress(file)) or 0
+
+    def _apply(self, changes: Changes, keys: tuple[str, ...], noted: CommitProperties) -> None:
         *parts, last = changes.split(_MERGED_TOGETHER)
         for part in parts:
             self._merge(part, keys, CommitProperties())
-        self._merge(last, keys, self._applied(files))
+        self._merge(last, keys, noted)
 
     def _merge(self, changes: Changes, keys: tuple[str, ...], commit: CommitProperties) -> None:
         schema = self._arrow_schema()
-        upserted = _conforming(changes.upserted, schema)
-        inserted = _conforming(changes.inserted, schema)
+        upserted = conforming(changes.upserted, schema)
+        inserted = conforming(changes.inserted, schema)
         added = pa.concat_tables([upserted, inserted])
         removed = pa.concat_tables([changes.deleted, upserted.select(keys)])
         if not len(removed):
@@ -269,7 +303,7 @@ class MirroredTable:
             return
         # what is removed has only its keys
         parts = [marked(removed, Marker.DELETE), marked(added, Marker.INSERT)]
-        source = pa.concat_tables([_nullable(part) for part in parts], promote_options="default")
+        source = pa.concat_tables([nullable(part) for part in parts], promote_options="default")
         same_key = [f"mirrored.{_quoted(key)} = changes.{_quoted(key)}" for key in keys]
         is_delete = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.DELETE)}"
         is_insert = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.INSERT)}"
@@ -305,38 +339,48 @@ class MirroredTable:
         return pa.schema(self._delta.schema().to_arrow())
 
 
-def drop_others(root: Path, kept: Container[Path]) -> list[Path]:
-    """Drop the tables whose folders are gone.
+def our_tables(root: Path) -> Iterator[MirroredTable]:
+    """The tables that were made from folders of the landing zone.
+
+    What is not one is left alone, and so is whatever is behind a link. What an earlier run has
+    begun to drop is dropped.
 
     Args:
         root: where the tables are, in folders of their schemas
-        kept: paths of tables that have a folder in the landing zone
-
-    Returns:
-        the paths of those that were dropped
     """
-    dropped = []
     for path in sorted(root.glob("*/*")):
-        if path.name.startswith(_DROPPED):
-            shutil.rmtree(path)
-        elif path not in kept and DeltaTable.is_deltatable(str(path)):
-            delta = DeltaTable(path)
-            if _FOLDER in delta.metadata().configuration:
-                MirroredTable(path, delta).drop()
-                dropped.append(path)
-    return dropped
+        if not _is_plain(path):
+            continue
+        try:
+            if _DROPPED_TABLE.fullmatch(path.name):
+                shutil.rmtree(path)
+            delta = _ours(path)
+        except (DeltaError, OSError, ValueError):
+            # what cannot be opened is not known to be ours; what cannot be removed can be later
+            continue
+        if delta:
+            yield MirroredTable(path, delta)
 
 
-def _conforming(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with all columns of the table, in its order."""
-    for column in schema:
-        if column.name not in rows.column_names:
-            rows = rows.append_column(column.name, pa.nulls(len(rows), column.type))
-    return rows.select(schema.names)
+def _ours(path: Path) -> DeltaTable | None:
+    """A table of this mirrored database; None if it is anything else."""
+    if not _is_plain(path) or not DeltaTable.is_deltatable(str(path)):
+        return None
+    delta = DeltaTable(path)
+    return delta if _FOLDER in delta.metadata().configuration else None
 
 
-def _nullable(rows: pa.Table) -> pa.Table:
-    return rows.cast(pa.schema([column.with_nullable(True) for column in rows.schema]))
+def _is_plain(path: Path) -> bool:
+    """Whether a table's folder is one, and lies where its path says."""
+    return path.is_dir() and not path.is_symlink() and not path.parent.is_symlink()
+
+
+def _progress(file: DataFile) -> str:
+    """The application transaction of a file of which a part is applied.
+
+    It is another one if somebody puts another file in its place.
+    """
+    return f"openmirroring.rows:{file.name}:{file.size}:{file.modified}"
 
 
 def _quoted(name: str) -> str:

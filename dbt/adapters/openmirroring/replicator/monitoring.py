@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
-from dbt.adapters.openmirroring.replicator.errors import TableError
+from dbt.adapters.openmirroring.replicator.errors import (
+    ReplicatorError,
+    TableError,
+    printable,
+)
+from dbt.adapters.openmirroring.replicator.plain_files import read_record, write_record
 from dbt.adapters.openmirroring.text_table import text_table
+
+# of an entry in `tables.json`
+_TEXTS = {
+    *("id", "status", "errorCode", "errorMessage"),
+    *("normalizedTableName", "sourceTableName", "sourceSchemaName", "sourceObjectType"),
+}
+_COUNTS = {"processedRowCount", "processedByte"}
+_TIMES = {"lastSourceCommitTimeUtc", "lastSyncTimeUtc"}
 
 
 @dataclass(frozen=True)
@@ -48,54 +59,82 @@ class TableReport:
         if self.error:
             return self.error.description
         if self.waits_for:
-            return f"waits for {self.waits_for}"
+            return printable(f"waits for {self.waits_for}")
         if self.status == "Initialized":
             return "waits for _metadata.json"
         if self.ignored:
-            return f"ignores {', '.join(self.ignored)}"
+            return printable(f"ignores {', '.join(self.ignored)}")
         return ""
+
+    @property
+    def name(self) -> str:
+        """Schema and table, as they can be printed."""
+        return printable(f"{self.schema}.{self.table}")
 
 
 class Monitoring:
     """The status files, with the field names that Microsoft's SDK reads.
 
     Args:
-        folder: `Files/Monitoring` of the mirrored database
+        folder: descriptor of `Files/Monitoring` of the mirrored database, open
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: int) -> None:
+        self._folder = folder
 
-    def record(self, reports: Iterable[TableReport]) -> None:
-        """Write `replicator.json`, and bring the reported tables in `tables.json` up to date."""
+    def record(self, reports: Iterable[TableReport], of_all_tables: bool = False) -> None:
+        """Write `replicator.json`, and bring the reported tables in `tables.json` up to date.
+
+        Args:
+            of_all_tables: a table without a report is gone
+
+        Raises:
+            ReplicatorError: a file cannot be written
+        """
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
-        known = {(t["sourceSchemaName"], t["sourceTableName"]): t for t in self._tables()}
+        former = {(t["sourceSchemaName"], t["sourceTableName"]): t for t in self._tables()}
+        known = {} if of_all_tables else dict(former)
         for report in reports:
-            key = (report.schema, report.table)
+            key = printable(report.schema), printable(report.table)
             if report.status == "Dropped":
                 known.pop(key, None)
             else:
-                known[key] = _entry(report, known.get(key), now)
-        self._write("tables.json", {"tables": [known[key] for key in sorted(known)]})
+                known[key] = _entry(report, former.get(key), now)
         replicator = {
             "status": "Running",
             "errorCode": "",
             "errorMessage": "",
             "lastHeartbeatTime": now,
         }
-        self._write("replicator.json", replicator)
+        try:
+            tables = {"tables": [known[key] for key in sorted(known)]}
+            write_record("tables.json", tables, self._folder)
+            write_record("replicator.json", replicator, self._folder)
+        except OSError as error:
+            raise ReplicatorError(
+                f"The state of the tables cannot be written to Files/Monitoring: {error}"
+            ) from None
 
     def _tables(self) -> list[dict[str, Any]]:
         try:
-            tables = json.loads((self.folder / "tables.json").read_text())["tables"]
-            return [table for table in tables if "metrics" in table]
-        except (OSError, ValueError, LookupError, TypeError):
+            tables = (read_record("tables.json", self._folder) or {}).get("tables")
+        except (TableError, OSError):
             return []  # the figures begin anew, the tables do not depend on them
+        return [table for table in tables if _is_entry(table)] if isinstance(tables, list) else []
 
-    def _write(self, name: str, content: dict[str, Any]) -> None:
-        whole = self.folder / f"_{name}.new"
-        whole.write_text(json.dumps(content, indent=2))
-        whole.replace(self.folder / name)
+
+def _is_entry(table: Any) -> bool:
+    """Whether this is what `_entry` has written."""
+    if not isinstance(table, dict) or table.keys() != _TEXTS | {"metrics"}:
+        return False
+    metrics = table["metrics"]
+    if not isinstance(metrics, dict) or metrics.keys() != _COUNTS | _TIMES:
+        return False
+    return (
+        all(isinstance(table[name], str) for name in _TEXTS)
+        and all(isinstance(metrics[name], int) and 0 <= metrics[name] < 2**63 for name in _COUNTS)
+        and all(isinstance(metrics[name], str | None) for name in _TIMES)
+    )
 
 
 def _entry(report: TableReport, former: dict[str, Any] | None, now: str) -> dict[str, Any]:
@@ -116,9 +155,9 @@ def _entry(report: TableReport, former: dict[str, Any] | None, now: str) -> dict
         "status": report.status,
         "errorCode": report.error.code if report.error else "",
         "errorMessage": report.error.msg if report.error else "",
-        "normalizedTableName": report.table,
-        "sourceTableName": report.table,
-        "sourceSchemaName": report.schema,
+        "normalizedTableName": printable(report.table),
+        "sourceTableName": printable(report.table),
+        "sourceSchemaName": printable(report.schema),
         "sourceObjectType": "Table",
         "metrics": metrics,
     }
@@ -131,7 +170,7 @@ def lines(reports: Iterable[TableReport]) -> Iterator[str]:
         count = "" if report.rows is None else f"{report.rows:,}"
         rows.append(
             (
-                f"{report.schema}.{report.table}",
+                report.name,
                 report.status,
                 f"{report.files:,}",
                 f"{report.operations:,}",

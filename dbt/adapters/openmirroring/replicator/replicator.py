@@ -11,13 +11,13 @@ from pathlib import Path
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
 from dbt.adapters.openmirroring.replicator.folder import (
     DEFAULT_SCHEMA,
-    METADATA,
     SCHEMA_SUFFIX,
+    LandingZoneFolders,
     TableFolder,
-    table_folders,
+    find_folders,
 )
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
-from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable, drop_others
+from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable, our_tables
 from dbt.adapters.openmirroring.replicator.monitoring import Monitoring, TableReport
 from dbt.adapters.openmirroring.replicator.table_scan import TableScan, data_files
 
@@ -46,7 +46,7 @@ class Replicator:
             )
         self.landing_zone = landing_zone
         self.tables = landing_zone.parent.parent / "Tables"
-        self.monitoring = Monitoring(landing_zone.parent / "Monitoring")
+        self.monitoring = landing_zone.parent / "Monitoring"
         self._processed = processed
 
     def scan(self) -> list[TableReport]:
@@ -54,16 +54,19 @@ class Replicator:
 
         What is wrong with a table stops that table only, and is in its report.
         """
-        with self._alone():
-            folders: dict[Path, TableFolder] = {}
-            reports = []
-            for folder in table_folders(self.landing_zone):
-                first = folders.setdefault(self._path(folder), folder)
+        with self._alone() as monitoring:
+            folders = find_folders(self.landing_zone)
+            reports = [
+                TableReport(schema, "*", "Failed", error=error)
+                for schema, error in folders.unreadable.items()
+            ]
+            firsts: dict[Path, TableFolder] = {}
+            for folder in folders.tables:
+                first = firsts.setdefault(self._path(folder), folder)
                 report = self._replicate(folder) if first is folder else _refused(folder, first)
                 reports += [report] if report else []
-            for path in drop_others(self.tables, folders):
-                reports.append(TableReport(path.parent.name, path.name, "Dropped"))
-            self.monitoring.record(reports)
+            reports += self._drop_others(folders)
+            monitoring.record(reports, of_all_tables=True)
         return reports
 
     def replicate(self, schema: str, table: str) -> TableReport | None:
@@ -72,9 +75,9 @@ class Replicator:
         Args:
             schema: empty for a table without a schema folder
         """
-        with self._alone():
+        with self._alone() as monitoring:
             report = self._replicate(self._folder(schema, table))
-            self.monitoring.record([report] if report else [])
+            monitoring.record([report] if report else [])
         return report
 
     def mirrored(self, schema: str, table: str) -> MirroredTable | None:
@@ -84,12 +87,12 @@ class Replicator:
             schema: empty for a table without a schema folder
 
         Raises:
-            TableError: `_metadata.json` is not valid
+            TableError: the folder or a record in it is not valid
         """
         folder = self._folder(schema, table)
         try:
             with folder:
-                metadata = TableMetadata.parse(folder.read(METADATA) or b"{}")
+                metadata = TableMetadata.parse(folder.metadata() or {})
                 found = MirroredTable.find(self._path(folder), metadata.by_modification_time)
                 if not found or found.id != folder.filled_table():
                     return None
@@ -100,8 +103,8 @@ class Replicator:
 
     def _folder(self, schema: str, table: str) -> TableFolder:
         if not schema:
-            return TableFolder(DEFAULT_SCHEMA, self.landing_zone / table)
-        return TableFolder(schema, self.landing_zone / f"{schema}{SCHEMA_SUFFIX}" / table)
+            return TableFolder(self.landing_zone, DEFAULT_SCHEMA, table)
+        return TableFolder(self.landing_zone, schema, f"{schema}{SCHEMA_SUFFIX}", table)
 
     def _path(self, folder: TableFolder) -> Path:
         return self.tables / folder.schema / folder.table
@@ -114,21 +117,51 @@ class Replicator:
                 return report if folder.is_there() else None
         except FileNotFoundError:
             return None
+        except (TableError, OSError) as error:
+            return _failed(folder.schema, folder.table, error)
+
+    def _drop_others(self, folders: LandingZoneFolders) -> Iterator[TableReport]:
+        """Drop the tables whose folders are gone, not those whose folders cannot be read."""
+        kept = {self._path(folder) for folder in folders.tables}
+        for table in our_tables(self.tables):
+            schema, name = table.path.parent.name, table.path.name
+            if table.path in kept or schema in folders.unreadable:
+                continue
+            try:
+                table.drop()
+                yield TableReport(schema, name, "Dropped")
+            except OSError as error:
+                yield _failed(schema, name, error)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One scan at a time, also of several processes."""
-        self.monitoring.folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.monitoring.folder, os.O_RDONLY)
+    def _alone(self) -> Iterator[Monitoring]:
+        """One scan at a time, also of several processes.
+
+        Raises:
+            ReplicatorError: what is to be written would be written elsewhere
+        """
+        if self.tables.is_symlink():
+            raise ReplicatorError(f"{self.tables} is a link. Put a folder in its place.")
+        try:
+            self.monitoring.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.monitoring, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except (FileExistsError, NotADirectoryError):
+            raise ReplicatorError(
+                f"{self.monitoring} is no folder. Put one in its place."
+            ) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
+            yield Monitoring(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _failed(schema: str, table: str, error: Exception) -> TableReport:
+    return TableReport(schema, table, "Failed", error=TableError.of(error))
 
 
 def _refused(folder: TableFolder, first: TableFolder) -> TableReport:
     error = TableError(
         "DuplicateTable", f"{folder.path} and {first.path} are both the table {folder}."
     )
-    return TableReport(folder.schema, folder.table, "Failed", error=error)
+    return _failed(folder.schema, folder.table, error)

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
 
-from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked, net_changes
+from dbt.adapters.openmirroring.replicator.changes import (
+    Changes,
+    Marker,
+    check_operations,
+    marked,
+    net_changes,
+    weight,
+)
+from dbt.adapters.openmirroring.replicator.delimited_rows import text_rows
 from dbt.adapters.openmirroring.replicator.errors import TableError, unreadable
-from dbt.adapters.openmirroring.replicator.folder import METADATA, DataFile, TableFolder
+from dbt.adapters.openmirroring.replicator.folder import DataFile, TableFolder
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport
-from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows, parquet_rows, text_rows
+from dbt.adapters.openmirroring.replicator.parquet_rows import parquet_rows
+from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
 
 # Bytes of changes that are kept in memory: each merge reads the whole table, so the changes of
 # several files are merged together.
 _KEPT = 64 * 2**20
+
+# Bytes of a file that are reduced and merged together. Of what is larger, each part is a commit.
+_PART = 128 * 2**20
 
 
 class TableScan:
@@ -46,10 +58,10 @@ class TableScan:
         error, status = None, "Replicating"
         try:
             status = self._run()
-        except TableError as reason:
-            error, status = reason, "Failed"
-        except (DeltaError, OSError, pa.ArrowException) as reason:
-            error, status = TableError("SystemError", str(reason)), "Failed"
+        except Exception as reason:
+            # Arrow and delta-rs raise nearly everything for a file that is made to; whatever it
+            # is, it is told, and it is the state of this table alone
+            error, status = TableError.of(reason), "Failed"
         return TableReport(
             self._folder.schema,
             self._folder.table,
@@ -65,10 +77,10 @@ class TableScan:
         )
 
     def _run(self) -> str:
-        content = self._folder.read(METADATA)
-        if content is None:
+        record = self._folder.metadata()
+        if record is None:
             return "Initialized"
-        self._metadata = TableMetadata.parse(content)
+        self._metadata = TableMetadata.parse(record)
         self._find_table()
         files, self._ignored = data_files(self._folder, self._metadata)
         try:
@@ -81,8 +93,9 @@ class TableScan:
         return "Replicating" if self._table else "Snapshotting"
 
     def _find_table(self) -> None:
+        filled = self._folder.filled_table()
         table = MirroredTable.find(self._path, self._metadata.by_modification_time)
-        if table and (table.is_untouched or table.id != self._folder.filled_table()):
+        if table and (table.is_untouched or table.id != filled):
             # its first file was bad, or the folder was dropped and recreated, perhaps both since
             # the last scan
             table.drop()
@@ -106,27 +119,69 @@ class TableScan:
 
     def _read(self, file: DataFile) -> None:
         rows = self._open(file)
-        keys = self._metadata.key_columns
         table = self._table or self._create(rows.schema)
-        table.merge_schema(file.name, rows.schema, keys)
-        if not rows.marked and not self._metadata.upsert_by_default:
-            self._merge()
-            self._applied.append((file, table.append(file, rows)))
+        table.merge_schema(file.name, rows.schema, self._metadata.key_columns)
+        if rows.marked or self._metadata.upsert_by_default:
+            self._read_changes(table, file, rows)
             return
-        operations = self._operations(rows)
-        changes = net_changes(operations, keys)
-        table.check(changes.upserted)
-        table.check(changes.inserted)
+        self._merge()
+        count = table.append(file, rows)
+        if count is None:
+            count = self._apply_in_parts(table, file, rows)
+        self._applied.append((file, count))
+
+    def _read_changes(self, table: MirroredTable, file: DataFile, rows: Rows) -> None:
+        """Keep the changes of a file to merge them, or merge them at once if they are many."""
+        parts = self._parts(rows)
+        operations = next(parts)
+        if next(parts, None):
+            del operations
+            self._merge()
+            self._applied.append((file, self._apply_in_parts(table, file, rows)))
+            return
+        self._check(table, operations)
+        changes = net_changes(operations, self._metadata.key_columns)
         self._merged_next.append((file, len(operations), changes))
-        if sum(changes.nbytes for _, _, changes in self._merged_next) > _KEPT:
+        if sum(changes.weight for _, _, changes in self._merged_next) > _KEPT:
             self._merge()
 
+    def _apply_in_parts(self, table: MirroredTable, file: DataFile, rows: Rows) -> int:
+        """Apply a file that is too large to do so at once.
+
+        All of it is checked before any of it is applied. A replicator that is killed goes on
+        after the last part.
+
+        Returns:
+            how many rows it has
+        """
+        keys = self._metadata.key_columns
+        count = sum(self._check(table, operations) for operations in self._parts(rows))
+        done = table.rows_applied(file)
+        for operations in self._parts(rows, skipped=done):
+            done += len(operations)
+            changes = net_changes(operations, keys)
+            if done < count:
+                table.apply_part(changes, file, done, keys)
+            else:
+                table.apply(changes, [file], keys)
+        return count
+
+    def _check(self, table: MirroredTable, operations: pa.Table) -> int:
+        """Make sure that operations can be applied, and count them."""
+        check_operations(operations, self._metadata.key_columns)
+        table.check(operations)
+        return len(operations)
+
     def _open(self, file: DataFile) -> Rows:
+        def content() -> BinaryIO:
+            return self._folder.open(file.name)
+
+        content().close()
         if file.size == 0:
             raise unreadable(file.name, "it has zero bytes")
         if self._metadata.text:
-            return text_rows(file.name, lambda: self._folder.open(file.name), self._metadata.text)
-        return parquet_rows(file.name, self._folder.open(file.name))
+            return text_rows(file.name, file.size, content, self._metadata.text)
+        return parquet_rows(file.name, file.size, content)
 
     def _create(self, schema: pa.Schema) -> MirroredTable:
         """Create the table; its first file decides about columns and types."""
@@ -141,15 +196,28 @@ class TableScan:
         self._folder.fills(self._table.id)
         return self._table
 
-    def _operations(self, rows: Rows) -> pa.Table:
-        """The rows of a file, each with its row marker."""
-        default = Marker.UPSERT if self._metadata.upsert_by_default else Marker.INSERT
-        empty = marked(rows.schema.empty_table(), default)
-        tables = [empty]
+    def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
+        """The rows of a file, each with its row marker, in parts that fit into memory.
+
+        Args:
+            skipped: rows at its beginning that are left out
+        """
+        part: list[pa.Table] = []
         for batch in rows.batches():
-            table = pa.Table.from_batches([batch])
-            tables.append(table if rows.marked else marked(table, default))
-        operations = pa.concat_tables(tables)
+            left_out = min(skipped, batch.num_rows)
+            skipped -= left_out
+            part.append(self._operations(rows, [batch.slice(left_out)]))
+            if sum(map(weight, part)) > _PART:
+                yield pa.concat_tables(part)
+                part = []
+        yield pa.concat_tables([*part, self._operations(rows, [])])
+
+    def _operations(self, rows: Rows, batches: list[pa.RecordBatch]) -> pa.Table:
+        default = Marker.UPSERT if self._metadata.upsert_by_default else Marker.INSERT
+        if not rows.marked:
+            return marked(pa.Table.from_batches(batches, rows.schema), default)
+        schema = rows.schema.append(pa.field(ROW_MARKER, pa.int32()))
+        operations = pa.Table.from_batches(batches, schema)
         markers = operations[ROW_MARKER].fill_null(int(default))
         return operations.set_column(operations.num_columns - 1, ROW_MARKER, markers)
 

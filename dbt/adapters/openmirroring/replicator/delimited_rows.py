@@ -1,0 +1,133 @@
+"""The rows of a delimited text file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from dbt.adapters.openmirroring.replicator.errors import unreadable
+from dbt.adapters.openmirroring.replicator.metadata import TextFormat
+from dbt.adapters.openmirroring.replicator.rows import (
+    ROW_MARKER,
+    UTC,
+    OpenFile,
+    Rows,
+    check_names,
+)
+
+# bytes of text that are read at once: no row can be larger
+_BLOCK = 32 * 2**20
+
+# values of a batch, since a column that is missing in the file is none of its bytes
+_VALUES = 2**22
+
+# what Arrow's reader makes of delimited text, and what becomes of some of that
+_CONVERTED = {"DateTime": UTC, "ITime": pa.string()}
+_TEXT_TYPES = {
+    "Double": pa.float64(),
+    "Single": pa.float32(),
+    "Int16": pa.int16(),
+    "Int32": pa.int32(),
+    "Int64": pa.int64(),
+    "IDate": pa.date32(),
+    "Boolean": pa.bool_(),
+    "ByteArray": pa.binary(),
+    "ITime": pa.time64("us"),
+    "String": pa.string(),
+    # Arrow's reader wants all of them with a zone, or none
+    "DateTime": pa.string(),
+}
+
+
+def text_rows(name: str, size: int, open_file: OpenFile, text: TextFormat) -> Rows:
+    """Open a delimited text file: its columns are those of `SchemaDefinition`.
+
+    A column that is declared and not in the file is NULL; one that is not declared is not read.
+
+    Raises:
+        TableError: it has no header, or no line at all
+    """
+    quoted = bool(text.quote)
+    parse = pacsv.ParseOptions(
+        delimiter=text.column_separator,
+        quote_char=text.quote if quoted else False,
+        double_quote=quoted and text.escape == text.quote,
+        escape_char=text.escape if text.escape and text.escape != text.quote else False,
+        newlines_in_values=quoted,
+    )
+    read = pacsv.ReadOptions(encoding=text.encoding, use_threads=False, block_size=_BLOCK)
+    try:
+        with (
+            open_file() as file,
+            pacsv.open_csv(_uncompressed(name, file), read, parse) as header,
+        ):
+            names = header.schema.names
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise unreadable(name, error) from None
+    check_names(name, names)
+    marked = ROW_MARKER in names
+    types = {column.name: _TEXT_TYPES[column.data_type] for column in text.columns}
+    found = [column.name for column in text.columns if column.name in names]
+    convert = pacsv.ConvertOptions(
+        column_types={**types, ROW_MARKER: pa.int32()},
+        include_columns=[*found, ROW_MARKER] if marked else found,
+        null_values=[text.null],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        true_values=["true", "True", "TRUE", "1"],
+        false_values=["false", "False", "FALSE", "0"],
+    )
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        at_once = max(1, _VALUES // (len(types) + 1))
+        with (
+            open_file() as file,
+            pacsv.open_csv(_uncompressed(name, file), read, parse, convert) as reader,
+        ):
+            for batch in reader:
+                for start in range(0, batch.num_rows, at_once):
+                    yield _as_declared(batch.slice(start, at_once), text, marked)
+
+    schema = pa.schema(
+        pa.field(
+            column.name, _CONVERTED.get(column.data_type, types[column.name]), column.nullable
+        )
+        for column in text.columns
+    )
+    return Rows(name, size, schema, marked, batches)
+
+
+def _uncompressed(name: str, file: BinaryIO) -> Any:
+    for extension, codec in ((".gz", "gzip"), (".zst", "zstd")):
+        if name.endswith(extension):
+            return pa.CompressedInputStream(file, codec)
+    return file
+
+
+def _as_declared(batch: pa.RecordBatch, text: TextFormat, marked: bool) -> pa.RecordBatch:
+    columns = {}
+    for column in text.columns:
+        if column.name in batch.schema.names:
+            columns[column.name] = _typed(batch.column(column.name), column.data_type)
+        else:
+            kind = _CONVERTED.get(column.data_type, _TEXT_TYPES[column.data_type])
+            columns[column.name] = pa.nulls(batch.num_rows, kind)
+    if marked:
+        columns[ROW_MARKER] = batch.column(ROW_MARKER)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _typed(values: pa.Array, data_type: str) -> pa.Array:
+    """A column that Arrow's reader cannot read as what it becomes."""
+    if data_type == "DateTime":
+        zoned = pc.match_substring_regex(values, r"(Z|[+-]\d\d:?\d\d)$")
+        utc = pc.if_else(zoned, values, pc.binary_join_element_wise(values, "Z", ""))
+        return utc.cast(UTC)
+    if data_type == "ITime":
+        # Delta has no time of day
+        return values.cast(pa.string())
+    return values
