@@ -1,10 +1,9 @@
 {#- An incremental run looks at no more than the rows of the snapshot that have the keys of new rows, and those in their
     place. Both are written beside it. A snapshot of Delta or Iceberg is not built again: it takes the latter, the part,
     once they are published. -#}
-{% macro mirror_part_before(snapshot, part, range) -%}
+{% macro mirror_part_before(snapshot, part) -%}
   select DBT_INTERNAL_DEST.* from {{ snapshot }} as DBT_INTERNAL_DEST
   left semi join {{ part.new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(part.keys) }}
-  {{ 'where ' ~ range if range }}
 {%- endmacro %}
 
 
@@ -38,10 +37,9 @@
     {#- a server may still be at the INSERT of a run that died: Delta refuses what was begun before its table changed -#}
     {%- do run_query("alter table " ~ target ~ " set tblproperties ('openmirroring.recovered_by' = '" ~ fence ~ "')") -%}
   {%- endif -%}
-  {%- set columns = adapter.get_columns_in_relation(target) -%}
-  {%- set names = columns | map(attribute='quoted') | list -%}
+  {%- set names = adapter.get_columns_in_relation(target) | map(attribute='quoted') | list -%}
   {%- if keys -%}
-    {%- do run_query(mirror_merge_part(target, part, new_rows, keys, names, mirror_key_range(new_rows, keys, columns))) -%}
+    {%- do run_query(mirror_merge_part(target, part, new_rows, keys, names)) -%}
   {%- elif not batch or run_query('select count(*) from ' ~ target).rows[0][0] != batch.table_rows -%}
     {#- unless an earlier run has done so, which died then -#}
     {%- set names = names | join(', ') -%}
@@ -67,7 +65,7 @@
 {% endmacro %}
 
 {#- A key of new rows that is not in the part is one of a row that is to be deleted. -#}
-{% macro mirror_merge_part(target, part, new_rows, keys, names, range) %}
+{% macro mirror_merge_part(target, part, new_rows, keys, names) %}
   {%- set found = 'DBT_INTERNAL_SOURCE.' ~ adapter.quote(keys[0]) -%}
   merge into {{ target }} as DBT_INTERNAL_DEST
   using (
@@ -77,7 +75,6 @@
       {%- for key in keys %} touched.{{ adapter.quote(key) }} = part.{{ adapter.quote(key) }} {{- ' and' if not loop.last }}{% endfor %}
   ) as DBT_INTERNAL_SOURCE
   on {% for key in keys %}DBT_INTERNAL_DEST.{{ adapter.quote(key) }} = DBT_INTERNAL_SOURCE.k{{ loop.index0 }} {{- ' and ' if not loop.last }}{% endfor %}
-  {{ 'and ' ~ range if range }}
   when matched and {{ found }} is null then delete
   when matched then update set {% for name in names %}DBT_INTERNAL_DEST.{{ name }} = DBT_INTERNAL_SOURCE.{{ name }} {{- ', ' if not loop.last }}{% endfor %}
   when not matched and {{ found }} is not null then insert ({{ names | join(', ') }})

@@ -30,14 +30,13 @@
       {%- set part = none -%}
     {%- endif -%}
   {%- endif -%}
-  {%- set range = mirror_key_range(new_rows, part.keys, columns) if part and part.keys -%}
   {%- if not part or part.after -%}
-    {%- set files = mirror_kept_files(target, new_rows, description, format, options, touched_by, range) -%}
+    {%- set files = mirror_kept_files(target, new_rows, description, format, options, touched_by) -%}
   {%- endif -%}
   {%- if not part -%}
     {{ return(files) }}
   {%- elif part.before -%}
-    {%- do mirror_keep(part.before, mirror_part_before(mirror_replaced(target, files), part, range)) -%}
+    {%- do mirror_keep(part.before, mirror_part_before(mirror_replaced(target, files), part)) -%}
   {%- endif -%}
   {{ return(part.keeping(files or none)) }}
 {% endmacro %}
@@ -46,22 +45,20 @@
 {#- The files of the snapshot that the next one is to have too; none if it has none.
 
     Args:
-      format: of the next snapshot
-      range: where rows that may change are, as `mirror_key_range` returns it; none if this is not known -#}
-{% macro mirror_kept_files(target, new_rows, description, format, options, touched_by, range) %}
+      format: of the next snapshot -#}
+{% macro mirror_kept_files(target, new_rows, description, format, options, touched_by) %}
   {%- set folder = adapter.rewritable_folder(description, format, options) -%}
   {%- if not folder -%}
     {{ return(none) }}
   {%- endif -%}
-  {%- set touched = run_query(mirror_touched_files(target, new_rows, touched_by, range)) if touched_by else none -%}
+  {%- set touched = run_query(mirror_touched_files(target, new_rows, touched_by)) if touched_by else none -%}
   {{ return(adapter.plan_rewrite(folder, description, touched)) }}
 {% endmacro %}
 
-{% macro mirror_touched_files(target, new_rows, touched_by, range) %}
+{% macro mirror_touched_files(target, new_rows, touched_by) %}
   {%- for names in touched_by %}
   select distinct DBT_INTERNAL_DEST._metadata.file_path from {{ target }} as DBT_INTERNAL_DEST
   left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(names) }}
-  {{ 'where ' ~ range if range }}
   {{ 'union' if not loop.last }}
   {%- endfor %}
 {% endmacro %}
@@ -72,39 +69,6 @@
     DBT_INTERNAL_SOURCE.{{ adapter.quote(name) }} <=> DBT_INTERNAL_DEST.{{ adapter.quote(name) }} {{- ' and ' if not loop.last }}
   {%- endfor -%}
 {% endmacro %}
-
-
-{#- Between which values the keys of new rows are, in literals: lets Spark skip what statistics say has others, in Parquet
-    parts of files, in Delta and Iceberg files.
-
-    Returns: a condition on DBT_INTERNAL_DEST; none if nothing is known
-
-    Args:
-      columns: that include the keys; those of other types than numbers and times, such as digests, mostly are in no order -#}
-{% macro mirror_key_range(new_rows, keys, columns) %}
-  {%- set literals = {
-    'tinyint': '%sY', 'smallint': '%sS', 'int': '%s', 'bigint': '%sL', 'date': "date'%s'", 'timestamp': "timestamp'%sZ'"
-  } -%}
-  {%- set conditions = [] -%}
-  {%- for column in columns if column.name in keys and column.dtype in literals -%}
-    {%- set literal = literals[column.dtype] -%}
-    {%- set condition = 'DBT_INTERNAL_DEST.' ~ column.quoted | replace('%', '%%') ~ ' between ' ~ literal ~ ' and ' ~ literal -%}
-    {%- set value = 'try_cast(' ~ column.quoted ~ ' as ' ~ column.dtype ~ ')' -%}
-    {%- set bounds = mirror_as_text('min(' ~ value ~ ')', column.dtype) ~ ', ' ~ mirror_as_text('max(' ~ value ~ ')', column.dtype) -%}
-    {%- do conditions.append('if(every(' ~ value ~ " is not null), format_string('" ~ mirror_literal(condition) ~ "', " ~ bounds ~ '), null)') -%}
-  {%- endfor -%}
-  {%- if conditions -%}
-    {{ return(run_query("select concat_ws(' and ', " ~ conditions | join(', ') ~ ') from ' ~ new_rows).rows[0][0]) }}
-  {%- endif -%}
-{% endmacro %}
-
-{#- A value as text, in UTC if it is a time. -#}
-{% macro mirror_as_text(value, type) -%}
-  {%- if type == 'timestamp' -%}
-    {%- set value = "timestampadd(microsecond, unix_micros(" ~ value ~ "), timestamp_ntz'1970-01-01 00:00:00')" -%}
-  {%- endif -%}
-  {{- return('cast(' ~ value ~ ' as string)') -}}
-{%- endmacro %}
 
 
 {#- The rows of a snapshot that are written again, or that may be.

@@ -39,13 +39,6 @@ def _look_at_all_rows(project: Path, patched: pytest.MonkeyPatch) -> None:
     patched.setattr(impl, "has_stored_rows", _never)
 
 
-def _look_at_all_keys(project: Path, patched: pytest.MonkeyPatch) -> None:
-    (project / "macros").mkdir(exist_ok=True)
-    (project / "macros" / "range.sql").write_text(
-        "{% macro mirror_key_range(new_rows, keys, columns) %}{{ return(none) }}{% endmacro %}"
-    )
-
-
 def _take_tables_for_large(project: Path, patched: pytest.MonkeyPatch) -> None:
     take_tables_for_large(project)
 
@@ -55,7 +48,6 @@ OFF: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {
     "ready files linked as a load": _write_loads_again,
     "unchanged files linked": _link_no_files,
     "touched rows": _look_at_all_rows,
-    "key range": _look_at_all_keys,
     "small tables": _take_tables_for_large,
 }
 

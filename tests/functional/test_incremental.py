@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.functional.project import Project
-from tests.statements import statements
 
 
 def incremental(
@@ -485,25 +484,6 @@ def test_rows_are_found_by_keys_of_every_type(project: Project) -> None:
 
         assert counts(project.run()) == ("changes", 0, len(chosen), 0)
         project.assert_mirrored()
-
-
-@pytest.mark.session("statements are recorded in this process")
-def test_rows_are_looked_for_between_the_keys_of_new_rows(project: Project) -> None:
-    project.take_tables_for_large()
-    sql = "select id, date_add(date'2026-01-01', cast(id as int)) as `100% day's` from range({})"
-    first, later = (sql.format(ids) for ids in ("100", "90, 110"))
-    incremental(project, first, later, unique_key=["id", "100% day's"])
-    project.run()
-
-    sent = statements(project.run)
-
-    bounds = (
-        "`id` between 90L and 109L",
-        "`100% day's` between date'2026-04-01' and date'2026-04-20'",
-    )
-    assert all(any(bound in statement for statement in sent) for bound in bounds)
-    assert len(rows(project)) == 110
-    project.assert_mirrored()
 
 
 @pytest.mark.usefixtures("each_size")

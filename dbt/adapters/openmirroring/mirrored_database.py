@@ -13,6 +13,8 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.authentication import token_credential
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.service import (
     Service,
     ServiceError,
@@ -77,10 +79,12 @@ def _monitoring(credentials: OpenMirroringCredentials) -> OneLakeStorage:
 def what_the_replicator_says(landing_zone: Path) -> ServiceReport | None:
     """What is in `Files/Monitoring` beside a landing zone on this machine."""
 
+    files = LocalStorage(landing_zone.parent)
+
     def read(name: str) -> bytes | None:
         try:
-            return (landing_zone.parent / "Monitoring" / name).read_bytes()
-        except OSError:
+            return files.read(f"Monitoring/{name}")
+        except MirrorError:
             return None
 
     return monitoring_report(read)

@@ -154,9 +154,11 @@ class ProjectTables:
 
     def statuses(self) -> list[TableStatus]:
         """Of all mirrored nodes, and of all tables that this project has published."""
+        # first: where nothing can be listed, no table needs to be looked at
+        folders = table_folders(self._storage)
         found = [self._node_status(node) for node in self.mirrored]
         landed = [status.landed for status in found if status.landed]
-        others = table_folders(self._storage) - {table.folder for table in landed}
+        others = folders - {table.folder for table in landed}
         # where names are not case sensitive, a table has two folders that are one
         batches = {table.journal.batch.id for table in landed if table.journal}
         for folder in others:

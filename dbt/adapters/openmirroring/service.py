@@ -292,7 +292,7 @@ def monitoring_report(read: Callable[[str], bytes | None]) -> ServiceReport | No
                 for table in tables
             },
         )
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 

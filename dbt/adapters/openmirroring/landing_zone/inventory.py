@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, NotPlainError
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import (
     SCHEMA_SUFFIX,
     SCRATCH_PAD,
@@ -45,13 +45,11 @@ class LandedTable:
 
 def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
     """What there is of one table, whether it was ever published or not."""
+    exists = True
     try:
         journal = storage.read(folder.journal)
         pending = storage.read(folder.manifest)
         exists = journal is not None or bool(storage.list(folder.path))
-    except NotPlainError as error:
-        return LandedTable(folder, exists=True, problem=error.msg)
-    try:
         last = Journal.from_json(journal, folder.journal) if journal is not None else None
         manifest = Manifest.from_json(pending, folder.manifest) if pending is not None else None
         # what is being published is not in the journal yet
@@ -100,14 +98,12 @@ def pending_batches(storage: Storage) -> Iterator[Manifest]:
     """What is committed, but not completed, whoever has begun it.
 
     Only the scratch pad is listed, which has nothing where nothing is pending. A manifest that is
-    damaged, or no plain file, is left to the run of its node.
+    damaged, or cannot be read, is left to the run of its node.
     """
     for folder in _staged(storage):
-        content = None
-        with suppress(NotPlainError):
+        with suppress(MirrorError):
             content = storage.read(folder.manifest)
-        if content is not None:
-            with suppress(MirrorError):
+            if content is not None:
                 yield Manifest.from_json(content, folder.manifest)
 
 
