@@ -276,7 +276,11 @@ def test_the_files_of_the_service_are_read() -> None:
     assert report == ServiceReport("Running", "", {ORDERS: table_})
 
 
-@pytest.mark.parametrize("damaged", ["", "[]", '{"tables": [1]}', '{"tables": [{}]}'])
+@pytest.mark.parametrize(
+    "damaged",
+    ["", "[]", '{"tables": [1]}', '{"tables": [{}]}', "[" * 200_000],
+    ids=["empty", "list", "number", "nothing", "deep"],
+)
 def test_damaged_files_of_the_service_say_nothing(damaged: str) -> None:
     assert monitoring_report(files(tables=damaged)) is None
 
@@ -300,9 +304,12 @@ def test_the_files_beside_a_local_landing_zone_are_read(tmp_path: Path) -> None:
         ("2026-11-21T17:00:00.1234567Z", TIME + timedelta(microseconds=123456)),
         (None, None),
         ("", None),
+        ("yesterday", None),
+        ("9" * 500, None),
+        (17, None),
     ],
 )
-def test_times_of_the_service_are_read(text: str | None, time: datetime | None) -> None:
+def test_times_of_the_service_are_read(text: object, time: datetime | None) -> None:
     assert utc_time(text) == time
 
 

@@ -57,7 +57,7 @@ def test_it_is_written_again_only_if_it_changes(storage: Storage) -> None:
     assert declared(storage)["sourceInfo"]["sourceVersion"] == "2022"
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b""])
+@pytest.mark.parametrize("content", [b"{", b"[]", b"", b"[" * 200_000])
 def test_one_that_is_damaged_is_written_again(storage: Storage, content: bytes) -> None:
     storage.write("_partnerEvents.json", content)
 

@@ -207,10 +207,10 @@ class MirroredDatabase:
             return report
         doing = f"The tables of the mirrored database {self.name!r} cannot be listed"
         tables = {
-            f"{table.get('sourceSchemaName') or ''}.{table['sourceTableName']}": TableReport(
-                shown(table["status"]),
+            f"{table.get('sourceSchemaName') or ''}.{table.get('sourceTableName')}": TableReport(
+                shown(table.get("status") or ""),
                 _error_text(table.get("error")),
-                utc_time((table.get("metrics") or {}).get("lastSyncDateTime")),
+                utc_time(_object(table.get("metrics")).get("lastSyncDateTime")),
             )
             for table in self._pages(
                 "POST", f"{self._path}/getTablesMirroringStatus", "data", doing
@@ -295,7 +295,8 @@ class MirroredDatabase:
         while query not in seen and len(seen) < _MOST_PAGES:
             seen.add(query)
             body = _json(self._ask(method, f"{path}{query}", doing))
-            yield from body.get(key) or ()
+            elements = body.get(key)
+            yield from map(_object, elements if isinstance(elements, list) else ())
             query = _continuation(body)
             if not query:
                 return
@@ -383,10 +384,13 @@ class _Operation(OperationResourcePolling[Any, Any]):
 
 def _json(response: HttpResponse) -> dict[str, Any]:
     try:
-        body = response.json()
-    except ValueError:
+        return _object(response.json())
+    except (ValueError, RecursionError):
         return {}
-    return body if isinstance(body, dict) else {}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _continuation(body: dict[str, Any]) -> str:

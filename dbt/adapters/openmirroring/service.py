@@ -296,12 +296,16 @@ def monitoring_report(read: Callable[[str], bytes | None]) -> ServiceReport | No
         return None
 
 
-def utc_time(text: str | None) -> datetime | None:
-    """A time as the service writes it: ISO 8601, UTC, with seven digits after the second."""
-    if not text:
+def utc_time(text: object) -> datetime | None:
+    """A time as the service writes it: ISO 8601, UTC, with seven digits after the second.
+
+    None for what is no such time.
+    """
+    second, _, fraction = str(text or "").rstrip("Z").partition(".")
+    try:
+        time_ = datetime.fromisoformat(f"{second}.{fraction[:6]:0<6}")
+    except ValueError:
         return None
-    second, _, fraction = text.rstrip("Z").partition(".")
-    time_ = datetime.fromisoformat(f"{second}.{fraction[:6]:0<6}")
     return time_.replace(tzinfo=timezone.utc)
 
 

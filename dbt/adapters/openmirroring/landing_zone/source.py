@@ -81,7 +81,7 @@ def declare_source(storage: Storage, source: Source) -> None:
     try:
         found = json.loads(content) if content else {}
         partner = found.get("partnerName", source.partner_name)
-    except (ValueError, AttributeError):  # somebody was killed while writing it
+    except (ValueError, AttributeError, RecursionError):  # whoever wrote it was killed
         found, partner = {}, source.partner_name
     if partner != source.partner_name:
         raise MirrorError(
