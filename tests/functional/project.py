@@ -64,6 +64,8 @@ class Project:
             "schema": self.schema,
             "landing_zone": "mirror.MirroredDatabase/Files/LandingZone",
             "threads": 2,
+            # nothing of a test goes on after it
+            "prepared_start": False,
         }
         self.write_project()
 

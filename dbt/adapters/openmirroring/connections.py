@@ -116,7 +116,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         else:
             project = project_folder(self.profile)
             self.embedded_warehouse = project / embedded_spark.FOLDER / "warehouse"
-            return process_spark.session(self, project, parameters), {}
+            prepared: bool = self.profile.credentials.prepared_start  # type: ignore[attr-defined]
+            return process_spark.session(self, project, parameters, prepared), {}
         return spark, settings | SESSION_SETTINGS
 
     def refresh(self, table: str) -> None:

@@ -59,6 +59,8 @@ class OpenMirroringCredentials(SparkCredentials):
             of each run, as the service would
         wait_for_mirror: seconds that a command may wait at its end until the service has applied
             what it published; 0 does not wait
+        prepared_start: start the embedded Spark from an image of its classes, which is made once
+            in the user's cache folder
         authentication: how to get tokens for Fabric: `default` (whatever of the others is there),
             `cli`, `environment`, `managed_identity`, `service_principal` or `token`
         tenant_id: of the service principal, or of the account of the Azure CLI
@@ -81,6 +83,7 @@ class OpenMirroringCredentials(SparkCredentials):
     source: dict[str, Any] | None = None
     replicate: bool = False
     wait_for_mirror: float = 0
+    prepared_start: bool = True
     authentication: str = "default"
     tenant_id: str | None = None
     client_id: str | None = None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,7 +31,11 @@ _WAIT_FOR_PREVIOUS = 600.0
 _TELL_AFTER = 5.0
 
 
-def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
+def start(
+    project: Path,
+    settings: Mapping[str, str],
+    java_options: Callable[[Path], Sequence[str]] = lambda _: (),
+) -> SparkSession:
     """Start Spark in local mode, with warehouse and metastore in `.spark` of the dbt project.
 
     What Spark itself has to say goes to `.spark/spark.log`.
@@ -38,6 +43,7 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
     Args:
         project: the dbt project's folder
         settings: `server_side_parameters` of the profile, over the defaults
+        java_options: of its JVM, for the Java in a folder
 
     Raises:
         FailedToConnectError: no Java; or another process uses the same metastore, which can be
@@ -52,8 +58,11 @@ def start(project: Path, settings: Mapping[str, str]) -> SparkSession:
 
     conf = {**defaults(home), **SESSION_SETTINGS, **settings}
     silence_pyspark()
+    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    java_home = find_java_home(home / "java")
     environment = {
-        "JAVA_HOME": str(find_java_home(home / "java")),
+        "JAVA_HOME": str(java_home),
+        "SPARK_SUBMIT_OPTS": " ".join([*map(shlex.quote, java_options(java_home)), given]),
         # its workers must have this version of Python; Spark would take what is on the PATH
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }

@@ -19,6 +19,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring import embedded_spark
+from dbt.adapters.openmirroring.java_image import JavaImage
 
 # seconds that the JVM has to end
 _PATIENCE = 30.0
@@ -51,6 +52,7 @@ class ProcessSpark:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._started: _Started | None = None
+        self._wanted: JavaImage | None = None
         self._commands: WeakSet[Any] = WeakSet()
 
     @property
@@ -58,13 +60,20 @@ class ProcessSpark:
         """The Spark that this process has is an embedded one."""
         return self._started is not None and self._started.is_running
 
-    def session(self, command: object, project: Path, settings: Mapping[str, str]) -> SparkSession:
+    def session(
+        self,
+        command: object,
+        project: Path,
+        settings: Mapping[str, str],
+        prepared_start: bool = False,
+    ) -> SparkSession:
         """The session of a project, in the Spark that an earlier command has started if it fits.
 
         Args:
             command: that uses it until it is released
             project: the dbt project's folder
             settings: `server_side_parameters` of the profile
+            prepared_start: start from an image of the classes, or have one made
 
         Raises:
             FailedToConnectError: it does not start; or another command uses one that does not fit
@@ -77,16 +86,25 @@ class ProcessSpark:
                 and (found.project, found.settings) == (project, settings)
             ):
                 self._end()
-                session = embedded_spark.start(project, settings)
+                options = self._image_options if prepared_start else lambda _: []
+                session = embedded_spark.start(project, settings, options)
                 found = _Started(project, dict(settings), session, SparkContext._gateway)
                 self._started = found
             self._commands.add(command)
             return found.session
 
+    def _image_options(self, java_home: Path) -> list[str]:
+        image = JavaImage(java_home)
+        self._wanted = image if image.is_wanted else None
+        return image.options()
+
     def release(self, command: object) -> None:
         """A command has ended. Spark runs on: it takes seconds to start."""
         with self._lock:
             self._commands.discard(command)
+            wanted, self._wanted = self._wanted, None
+        if wanted:
+            wanted.prepare()
 
     def end(self) -> None:
         """Make room for another Spark.
@@ -114,16 +132,20 @@ class ProcessSpark:
         if SparkContext._gateway is started.gateway:
             # otherwise the next Spark would be in the same JVM, with its static settings
             SparkContext._gateway = SparkContext._jvm = None
-        _end_jvm(started.gateway)
+        end_jvm(started.gateway, _PATIENCE)
 
 
-def _end_jvm(gateway: Any) -> None:
-    """End a JVM, which holds the metastore and its lock."""
+def end_jvm(gateway: Any, seconds: float) -> None:
+    """End a JVM, which holds the metastore and its lock.
+
+    Args:
+        seconds: that it has, before it is killed
+    """
     gateway.shutdown()
     # it ends when its parent is gone, which it sees by its standard input
     gateway.proc.stdin.close()
     try:
-        gateway.proc.wait(_PATIENCE)
+        gateway.proc.wait(seconds)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()

@@ -1,0 +1,77 @@
+"""The embedded Spark starts from an image of its classes, made after the first run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.functional.project import Project
+from tests.functional.test_processes import BIN
+
+pytestmark = [pytest.mark.slow, pytest.mark.session("starts the embedded Spark")]
+
+# seconds that it may take to make an image, on a machine that does much else
+PATIENCE = 900
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    created = Project(tmp_path / "shop")
+    del created.target["prepared_start"]
+    # the archive of classes that Spark has is told in its log
+    created.target["server_side_parameters"] = {
+        "spark.driver.extraJavaOptions": "-Xlog:class+load:file=classes.log"
+    }
+    created.write_project()
+    return created
+
+
+def run(project: Project, rows: int, cache: Path) -> None:
+    project.model(f"select id from range({rows})", unique_key="id")
+    done = subprocess.run(
+        [BIN / "dbt", "run"],
+        cwd=project.path,
+        env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    project.assert_mirrored()
+
+
+def starts_from_an_image(project: Project) -> bool:
+    """Spark's own classes come from it; Java's are in an archive anyway."""
+    loaded = (project.path / "classes.log").read_text().splitlines()
+    from_image = [x for x in loaded if "org.apache.spark" in x and "shared objects file" in x]
+    return len(from_image) > 1000
+
+
+def images(cache: Path) -> list[Path]:
+    return [path for suffix in ("jsa", "aot") for path in cache.rglob(f"*.{suffix}")]
+
+
+def test_a_run_is_prepared_by_the_one_before_and_a_damaged_image_is_ignored(
+    project: Project, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    run(project, 3, cache)
+    assert not starts_from_an_image(project)
+    deadline = time.monotonic() + PATIENCE
+    while not images(cache) and time.monotonic() < deadline:
+        time.sleep(1)
+    [image] = images(cache)
+
+    run(project, 4, cache)
+
+    assert starts_from_an_image(project)
+    image.chmod(0o600)
+    image.write_bytes(image.read_bytes()[:1_000_000] + b"damaged")
+
+    run(project, 5, cache)
+
+    assert not starts_from_an_image(project)
+    assert [path.name for path in cache.rglob("making-*")] == []
