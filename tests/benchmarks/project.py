@@ -57,6 +57,7 @@ class Project:
         adapter: `spark` or `openmirroring`
         settings: of Spark
         without: fast paths that are forced off
+        prepared_start: as in the profile; without it, nothing goes on after a run
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Project:
         adapter: str = "openmirroring",
         settings: Mapping[str, str] = MEMORY,
         without: Sequence[str] = (),
+        prepared_start: bool = False,
     ) -> None:
         self.folder = folder
         self._without = without
@@ -72,6 +74,7 @@ class Project:
         target: dict[str, Any] = {"type": adapter, "schema": "bench", "threads": 4}
         if adapter == "openmirroring":
             target |= {"landing_zone": "lz", "server_side_parameters": dict(settings)}
+            target["prepared_start"] = prepared_start
         else:
             home = folder / embedded_spark.FOLDER
             (home / "tmp").mkdir(parents=True)
