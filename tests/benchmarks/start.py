@@ -1,4 +1,4 @@
-"""What a run of small tables takes as a whole process, from its start to its end, beside dbt-spark.
+"""What a run of small tables takes as a whole process, beside dbt-spark.
 
 Prints a table in Markdown: the medians of the seconds, and their ratio. All rows change in each
 run but the first.
