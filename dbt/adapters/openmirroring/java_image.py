@@ -85,6 +85,8 @@ class JavaImage:
     def prepare(self) -> None:
         """Have it made in the background; two at once are one too many, and do no harm."""
         program = f"from {__name__} import main; main()"
+        # of dbt's, some lead to folders of the command that was run
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("DBT_")}
         command = [sys.executable, "-c", program, str(self._java_home), str(self._folder)]
         with suppress(OSError):
             subprocess.Popen(
@@ -94,6 +96,7 @@ class JavaImage:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd="/",
+                env=environment,
             )
 
     def make(self) -> None:
@@ -166,6 +169,7 @@ def train(folder: Path, options: list[str]) -> None:
     )
     (folder / "dbt_project.yml").write_text(
         "name: training\nversion: '1.0'\nprofile: training\nmodels: {+materialized: table}\n"
+        "flags: {send_anonymous_usage_stats: false}\n"
     )
     spark = embedded_spark.start(folder, {"spark.driver.memory": "1g"}, lambda _: options)
     gateway = spark.sparkContext._gateway
