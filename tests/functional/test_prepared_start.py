@@ -51,27 +51,35 @@ def starts_from_an_image(project: Project) -> bool:
 
 
 def images(cache: Path) -> list[Path]:
-    return [path for suffix in ("jsa", "aot") for path in cache.rglob(f"*.{suffix}")]
+    """Those that are complete."""
+    return [path for suffix in ("jsa", "aot") for path in cache.glob(f"*/java/*.{suffix}")]
 
 
-def test_a_run_is_prepared_by_the_one_before_and_a_damaged_image_is_ignored(
+def wait_for_the_image(cache: Path) -> Path:
+    deadline = time.monotonic() + PATIENCE
+    while not images(cache) and time.monotonic() < deadline:
+        time.sleep(1)
+    [image] = images(cache)
+    return image
+
+
+def test_a_run_is_prepared_by_the_one_before_and_a_damaged_image_is_replaced(
     project: Project, tmp_path: Path
 ) -> None:
     cache = tmp_path / "cache"
     run(project, 3, cache)
     assert not starts_from_an_image(project)
-    deadline = time.monotonic() + PATIENCE
-    while not images(cache) and time.monotonic() < deadline:
-        time.sleep(1)
-    [image] = images(cache)
+    image = wait_for_the_image(cache)
 
     run(project, 4, cache)
 
     assert starts_from_an_image(project)
+    whole = image.stat().st_size
     image.chmod(0o600)
-    image.write_bytes(image.read_bytes()[:1_000_000] + b"damaged")
+    os.truncate(image, 1_000_000)
 
     run(project, 5, cache)
 
     assert not starts_from_an_image(project)
+    assert wait_for_the_image(cache).stat().st_size > whole / 2
     assert [path.name for path in cache.rglob("making-*")] == []

@@ -28,6 +28,7 @@ def image(home: Path, cache: Path, content: bytes = b"") -> JavaImage:
     cache.mkdir(parents=True, exist_ok=True)
     found = JavaImage(home, cache)
     found.path.write_bytes(content)
+    found.path.with_suffix(".size").write_text(str(len(content)))
     return found
 
 
@@ -61,6 +62,14 @@ def test_what_could_not_be_made_is_not_tried_again(tmp_path: Path, cache: Path) 
     assert not found.is_wanted
 
 
+def test_a_part_of_an_image_is_none(tmp_path: Path, cache: Path) -> None:
+    found = image(java(tmp_path, "17.0.15"), cache, b"classes")
+    found.path.write_bytes(b"class")
+
+    assert found.options() == []
+    assert found.is_wanted
+
+
 def test_another_java_has_another_image(tmp_path: Path, cache: Path) -> None:
     before = JavaImage(java(tmp_path, "17.0.15"), cache)
     after = JavaImage(java(tmp_path, "17.0.16"), cache)
@@ -84,9 +93,10 @@ def test_an_image_in_use_is_kept_and_others_go_after_a_month(tmp_path: Path, cac
     used, unused = (image(java(tmp_path, version), cache, b"x") for version in ("17", "21"))
     month = time.time() - 31 * 24 * 3600
     for each in (used, unused):
-        os.utime(each.path, (month, month))
+        for path in cache.glob(f"{each.path.stem}.*"):
+            os.utime(path, (month, month))
     used.options()
 
     used.remove_unused()
 
-    assert [path.name for path in cache.iterdir()] == [used.path.name]
+    assert {path.stem for path in cache.iterdir()} == {used.path.stem}

@@ -65,21 +65,23 @@ class JavaImage:
 
     @property
     def is_there(self) -> bool:
-        with suppress(OSError):
-            return self.path.stat().st_size > 0
-        return False
+        """It is, and whole: Java would crash where a part of it is missing."""
+        return self._size() not in (None, 0) and str(self._size()) == self._size_made()
 
     @property
     def is_wanted(self) -> bool:
         """It is not there, and was not found to be impossible."""
-        return bool(self._release) and not self.path.exists() and self._has_room()
+        if not self._release or self.is_there or self._size() == 0:
+            return False
+        return self._has_room()
 
     def options(self) -> list[str]:
         """Java's options to start from it; none if it is not there."""
         if not self.is_there:
             return []
         with suppress(OSError):
-            os.utime(self.path)  # it is in use
+            for path in (self.path, self._size_file):
+                os.utime(path)  # it is in use
         return [f"-XX:{'AOTCache' if self._is_aot else 'SharedArchiveFile'}={self.path}"]
 
     def prepare(self) -> None:
@@ -111,18 +113,38 @@ class JavaImage:
                 made = Path(name) / self.path.name
                 train(Path(name), [f"-XX:{self._output}={made}"])
                 made.touch()
+                self._size_file.write_text(str(made.stat().st_size))
                 made.replace(self.path)
             self.remove_unused()
+
+    def remove(self) -> None:
+        """Let it be made anew: Java did not start from it."""
+        with suppress(OSError):
+            self.path.unlink()
 
     def remove_unused(self) -> None:
         """Remove the images that nobody has started from for a month."""
         for path in self._folder.iterdir():
             with suppress(OSError):
-                if path != self.path and path.stat().st_mtime < time.time() - _UNUSED:
+                if path.stem != self.path.stem and path.stat().st_mtime < time.time() - _UNUSED:
                     if path.is_dir():
                         shutil.rmtree(path)
                     else:
                         path.unlink()
+
+    @property
+    def _size_file(self) -> Path:
+        return self.path.with_suffix(".size")
+
+    def _size(self) -> int | None:
+        with suppress(OSError):
+            return self.path.stat().st_size
+        return None
+
+    def _size_made(self) -> str:
+        with suppress(OSError, ValueError):
+            return self._size_file.read_text()
+        return ""
 
     @property
     def _is_aot(self) -> bool:

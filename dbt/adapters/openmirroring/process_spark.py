@@ -86,17 +86,30 @@ class ProcessSpark:
                 and (found.project, found.settings) == (project, settings)
             ):
                 self._end()
-                options = self._image_options if prepared_start else lambda _: []
-                session = embedded_spark.start(project, settings, options)
+                start = self._start_prepared if prepared_start else embedded_spark.start
+                session = start(project, settings)
                 found = _Started(project, dict(settings), session, SparkContext._gateway)
                 self._started = found
             self._commands.add(command)
             return found.session
 
-    def _image_options(self, java_home: Path) -> list[str]:
-        image = JavaImage(java_home)
+    def _start_prepared(self, project: Path, settings: Mapping[str, str]) -> SparkSession:
+        found: list[JavaImage] = []
+
+        def options(java_home: Path) -> list[str]:
+            found.append(JavaImage(java_home))
+            return found[0].options()
+
+        try:
+            session = embedded_spark.start(project, settings, options)
+        except FailedToConnectError:
+            if not found or not found[0].is_there:
+                raise
+            session = embedded_spark.start(project, settings)
+            found[0].remove()  # Java does not look at all of it before it uses it
+        [image] = found
         self._wanted = image if image.is_wanted else None
-        return image.options()
+        return session
 
     def release(self, command: object) -> None:
         """A command has ended. Spark runs on: it takes seconds to start."""
