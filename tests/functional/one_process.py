@@ -121,7 +121,9 @@ def flat(folder: Path) -> None:
         seen.append((files, threading.active_count()))
         told = (f"{files} files, {seen[-1][1]} threads", f"{memory()} MB", f"{memory(jvm())} MB")
         print(number, *told, sep="; ", flush=True)
-    assert seen[2] == seen[-1], seen
+    # a connection to the JVM may be closed a moment later
+    for first, last in zip(zip(*seen[:3], strict=True), zip(*seen[-3:], strict=True), strict=True):
+        assert min(last) <= max(first), seen
 
 
 def memory(process: int | str = "self") -> int:
