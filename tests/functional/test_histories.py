@@ -213,6 +213,7 @@ def histories(examples: int) -> Callable[[Test], Test]:
 def assert_the_same_with_and_without_fast_paths(
     new_project: Callable[[Path], Project],
     folders: pytest.TempPathFactory,
+    file_format: str,
     key: str,
     strategy: str,
     stored_as: str,
@@ -220,6 +221,8 @@ def assert_the_same_with_and_without_fast_paths(
     model: dict[str, Any],
     history: list[NewRows],
 ) -> None:
+    if file_format != "parquet":  # with which all that Spark brings are tried
+        stored_as = file_format
     config: dict[str, Any] = {"unique_key": "k", "incremental_strategy": strategy, **model}
     config |= {"file_format": stored_as, "on_schema_change": "append_new_columns"}
     if stored_as in ("delta", "iceberg"):  # which have no buckets
@@ -259,9 +262,9 @@ def test_fast_paths_change_nothing(
     file_format: str,
     **history: Any,
 ) -> None:
-    if file_format != "parquet":  # with which all that Spark brings are tried
-        history["stored_as"] = file_format
-    assert_the_same_with_and_without_fast_paths(new_project, tmp_path_factory, **history)
+    assert_the_same_with_and_without_fast_paths(
+        new_project, tmp_path_factory, file_format, **history
+    )
 
 
 @pytest.mark.exhaustive
@@ -273,6 +276,6 @@ def test_fast_paths_change_nothing_in_many_histories(
     file_format: str,
     **history: Any,
 ) -> None:
-    if file_format != "parquet":
-        history["stored_as"] = file_format
-    assert_the_same_with_and_without_fast_paths(new_project, tmp_path_factory, **history)
+    assert_the_same_with_and_without_fast_paths(
+        new_project, tmp_path_factory, file_format, **history
+    )

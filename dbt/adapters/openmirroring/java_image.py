@@ -89,6 +89,7 @@ class JavaImage:
         program = f"from {__name__} import main; main()"
         # of dbt's, some lead to folders of the command that was run
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DBT_")}
+        environment["JAVA_HOME"] = str(self._java_home)
         command = [sys.executable, "-c", program, str(self._java_home), str(self._folder)]
         with suppress(OSError):
             subprocess.Popen(

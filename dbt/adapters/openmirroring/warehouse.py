@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from dbt.adapters.openmirroring.landing_zone.batch import BATCH_ID
+
 # What a run has beside a relation, as a table <identifier>__<kind>_<batch id>.
 # A snapshot in the making.
 NEXT = "next"
@@ -21,8 +23,6 @@ PART = "part"
 
 KEPT_ROWS = (NEW_ROWS, TYPED_ROWS, CHANGED, BEFORE, AFTER, PART)
 
-_BATCH_ID = r"\d{14}[0-9a-f]{8}"
-
 
 def name_beside(identifier: str, kind: str, batch_id: str) -> str:
     """The name of a table that a run has beside that which it publishes."""
@@ -35,7 +35,7 @@ def is_made_for(name: str, identifier: str, kind: str) -> bool:
     Args:
         identifier: of the table that is published
     """
-    pattern = re.escape(name_beside(identifier, kind, "")) + _BATCH_ID
+    pattern = re.escape(name_beside(identifier, kind, "")) + BATCH_ID
     return re.fullmatch(pattern, name, re.IGNORECASE) is not None
 
 

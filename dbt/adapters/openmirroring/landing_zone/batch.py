@@ -36,7 +36,7 @@ GZIP = ".gz"
 STARTS_FOLDER = ("initial", "rebuild")
 
 # Records are files that others can write, and names become paths and names of tables.
-_BATCH_ID = re.compile(r"\d{14}[0-9a-f]{8}")
+BATCH_ID = r"\d{14}[0-9a-f]{8}"
 _PLAIN_NAME = re.compile(r"\w[\w.=-]*")
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -328,5 +328,5 @@ def _checksum(data: Mapping[str, Any]) -> str:
 
 
 def _check_batch_id(batch_id: str) -> None:
-    if not _BATCH_ID.fullmatch(batch_id):
+    if not re.fullmatch(BATCH_ID, batch_id, re.ASCII):
         raise ValueError(f"{batch_id!r} is no id of a batch")
