@@ -24,7 +24,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
-from dbt.adapters.openmirroring import fabric
+from dbt.adapters.openmirroring.service import fabric
 from tests.onelake_server import TOKEN
 
 HOST = "api.fabric.microsoft.com"

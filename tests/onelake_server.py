@@ -38,12 +38,12 @@ from requests.adapters import BaseAdapter
 from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
-from dbt.adapters.openmirroring.authentication import GivenToken
 from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
 from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
+from dbt.adapters.openmirroring.service.authentication import GivenToken
 
 HOST = "onelake.dfs.fabric.microsoft.com"
 WORKSPACE = "shop"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
-from dbt.adapters.openmirroring.session import SessionHandle
+from dbt.adapters.openmirroring.spark.session import SessionHandle
 
 
 def statements(run: Callable[[], object]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from dbt.adapters.openmirroring import embedded_spark
+from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 
 ROOT = Path(__file__).parents[2]
 

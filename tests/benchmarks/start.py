@@ -12,8 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from dbt.adapters.openmirroring.java import find_java_home
-from dbt.adapters.openmirroring.java_image import JavaImage
+from dbt.adapters.openmirroring.spark.java import find_java_home
+from dbt.adapters.openmirroring.spark.java_image import JavaImage
 from tests.benchmarks.project import Project, median_ratio
 
 MODEL = "select id, concat('name ', id + {salt}) as name from range(1000)"

@@ -20,8 +20,8 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
-from dbt.adapters.openmirroring.rewrite import Rewrite
-from dbt.adapters.openmirroring.session import SessionHandle
+from dbt.adapters.openmirroring.node.kept_files import Rewrite
+from dbt.adapters.openmirroring.spark.session import SessionHandle
 from tests.functional.project import Project
 
 KILLED = "killed"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring import service
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.service import service
 from tests.fabric_server import Database, FabricServer, table
 from tests.functional.project import Project
 from tests.onelake_server import ITEM, TOKEN, URL, WORKSPACE, OneLakeServer

@@ -19,12 +19,12 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
-from dbt.adapters.openmirroring.json_text import with_keys_as_text
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.relation import quoted
+from dbt.adapters.openmirroring.node.scratch_tables import KEPT_ROWS, NEXT
 from dbt.adapters.openmirroring.replicator import Replicator
-from dbt.adapters.openmirroring.warehouse import KEPT_ROWS, NEXT
+from dbt.adapters.openmirroring.spark.json_text import with_keys_as_text
+from dbt.adapters.openmirroring.spark.relation import quoted
 from tests.functional.fast_paths import take_tables_for_large
 from tests.onelake_server import OneLakeServer
 

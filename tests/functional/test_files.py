@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from dbt.adapters.openmirroring.session import SessionHandle
+from dbt.adapters.openmirroring.spark.session import SessionHandle
 from tests.functional.project import Project
 
 COLUMNS = """

@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.session import SessionHandle
+from dbt.adapters.openmirroring.spark.session import SessionHandle
 from tests.functional.project import Project
 
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"

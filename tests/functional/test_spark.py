@@ -8,7 +8,7 @@ import pytest
 from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring import spark_submit
+from dbt.adapters.openmirroring.spark import submit as spark_submit
 from tests.functional.conftest import SECRET
 from tests.functional.project import Project
 

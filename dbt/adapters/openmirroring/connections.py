@@ -20,15 +20,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from dbt.adapters.openmirroring import embedded_spark, spark_connect
 from dbt.adapters.openmirroring.credentials import (
     SESSION_SETTINGS,
     ConnectionMethod,
     OpenMirroringCredentials,
 )
-from dbt.adapters.openmirroring.process_spark import process_spark
-from dbt.adapters.openmirroring.session import SessionHandle, silence_pyspark
-from dbt.adapters.openmirroring.spark_submit import launch_jvm_of_next_context
+from dbt.adapters.openmirroring.spark import connect as spark_connect
+from dbt.adapters.openmirroring.spark import embedded as embedded_spark
+from dbt.adapters.openmirroring.spark.process import process_spark
+from dbt.adapters.openmirroring.spark.session import SessionHandle, silence_pyspark
+from dbt.adapters.openmirroring.spark.submit import launch_jvm_of_next_context
 
 logger = AdapterLogger("OpenMirroring")
 

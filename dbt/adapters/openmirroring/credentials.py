@@ -11,12 +11,12 @@ from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.dataclass_schema import StrEnum
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.openmirroring import replica
-from dbt.adapters.openmirroring.authentication import check_authentication
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import Source
-from dbt.adapters.openmirroring.spark_connect import check_connect
+from dbt.adapters.openmirroring.operations import replica
+from dbt.adapters.openmirroring.service.authentication import check_authentication
+from dbt.adapters.openmirroring.spark.connect import check_connect
 
 # What the publication relies on, whatever Spark it runs in. All are read from the session: they
 # cannot be options of the statement.

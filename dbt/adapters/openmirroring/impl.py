@@ -28,23 +28,11 @@ from dbt_common.events.functions import fire_event, warn_or_error
 from dbt_common.events.types import Note
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring import catalog, footers, python_models, refusals, replica
-from dbt.adapters.openmirroring.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
     logger,
     project_folder,
 )
-from dbt.adapters.openmirroring.constraints import (
-    BrokenConstraint,
-    Constraint,
-    broken_constraints,
-    constraints_of,
-    declared_constraints,
-)
-from dbt.adapters.openmirroring.definition import table_definition
-from dbt.adapters.openmirroring.incremental import IncrementalColumn, incremental_columns
-from dbt.adapters.openmirroring.json_text import json_text
 from dbt.adapters.openmirroring.landing_zone.batch import (
     LAST_UPDATE_TIME,
     Journal,
@@ -65,20 +53,18 @@ from dbt.adapters.openmirroring.landing_zone.plan import (
     changes_between,
 )
 from dbt.adapters.openmirroring.landing_zone.publisher import ROWS, Publication
-from dbt.adapters.openmirroring.mirror import Mirror
-from dbt.adapters.openmirroring.mirrored_database import (
-    DatabaseOperations,
+from dbt.adapters.openmirroring.node import footers, refusals
+from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
+from dbt.adapters.openmirroring.node.constraints import (
+    BrokenConstraint,
+    Constraint,
+    broken_constraints,
+    constraints_of,
+    declared_constraints,
 )
-from dbt.adapters.openmirroring.project_tables import MIRRORED_KINDS, Outcome, ProjectTables
-from dbt.adapters.openmirroring.ready_files import ready_files
-from dbt.adapters.openmirroring.relation import (
-    BATCH_ID_PROPERTY,
-    OpenMirroringColumn,
-    OpenMirroringRelation,
-    quoted,
-)
-from dbt.adapters.openmirroring.response import MirrorResponse, message
-from dbt.adapters.openmirroring.rewrite import (
+from dbt.adapters.openmirroring.node.definition import table_definition
+from dbt.adapters.openmirroring.node.incremental import IncrementalColumn, incremental_columns
+from dbt.adapters.openmirroring.node.kept_files import (
     NextRows,
     Part,
     Rewrite,
@@ -88,17 +74,10 @@ from dbt.adapters.openmirroring.rewrite import (
     plan_rewrite,
     rewritable_folder,
 )
-from dbt.adapters.openmirroring.same_files import SameFiles, same_files
-from dbt.adapters.openmirroring.seed import seed_view
-from dbt.adapters.openmirroring.session import SessionHandle
-from dbt.adapters.openmirroring.spark_table import (
-    data_files,
-    is_iceberg,
-    layout_of,
-    local_folder,
-    local_path,
-)
-from dbt.adapters.openmirroring.warehouse import (
+from dbt.adapters.openmirroring.node.ready_files import ready_files
+from dbt.adapters.openmirroring.node.response import MirrorResponse, message
+from dbt.adapters.openmirroring.node.same_files import SameFiles, same_files
+from dbt.adapters.openmirroring.node.scratch_tables import (
     AFTER,
     BEFORE,
     KEPT_ROWS,
@@ -107,6 +86,33 @@ from dbt.adapters.openmirroring.warehouse import (
     is_plain,
     name_beside,
     tidy,
+)
+from dbt.adapters.openmirroring.operations import catalog, replica
+from dbt.adapters.openmirroring.operations.mirror import Mirror
+from dbt.adapters.openmirroring.operations.project_tables import (
+    MIRRORED_KINDS,
+    Outcome,
+    ProjectTables,
+)
+from dbt.adapters.openmirroring.service.mirrored_database import (
+    DatabaseOperations,
+)
+from dbt.adapters.openmirroring.spark import python_models
+from dbt.adapters.openmirroring.spark.json_text import json_text
+from dbt.adapters.openmirroring.spark.relation import (
+    BATCH_ID_PROPERTY,
+    OpenMirroringColumn,
+    OpenMirroringRelation,
+    quoted,
+)
+from dbt.adapters.openmirroring.spark.seed import seed_view
+from dbt.adapters.openmirroring.spark.session import SessionHandle
+from dbt.adapters.openmirroring.spark.table import (
+    data_files,
+    is_iceberg,
+    layout_of,
+    local_folder,
+    local_path,
 )
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr, lit
 
 from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
-from dbt.adapters.openmirroring.session import SessionHandle
+from dbt.adapters.openmirroring.spark.session import SessionHandle
 
 _END = "\0"
 _TOKENS = re.compile(

@@ -13,7 +13,7 @@ from dbt.adapters.openmirroring.replicator.errors import (
     printable,
 )
 from dbt.adapters.openmirroring.replicator.plain_files import read_record, write_record
-from dbt.adapters.openmirroring.text_table import text_table
+from dbt.adapters.openmirroring.replicator.text_table import text_table
 
 # of an entry in `tables.json`
 _TEXTS = {

@@ -1,0 +1,1 @@
+"""What happens to a table-like node between its hooks."""

@@ -1,0 +1,75 @@
+"""What a table is to be in the mirror."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
+from dbt.adapters.openmirroring.node import refusals
+from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
+
+
+def table_definition(
+    columns: Sequence[OpenMirroringColumn], landed_types: Sequence[str], options: NodeConfig
+) -> TableDefinition:
+    """The definition of a table.
+
+    Args:
+        columns: of the next snapshot
+        landed_types: of these columns
+
+    Raises:
+        CompilationError: a name that cannot be one of the mirror, a key that is not a column, or a
+            type that the landing format does not have
+    """
+    names = _names(columns)
+    missing = [key for key in options.unique_key if key.lower() not in names]
+    if missing:
+        raise CompilationError(
+            f"`unique_key` names {', '.join(map(repr, missing))}, but the model has no such "
+            f"column. It has: {', '.join(names.values())}."
+        )
+    refusals.check_landing_format(columns, landed_types, options)
+    return TableDefinition(
+        columns=tuple(
+            MirroredColumn(column.name, column.dtype, landed_type)
+            for column, landed_type in zip(columns, landed_types, strict=True)
+        ),
+        key_columns=tuple(names[key.lower()] for key in options.unique_key),
+        landing_format=options.landing_format,
+        delimited=options.delimited,
+        file_detection=options.file_detection,
+        default_row_marker=options.default_row_marker,
+    )
+
+
+def _names(columns: Sequence[OpenMirroringColumn]) -> dict[str, str]:
+    """The names of columns by themselves in lower case."""
+    names: dict[str, str] = {}
+    for column in columns:
+        if "\0" in column.name:
+            raise CompilationError(
+                f"The column {column.name!r} has a NUL in its name, where readers of Parquet "
+                "end it. Rename it in the model."
+            )
+        twin = names.setdefault(column.name.lower(), column.name)
+        if twin != column.name:
+            raise CompilationError(
+                f"The columns {twin!r} and {column.name!r} differ in case only, which the "
+                "service cannot tell apart. Rename one of them in the model."
+            )
+    if ROW_MARKER.lower() in names:
+        raise CompilationError(
+            f"The column {names[ROW_MARKER.lower()]!r} has the name of the row marker, "
+            "which the landing zone reserves. Rename it in the model."
+        )
+    if "_metadata" in names:
+        raise CompilationError(
+            f"The column {names['_metadata']!r} hides what Spark tells of files under that "
+            "name. Rename it in the model."
+        )
+    return names

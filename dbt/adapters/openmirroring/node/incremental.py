@@ -1,0 +1,113 @@
+"""The columns of an incremental model, whose new rows may have others than the snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, quoted
+
+
+@dataclass(frozen=True)
+class IncrementalColumn:
+    """A column of the next snapshot.
+
+    Args:
+        dtype: of the column
+        snapshot_type: what the snapshot has for it; None if it does not
+        new_type: what the new rows have for it; None if they do not
+        is_updated: whether a merge changes it in rows that are there
+    """
+
+    name: str
+    dtype: str
+    snapshot_type: str | None
+    new_type: str | None
+    is_updated: bool
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.name)
+
+
+def incremental_columns(
+    snapshot: Sequence[OpenMirroringColumn],
+    new_rows: Sequence[OpenMirroringColumn],
+    on_schema_change: str,
+    config: Mapping[str, Any],
+) -> list[IncrementalColumn]:
+    """What the columns of the next snapshot are, and where their values come from.
+
+    Args:
+        on_schema_change: `ignore`, `fail`, `append_new_columns` or `sync_all_columns`
+        config: the node's, for `merge_update_columns` and `merge_exclude_columns`
+
+    Raises:
+        CompilationError: the columns differ, and `on_schema_change` does not say what to do
+    """
+    had = {column.name.lower(): column for column in snapshot}
+    has = {column.name.lower(): column for column in new_rows}
+    added = [column for name, column in has.items() if name not in had]
+    gone = [column for name, column in had.items() if name not in has]
+    changed = [c for name, c in has.items() if name in had and had[name].dtype != c.dtype]
+    if on_schema_change == "fail" and (added or gone or changed):
+        raise CompilationError(
+            "The source and target schemas on this incremental model are out of sync: "
+            f"{_differences(added, gone, changed)}. Set `on_schema_change` to append_new_columns "
+            "or sync_all_columns, or run with --full-refresh."
+        )
+    if on_schema_change == "ignore" and gone:
+        raise CompilationError(
+            f"The new rows do not have the columns {_names(gone)}, and `on_schema_change` is "
+            "ignore. Select them, set `on_schema_change`, or run with --full-refresh."
+        )
+    if on_schema_change == "sync_all_columns":
+        kept = [(column.name, has[name].dtype) for name, column in had.items() if name in has]
+        result = [OpenMirroringColumn(name, dtype) for name, dtype in kept] + added
+    elif on_schema_change == "append_new_columns":
+        result = [*snapshot, *added]
+    else:
+        result = list(snapshot)
+    is_updated = _updated(config)
+    return [
+        IncrementalColumn(
+            column.name,
+            column.dtype,
+            had[column.name.lower()].dtype if column.name.lower() in had else None,
+            has[column.name.lower()].dtype if column.name.lower() in has else None,
+            column.name.lower() in has and is_updated(column.name),
+        )
+        for column in result
+    ]
+
+
+def _updated(config: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Which columns a merge changes, by their names."""
+    only = _folded(config.get("merge_update_columns"))
+    excluded = _folded(config.get("merge_exclude_columns"))
+    if only and excluded:
+        raise CompilationError(
+            "Model cannot specify merge_update_columns and merge_exclude_columns. Please update "
+            "model to use only one config"
+        )
+    return lambda name: name.lower() in only if only else name.lower() not in excluded
+
+
+def _folded(names: Any) -> set[str]:
+    return {str(name).lower() for name in ([names] if isinstance(names, str) else names or [])}
+
+
+def _differences(
+    added: Iterable[OpenMirroringColumn],
+    gone: Iterable[OpenMirroringColumn],
+    changed: Iterable[OpenMirroringColumn],
+) -> str:
+    kinds = (("added", added), ("gone", gone), ("of another type", changed))
+    return "; ".join(f"{kind}: {_names(columns)}" for kind, columns in kinds if columns)
+
+
+def _names(columns: Iterable[OpenMirroringColumn]) -> str:
+    return ", ".join(column.name for column in columns)

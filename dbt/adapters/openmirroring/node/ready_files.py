@@ -1,0 +1,124 @@
+"""Files of a snapshot that a load can publish as they are, so that no row is written twice.
+
+Spark writes a Parquet table as the landing zone wants it, unless a column has to be converted or
+cannot be NULL. Their footers tell.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
+from dbt.adapters.openmirroring.spark.table import data_files, parquet_reader
+
+if TYPE_CHECKING:
+    from pyarrow import Schema
+
+# Arrow's words for what Spark's types are in a file
+_ARROW_TYPES = {
+    "boolean": "bool",
+    "tinyint": "int8",
+    "smallint": "int16",
+    "int": "int32",
+    "bigint": "int64",
+    "string": "string",
+    "binary": "binary",
+    "float": "float",
+    "double": "double",
+    "date": "date32[day]",
+    "timestamp": "timestamp[us, tz=UTC]",
+}
+_CODECS = {"none": "UNCOMPRESSED"}
+
+# more files than these are joined if they are less than this part of the wanted size: to join
+# fewer is not worth a Spark job
+_FEW = 8
+_SMALL = 0.25
+
+
+@dataclass(frozen=True)
+class ReadyFiles:
+    """Files with rows, and the names that they get on the scratch pad; or one without rows."""
+
+    paths: tuple[Path, ...]
+
+    def link(self, folder: Path) -> bool:
+        """Give them a second name in a folder; False if that is in another file system."""
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            for name, path in self._named():
+                os.link(path, folder / name)
+        except OSError:
+            for name, _ in self._named():
+                (folder / name).unlink(missing_ok=True)
+            return False
+        return True
+
+    def _named(self) -> Iterator[tuple[str, Path]]:
+        for number, path in enumerate(self.paths):
+            yield f"part-{number:05}.parquet", path
+
+
+def ready_files(
+    folder: Path, definition: TableDefinition, compression: str, target_bytes: int
+) -> ReadyFiles | None:
+    """The files of a table, if a load would write the same ones; None if it would not.
+
+    That takes pyarrow, which reads their footers.
+
+    Args:
+        folder: with the table's files
+        definition: what is to land
+        compression: as in the node's configuration
+        target_bytes: of a file
+    """
+    parquet = parquet_reader()
+    if definition.landing_format != "parquet" or not parquet:
+        return None
+    if any(column.type != column.landed_type for column in definition.columns):
+        return None
+    found = []
+    for path in sorted(data_files(folder)):
+        if path.parent != folder:  # in a partition, whose value is not in its files
+            return None
+        with parquet.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            codecs = {
+                group.column(i).compression for group in groups for i in range(group.num_columns)
+            }
+            if not _has_columns(file.schema_arrow, definition):
+                return None
+            if codecs - {_CODECS.get(compression, compression.upper())}:
+                return None
+            found.append((path, file.metadata.num_rows))
+    paths = [path for path, rows in found if rows] or [path for path, _ in found[:1]]
+    return (
+        ReadyFiles(tuple(paths))
+        if _fit([path.stat().st_size for path in paths], target_bytes)
+        else None
+    )
+
+
+def _has_columns(schema: Schema, definition: TableDefinition) -> bool:
+    found = [(field.name, str(field.type), field.nullable) for field in schema]
+    return found == [
+        (column.name, _arrow_type(column.landed_type), True) for column in definition.columns
+    ]
+
+
+def _arrow_type(spark_type: str) -> str:
+    decimal = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", spark_type)
+    if decimal:
+        return f"decimal128({decimal[1]}, {decimal[2]})"
+    return _ARROW_TYPES.get(spark_type, "")
+
+
+def _fit(sizes: list[int], target_bytes: int) -> bool:
+    if not sizes or max(sizes) > 2 * target_bytes:
+        return False
+    return len(sizes) <= _FEW or sum(sizes) >= _SMALL * target_bytes * len(sizes)

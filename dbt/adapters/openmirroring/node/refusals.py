@@ -1,0 +1,92 @@
+"""What is wrong with a model: with its keys, told with examples, and with its types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
+
+from dbt.adapters.openmirroring.landing_zone.delimited import data_type
+from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
+
+if TYPE_CHECKING:
+    import agate
+
+
+def bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
+    """Keys that are NULL or not unique.
+
+    Args:
+        examples: how many there are, and a few of them with the number of rows that have them
+    """
+    how_many, *_ = examples.rows[0]
+    found = shown(keys, examples.exclude([examples.column_names[0]]))
+    return DbtRuntimeError(
+        f"{how_many} of the keys ({', '.join(keys)}) are NULL or not unique, e.g. "
+        f"{found}. The service would apply a later change to the wrong rows, so nothing was "
+        "published. Make the model's rows unique, or set another `unique_key`."
+    )
+
+
+def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
+    """Several new rows of an incremental model have the same key.
+
+    Args:
+        examples: a few of the keys, and how many rows have them
+    """
+    return DbtRuntimeError(
+        f"Several new rows have the same key ({', '.join(keys)}), e.g. {shown(keys, examples)}: "
+        "a row of the table can be merged with one of them only. Nothing was changed. Make the "
+        "new rows unique, or set another `unique_key`."
+    )
+
+
+def check_landing_format(
+    columns: Sequence[OpenMirroringColumn], landed_types: Sequence[str], options: NodeConfig
+) -> None:
+    """Refuse what the files of a table cannot hold.
+
+    Args:
+        landed_types: of the columns
+
+    Raises:
+        CompilationError: a type that the landing format does not have (specification, "Delimited
+            text requirements"; no type of Delta is a time of day), or a line without anything
+    """
+    for column, landed_type in zip(columns, landed_types, strict=True):
+        if options.delimited and not data_type(landed_type):
+            raise CompilationError(
+                f"The column {column.quoted} has the type {column.dtype}, and delimited text has "
+                f"no decimals. Cast it in the model: cast({column.quoted} as double), or "
+                f"cast({column.quoted} as string) to keep all digits."
+            )
+        if options.delimited and column.dtype.startswith(("geometry", "geography")):
+            raise CompilationError(
+                f"The column {column.quoted} has the type {column.dtype}, whose bytes are no "
+                "text. Convert it in the model, e.g. "
+                f"base64(st_asbinary({column.quoted}))."
+            )
+        if landed_type.startswith("time(") and not options.delimited:
+            raise CompilationError(
+                f"The column {column.quoted} has the type {column.dtype}, which cannot be "
+                f"mirrored from Parquet. Cast it in the model, e.g. cast({column.quoted} as "
+                "string), or set `landing_format: csv`."
+            )
+    if options.delimited and len(columns) == 1 and not options.delimited.null_value:
+        raise CompilationError(
+            f"The model has one column, {columns[0].quoted}, so that a line that is NULL would be "
+            "empty, and not be read. Set another `delimited.null_value`, e.g. null."
+        )
+
+
+def shown(names: Sequence[str], examples: agate.Table) -> str:
+    shown = []
+    for *values, count in (tuple(row) for row in examples.rows):
+        key = ", ".join(
+            f"{name}={'NULL' if value is None else value}"
+            for name, value in zip(names, values, strict=True)
+        )
+        shown.append(f"{key} ({count} {'row' if count == 1 else 'rows'})")
+    return "; ".join(shown)

@@ -1,0 +1,130 @@
+"""Files of a next snapshot that have the same bytes as those of the snapshot.
+
+The same query over the same rows mostly makes the same files. Whatever is in them has not changed,
+so nothing of it has to be compared.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbt.adapters.openmirroring.spark.table import (
+    data_files,
+    local_folder,
+    local_path,
+    parquet_reader,
+    provider,
+)
+
+if TYPE_CHECKING:
+    import agate
+    from pyarrow.parquet import FileMetaData
+
+_LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
+_PROVIDER = re.compile(r"^Provider: (.*)$", re.MULTILINE)
+
+# bytes
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class SameFiles:
+    """Files of two snapshots that are the same.
+
+    Args:
+        names_before: of those in the snapshot
+        kept_names: of those in the next snapshot
+        are_all: neither snapshot has another file
+    """
+
+    names_before: tuple[str, ...]
+    kept_names: tuple[str, ...]
+    are_all: bool
+
+
+def same_files(information: str, description: agate.Table) -> SameFiles | None:
+    """The files that a snapshot and the next one have in common; None if they have none.
+
+    That takes pyarrow, which reads their footers. Nothing else is read of files that differ there.
+
+    Args:
+        information: of the snapshot, from `show table extended`
+        description: of the next snapshot, from `describe table extended`
+    """
+    if not parquet_reader():
+        return None
+    # other formats have more in their folders than the rows of a table
+    if [_PROVIDER.findall(information), provider(description)] != [["parquet"], "parquet"]:
+        return None
+    locations = _LOCATION.findall(information)
+    if len(locations) != 1:  # a comment may have the same word
+        return None
+    before, after = local_path(locations[0]), local_folder(description)
+    if not before or not after or not before.is_dir():
+        return None
+    pairs, is_rest = _pairs(before, after)
+    # one name may be that of a file in each partition
+    is_flat = all(path.parent == after for path in pairs)
+    if not pairs or (is_rest and not is_flat):
+        return None
+    names = sorted(path.name for path in pairs.values())
+    return SameFiles(tuple(names), tuple(sorted(path.name for path in pairs)), not is_rest)
+
+
+def _pairs(before: Path, after: Path) -> tuple[dict[Path, Path], bool]:
+    """Files after, with those before; and whether there are others."""
+    candidates = defaultdict(list)
+    for path in sorted(data_files(before)):
+        candidates[path.parent.relative_to(before), path.stat().st_size].append(path)
+    pairs: dict[Path, Path] = {}
+    is_rest = False
+    for path in sorted(data_files(after)):
+        like = candidates[path.parent.relative_to(after), path.stat().st_size]
+        found = next((other for other in like if _have_same_rows(path, other)), None)
+        if found:
+            like.remove(found)
+            pairs[path] = found
+        else:
+            is_rest = True
+    return pairs, is_rest or any(candidates.values())
+
+
+def _have_same_rows(one: Path, other: Path) -> bool:
+    """Whether two files of the same size have the same columns, chunks and pages."""
+    footers = [parquet_reader().read_metadata(path) for path in (one, other)]
+    if not footers[0].schema.equals(footers[1].schema):
+        return False
+    # not the whole footers: lists of encodings are in no order
+    if _chunks(footers[0]) != _chunks(footers[1]) or footers[0].metadata != footers[1].metadata:
+        return False
+    with one.open("rb") as file, other.open("rb") as same:
+        file.seek(-8, os.SEEK_END)
+        end = file.tell() - int.from_bytes(file.read(4), "little")
+        file.seek(0)
+        while file.tell() < end:
+            size = min(_BLOCK, end - file.tell())
+            if file.read(size) != same.read(size):
+                return False
+    return True
+
+
+def _chunks(footer: FileMetaData) -> list[tuple[int | str, ...]]:
+    """Where the chunk of each column is in each group of rows, and what is in it."""
+    groups = (footer.row_group(i) for i in range(footer.num_row_groups))
+    return [
+        (
+            group.num_rows,
+            chunk.num_values,
+            chunk.compression,
+            chunk.dictionary_page_offset,
+            chunk.data_page_offset,
+            chunk.total_compressed_size,
+        )
+        for group in groups
+        for chunk in map(group.column, range(group.num_columns))
+    ]

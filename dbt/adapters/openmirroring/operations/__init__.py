@@ -1,0 +1,1 @@
+"""What a command does besides nodes: status, recovery, orphans, replication, documentation."""

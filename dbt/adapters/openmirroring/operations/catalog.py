@@ -1,0 +1,115 @@
+"""What Spark and the landing zone tell of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dbt.adapters.spark.column import SparkColumn
+from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS
+from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
+
+from dbt.adapters.openmirroring.landing_zone.batch import Journal
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
+
+DESCRIBE_HEADLINES = {
+    "# Partition Information",
+    "# Partitioning",
+    "# Clustering Information",
+    "# Metadata Columns",
+    "# Detailed Table Information",
+}
+
+STAT_PARTS = ("label", "value", "description", "include")
+
+
+def described_columns(relation: Any, described: Iterable[Mapping[str, Any]]) -> list[SparkColumn]:
+    """The columns of a relation, and the size of the table.
+
+    Args:
+        described: the rows of `describe extended`
+    """
+    rows = [(row["col_name"], row["data_type"], row["comment"]) for row in described]
+    end = next(
+        (i for i, (name, *_) in enumerate(rows) if not name or name in DESCRIBE_HEADLINES),
+        len(rows),
+    )
+    details = {name: value for name, value, _ in rows[end:]}
+    # so a Hive metastore says of a table whose rows nobody has counted
+    statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
+    return [
+        OpenMirroringColumn(
+            table_schema=relation.schema,
+            table_name=relation.name,
+            table_type=relation.type,
+            table_owner=details.get(KEY_TABLE_OWNER),
+            table_comment=details.get("Comment"),
+            table_stats=OpenMirroringColumn.convert_table_stats(statistics),
+            column=name,
+            column_index=index,
+            dtype=data_type,
+            column_comment=comment,
+        )
+        for index, (name, data_type, comment) in enumerate(rows[:end], start=1)
+    ]
+
+
+def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:
+    """A table of dbt's catalog.
+
+    Args:
+        rows: one a column, each with what is known of the table
+    """
+    table = rows[0]
+    stats = dict.fromkeys(key.split(":")[1] for key in table if key.startswith("stats:"))
+    return CatalogTable(
+        metadata=TableMetadata(
+            type=str(table["table_type"]),
+            schema=table["table_schema"],
+            name=table["table_name"],
+            comment=table.get("table_comment"),
+            owner=table.get("table_owner"),
+        ),
+        columns={
+            row["column_name"]: ColumnMetadata(
+                type=row["column_type"],
+                index=row["column_index"],
+                name=row["column_name"],
+                comment=row.get("column_comment"),
+            )
+            for row in rows
+        },
+        stats={
+            name: StatsItem(name, **{part: table[f"stats:{name}:{part}"] for part in STAT_PARTS})
+            for name in stats
+        },
+    )
+
+
+def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
+    """The last publication of a table, as statistics in dbt's catalog."""
+    batch = journal.batch
+    rows = batch.rows
+    format_ = batch.definition.landing_format
+    # a name that is unique is that of a file of its own batch only
+    named = batch.first_file or not batch.definition.is_by_time
+    last = batch.file_name(batch.last_file) if named else None
+    keys = ", ".join(batch.definition.key_columns) or "none"
+    figures = (
+        ("folder", "Table folder", table.path, "within the landing zone"),
+        ("keys", "Key columns", keys, "`keyColumns` of the mirrored table"),
+        ("format", "Landing format", format_, "of the data files"),
+        ("last_file", "Last file", last, "with the highest number that was published"),
+        ("rows", "Rows", batch.table_rows, "in the mirrored table"),
+        ("published_at", "Last publication", journal.published_at, "UTC"),
+        ("publication", "Kind of publication", batch.publication, batch.reason or "of the last"),
+        ("rows_inserted", "Rows new", rows.inserted, "in the last publication"),
+        ("rows_updated", "Rows updated", rows.updated, "in the last publication"),
+        ("rows_deleted", "Rows deleted", rows.deleted, "in the last publication"),
+    )
+    return {
+        f"stats:mirror_{name}:{part}": content
+        for name, label, value, description in figures
+        for part, content in zip(STAT_PARTS, (label, value, description, True), strict=True)
+    }

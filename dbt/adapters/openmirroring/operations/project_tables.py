@@ -1,0 +1,312 @@
+"""The mirrored tables of a dbt project: what its graph and what the landing zone say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.openmirroring.landing_zone.batch import Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.inventory import (
+    LandedTable,
+    drop_table,
+    landed_table,
+    pending_batches,
+    table_folders,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.node.response import message
+from dbt.adapters.openmirroring.replicator.text_table import text_table
+from dbt.adapters.openmirroring.service.service import ServiceReport, TableReport, is_behind
+
+# the states of a table
+PUBLISHED = "published"
+NOT_PUBLISHED = "not published"
+UNFINISHED = "unfinished"
+ORPHAN = "orphan"
+BLOCKED = "blocked"
+
+NOTHING = "Nothing was dropped."
+
+MIRRORED_KINDS = ("table", "incremental", "seed", "snapshot")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node that is mirrored.
+
+    Args:
+        unique_id: in the graph
+        schema, identifier: of its relation in Spark
+        schema_folder: whether its table folder is in that of its schema
+    """
+
+    unique_id: str
+    name: str
+    schema: str
+    identifier: str
+    schema_folder: bool
+
+    @property
+    def table(self) -> str:
+        """As it is told: as the table folder is."""
+        return f"{self.schema}.{self.identifier}" if self.schema_folder else self.identifier
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """How it is about a table.
+
+    Args:
+        table: `schema.table`, or the table alone at the root of the landing zone
+        landed: what the landing zone has of it; None if it cannot have anything
+        note: what a user should know, in a line; empty if all is well
+    """
+
+    table: str
+    state: str
+    landed: LandedTable | None
+    note: str = ""
+
+    @property
+    def schema(self) -> str:
+        """Of the relation in Spark that was published last."""
+        return self._journal.batch.owner.schema if self._journal else ""
+
+    @property
+    def _journal(self) -> Journal | None:
+        return self.landed.journal if self.landed else None
+
+    @property
+    def mirrored_table(self) -> str:
+        return self.landed.folder.mirrored_table if self.landed else self.table
+
+    def cells(self, report: ServiceReport) -> tuple[str, ...]:
+        applied = report.tables.get(self.mirrored_table, TableReport())
+        synced = applied.last_sync
+        journal = self._journal
+        pending = self.landed.pending if self.landed else None
+        told: tuple[str, ...] = ("", "", "", "", "")
+        if journal:
+            batch, rows = journal.batch, journal.batch.rows
+            told = (
+                f"#{batch.last_file}",
+                f"{batch.table_rows:,}",
+                batch.publication,
+                _time(datetime.fromisoformat(journal.published_at)),
+                f"+{rows.inserted} ~{rows.updated} -{rows.deleted}",
+            )
+        return (
+            self.table,
+            self.state,
+            *told,
+            message(pending.batch) if pending else "",
+            applied.status,
+            _time(synced) if synced else "",
+            "; ".join(filter(None, (self.note, self._behind(report, applied), applied.error))),
+        )
+
+    def _behind(self, report: ServiceReport, applied: TableReport) -> str:
+        journal = self._journal
+        if not report.status or not journal or not journal.batch.first_file:
+            return ""
+        published_at = datetime.fromisoformat(journal.published_at)
+        return "behind" if is_behind(applied, published_at) else ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an operation did.
+
+    Args:
+        lines: to print
+        failed: why it could not be done, a text for each table
+    """
+
+    lines: tuple[str, ...]
+    failed: tuple[str, ...] = ()
+
+
+class ProjectTables:
+    """The mirrored tables of a dbt project.
+
+    Args:
+        storage: the landing zone, which several projects may share
+        project: its name
+        schema: of the target
+        nodes: all that are enabled, as in the graph
+    """
+
+    def __init__(
+        self, storage: Storage, project: str, schema: str, nodes: Iterable[Mapping[str, Any]]
+    ) -> None:
+        self._storage = storage
+        self._project = project
+        self._nodes = list(nodes)
+        self._schemas = {schema, *(str(node["schema"]) for node in self._nodes)}
+        self.mirrored = mirrored_nodes(self._nodes)
+
+    def statuses(self) -> list[TableStatus]:
+        """Of all mirrored nodes, and of all tables that this project has published."""
+        # first: where nothing can be listed, no table needs to be looked at
+        folders = table_folders(self._storage)
+        found = [self._node_status(node) for node in self.mirrored]
+        landed = [status.landed for status in found if status.landed]
+        others = folders - {table.folder for table in landed}
+        # where names are not case sensitive, a table has two folders that are one
+        batches = {table.journal.batch.id for table in landed if table.journal}
+        for folder in others:
+            table = landed_table(self._storage, folder)
+            if table.journal and table.is_of(self._project):
+                if table.journal.batch.id not in batches:
+                    note = self._why_orphan(table.journal.batch.owner.node)
+                    found.append(TableStatus(str(folder), ORPHAN, table, note))
+            elif table.is_pending_of(self._project):
+                found.append(TableStatus(str(folder), UNFINISHED, table))
+        return sorted(found, key=lambda status: status.table)
+
+    def status_lines(self, report: ServiceReport) -> list[str]:
+        """The statuses as a table of text.
+
+        Args:
+            report: what the service says
+        """
+        headline = (
+            *("mirrored table", "state", "last", "rows", "publication", "published (UTC)"),
+            *("changes", "pending", "service", "applied (UTC)", ""),
+        )
+        rows = [status.cells(report) for status in self.statuses()]
+        return list(text_table([headline, *rows], numbers=(2, 3)))
+
+    def drop_orphans(self, dry_run: bool, schema: str | None) -> Outcome:
+        """Drop the table folders that no mirrored node has any more.
+
+        Args:
+            dry_run: only list them
+            schema: of those to drop; None for all schemas of this target
+        """
+        orphans = [status for status in self.statuses() if status.state == ORPHAN]
+        if not orphans:
+            return Outcome(("There are no orphans.",))
+        # another target of the project may share the landing zone: its tables are no orphans there
+        schemas = {schema} if schema else self._schemas
+        ours = [orphan for orphan in orphans if orphan.schema in schemas]
+        others = sorted(shown(name) for name in {orphan.schema for orphan in orphans} - schemas)
+        lines = list(text_table([("orphan", ""), *((o.table, o.note) for o in orphans)], ()))
+        failed: list[str] = []
+        if dry_run:
+            lines.append(f"Nothing was dropped. {_how_to_drop(schema)}" if ours else NOTHING)
+        else:
+            dropped = [orphan.table for orphan in ours if self._drop(orphan, failed)]
+            lines.append(
+                f"Dropped {', '.join(dropped)}. Relations in Spark stay." if dropped else NOTHING
+            )
+        if others and not schema:
+            lines.append(
+                f"This target has no schema {' or '.join(others)}, but another target may. "
+                f"{_how_to_drop(others[0])}"
+            )
+        return Outcome(tuple(lines), tuple(failed))
+
+    def _drop(self, orphan: TableStatus, failed: list[str]) -> bool:
+        assert orphan.landed, "an orphan is in the landing zone"
+        try:
+            dropped = drop_table(self._storage, orphan.landed)
+        except MirrorError as error:
+            failed.append(f"{orphan.table}: {error.msg}")
+            return False
+        if not dropped:
+            failed.append(f"{orphan.table} was published meanwhile, and was not dropped.")
+        return dropped
+
+    def unfinished(self) -> list[Manifest]:
+        """What this project has committed, but not completed."""
+        pending = pending_batches(self._storage)
+        ours = [each for each in pending if each.batch.owner.project == self._project]
+        return sorted(ours, key=lambda manifest: str(manifest.table))
+
+    def node(self, table: str) -> Node:
+        """The mirrored node of a table.
+
+        Args:
+            table: `schema.table`, the table alone, or the node's name or unique id
+
+        Raises:
+            DbtRuntimeError: there is none, or more than one
+        """
+        found = [
+            node
+            for node in self.mirrored
+            if table in (node.table, node.identifier, node.name, node.unique_id)
+        ]
+        if len(found) == 1:
+            return found[0]
+        choices = ", ".join(sorted(node.table for node in found or self.mirrored)) or "none"
+        if found:
+            raise DbtRuntimeError(f"{table!r} is more than one mirrored table: {choices}.")
+        raise DbtRuntimeError(f"{table!r} is no mirrored table of this project. Its: {choices}.")
+
+    def _node_status(self, node: Node) -> TableStatus:
+        try:
+            folder = TableFolder(node.schema if node.schema_folder else "", node.identifier)
+        except MirrorError as error:
+            return TableStatus(node.table, BLOCKED, None, error.msg)
+        table = landed_table(self._storage, folder)
+        state, note = self._state_of(table)
+        return TableStatus(node.table, state, table, note)
+
+    def _state_of(self, table: LandedTable) -> tuple[str, str]:
+        """The state of a mirrored node, and a note."""
+        if table.problem:
+            return BLOCKED, table.problem
+        for record in (table.journal, table.pending):
+            if record and record.batch.owner.project != self._project:
+                project, node = (shown(record.batch.owner.project), shown(record.batch.owner.node))
+                return BLOCKED, f"belongs to the dbt project {project!r} ({node})"
+        if table.pending:
+            return UNFINISHED, ""
+        if table.journal:
+            return PUBLISHED, ""
+        if table.exists:
+            return BLOCKED, f"{table.folder.path} has no _journal.json: it is somebody else's"
+        return NOT_PUBLISHED, ""
+
+    def _why_orphan(self, unique_id: str) -> str:
+        for node in self.mirrored:
+            if node.unique_id == unique_id:
+                return f"{unique_id} is {node.table} now"
+        if any(node["unique_id"] == unique_id for node in self._nodes):
+            return f"{unique_id} is not mirrored any more"
+        return f"{shown(unique_id)} is gone"
+
+
+def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
+    """Those of the graph's nodes that are mirrored."""
+    return [
+        Node(
+            node["unique_id"],
+            node["name"],
+            str(node["schema"]),
+            str(node["alias"]),
+            node["config"].get("schema_folder") is not False,
+        )
+        for node in nodes
+        if node["resource_type"] in ("model", "seed", "snapshot")
+        and node["config"].get("materialized") in MIRRORED_KINDS
+        and node["config"].get("mirror") is not False
+    ]
+
+
+def _time(utc: datetime) -> str:
+    return f"{utc:%Y-%m-%d %H:%M:%S}"
+
+
+def _how_to_drop(schema: str | None) -> str:
+    also = f", schema: {schema}" if schema else ""
+    return f"To drop: dbt run-operation mirror_drop_orphans --args '{{dry_run: false{also}}}'"

@@ -1,0 +1,1 @@
+"""Microsoft Fabric as a service: its REST API, identities, monitoring, and waiting for it."""

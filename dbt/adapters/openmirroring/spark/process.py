@@ -1,0 +1,167 @@
+"""The embedded Spark of this process. It lives on between commands, and is not the user's.
+
+A process can have one Spark, which PySpark keeps in a class. So it is kept here for the process,
+and not by the connections of one command.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from dbt.adapters.exceptions.connection import FailedToConnectError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from dbt.adapters.openmirroring.spark import embedded as embedded_spark
+from dbt.adapters.openmirroring.spark.java_image import JavaImage
+
+# seconds that the JVM has to end
+_PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class _Started:
+    """An embedded Spark as it was started.
+
+    Args:
+        project: the folder of the dbt project
+        settings: of the profile
+        session: of which each node gets a new one
+        gateway: to its JVM, which outlives a session that was stopped
+    """
+
+    project: Path
+    settings: Mapping[str, str]
+    session: SparkSession
+    gateway: Any
+
+    @property
+    def is_running(self) -> bool:
+        return SparkContext._active_spark_context is self.session.sparkContext
+
+
+class ProcessSpark:
+    """Starts the embedded Spark, and knows which commands use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started: _Started | None = None
+        self._wanted: JavaImage | None = None
+        self._commands: WeakSet[Any] = WeakSet()
+
+    @property
+    def is_running(self) -> bool:
+        """The Spark that this process has is an embedded one."""
+        return self._started is not None and self._started.is_running
+
+    def session(
+        self,
+        command: object,
+        project: Path,
+        settings: Mapping[str, str],
+        prepared_start: bool = False,
+    ) -> SparkSession:
+        """The session of a project, in the Spark that an earlier command has started if it fits.
+
+        Args:
+            command: that uses it until it is released
+            project: the dbt project's folder
+            settings: `server_side_parameters` of the profile
+            prepared_start: start from an image of the classes, or have one made
+
+        Raises:
+            FailedToConnectError: it does not start; or another command uses one that does not fit
+        """
+        with self._lock:
+            found = self._started
+            if not (
+                found
+                and found.is_running
+                and (found.project, found.settings) == (project, settings)
+            ):
+                self._end()
+                start = self._start_prepared if prepared_start else embedded_spark.start
+                session = start(project, settings)
+                found = _Started(project, dict(settings), session, SparkContext._gateway)
+                self._started = found
+            self._commands.add(command)
+            return found.session
+
+    def _start_prepared(self, project: Path, settings: Mapping[str, str]) -> SparkSession:
+        found: list[JavaImage] = []
+
+        def options(java_home: Path) -> list[str]:
+            found.append(JavaImage(java_home))
+            return found[0].options()
+
+        try:
+            session = embedded_spark.start(project, settings, options)
+        except FailedToConnectError:
+            if not found or not found[0].is_there:
+                raise
+            session = embedded_spark.start(project, settings)
+            found[0].remove()  # Java does not look at all of it before it uses it
+        [image] = found
+        self._wanted = image if image.is_wanted else None
+        return session
+
+    def release(self, command: object) -> None:
+        """A command has ended. Spark runs on: it takes seconds to start."""
+        with self._lock:
+            self._commands.discard(command)
+            wanted, self._wanted = self._wanted, None
+        if wanted:
+            wanted.prepare()
+
+    def end(self) -> None:
+        """Make room for another Spark.
+
+        Raises:
+            FailedToConnectError: a command uses this one
+        """
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        started = self._started
+        if started is None:
+            return
+        if self._commands and started.is_running:
+            raise FailedToConnectError(
+                "Another dbt command of this process uses the embedded Spark of "
+                f"{started.project}, and a process can have one Spark at a time. Wait until that "
+                "command has ended, or run this one in a process of its own."
+            )
+        self._started = None
+        self._commands.clear()
+        if started.is_running:
+            started.session.stop()
+        if SparkContext._gateway is started.gateway:
+            # otherwise the next Spark would be in the same JVM, with its static settings
+            SparkContext._gateway = SparkContext._jvm = None
+        end_jvm(started.gateway, _PATIENCE)
+
+
+def end_jvm(gateway: Any, seconds: float) -> None:
+    """End a JVM, which holds the metastore and its lock.
+
+    Args:
+        seconds: that it has, before it is killed
+    """
+    gateway.shutdown()
+    # it ends when its parent is gone, which it sees by its standard input
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(seconds)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+process_spark = ProcessSpark()

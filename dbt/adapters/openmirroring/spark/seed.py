@@ -1,0 +1,40 @@
+"""The rows of a seed, as Spark SQL."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.openmirroring.spark.relation import quoted
+
+if TYPE_CHECKING:
+    import agate
+
+
+def seed_view(name: str, seed: agate.Table) -> str:
+    """A statement that makes a temporary view of strings.
+
+    All rows are one literal: thousands of them would take Spark's parser minutes. It is in Base64,
+    since what a backslash or ${} means in a literal depends on settings.
+
+    Args:
+        name: of the view
+        seed: as dbt has read it
+    """
+    rows = [[None if value is None else _text(value) for value in row] for row in seed.rows]
+    content = base64.b64encode(json.dumps(rows).encode()).decode()
+    columns = ", ".join(
+        f"row[{number}] as {quoted(column)}" for number, column in enumerate(seed.column_names)
+    )
+    return f"""\
+create or replace temporary view {quoted(name)} as
+select {columns} from (
+  select explode(from_json(
+    cast(unbase64('{content}') as string), 'array<array<string>>'
+  )) as row
+)"""
+
+
+def _text(value: Any) -> str:
+    return value.isoformat(sep=" ") if hasattr(value, "hour") else str(value)

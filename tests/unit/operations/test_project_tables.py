@@ -1,0 +1,163 @@
+"""What the graph of a dbt project and the replicator say of its tables."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    MirroredColumn,
+    Owner,
+    RowCounts,
+    TableDefinition,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.operations.project_tables import (
+    ProjectTables,
+    mirrored_nodes,
+)
+from dbt.adapters.openmirroring.replicator.text_table import text_table
+from dbt.adapters.openmirroring.service.service import ServiceReport, TableReport
+
+
+def node(name: str, kind: str = "model", **config: Any) -> dict[str, Any]:
+    return {
+        "unique_id": f"{kind}.shop.{name}",
+        "name": name,
+        "alias": config.pop("alias", name),
+        "schema": "sales",
+        "resource_type": kind,
+        "config": {"materialized": "table", **config},
+    }
+
+
+def test_what_is_a_table_is_mirrored_unless_it_says_no() -> None:
+    nodes = [
+        node("table"),
+        node("incremental", materialized="incremental"),
+        node("seed", "seed", materialized="seed"),
+        node("snapshot", "snapshot", materialized="snapshot", mirror=True),
+        node("local", mirror=False),
+        node("view", materialized="view"),
+        node("failures", "test"),
+    ]
+
+    names = [found.name for found in mirrored_nodes(nodes)]
+
+    assert names == ["table", "incremental", "seed", "snapshot"]
+
+
+@pytest.mark.parametrize("text", ["sales.past", "past", "history", "model.shop.history"])
+def test_a_node_is_found_by_each_of_its_names(storage: Storage, text: str) -> None:
+    tables = ProjectTables(
+        storage, "shop", "sales", [node("orders"), node("history", alias="past")]
+    )
+
+    assert tables.node(text).table == "sales.past"
+
+
+def test_a_table_without_a_schema_folder_is_called_by_its_name_alone(storage: Storage) -> None:
+    tables = ProjectTables(storage, "shop", "sales", [node("orders", schema_folder=False)])
+
+    assert tables.node("model.shop.orders").table == "orders"
+    (status,) = tables.statuses()
+    assert (status.table, status.mirrored_table) == ("orders", "dbo.orders")
+
+
+def test_a_name_of_several_tables_is_refused(storage: Storage) -> None:
+    tables = ProjectTables(storage, "shop", "sales", [node("a", alias="b"), node("b", alias="c")])
+
+    with pytest.raises(DbtRuntimeError, match=r"more than one mirrored table: sales\.b, sales\.c"):
+        tables.node("b")
+
+
+def test_text_is_aligned() -> None:
+    rows = [("name", "n", ""), ("a", "10", "a note"), ("longer", "1", "")]
+
+    assert list(text_table(rows, numbers=(1,))) == [
+        "name     n",
+        "a       10  a note",
+        "longer   1",
+    ]
+
+
+def publish(storage: Storage, files: int = 1, schema: str = "sales") -> datetime:
+    """Publish `sales.orders`, or without a schema folder; returns when."""
+    table = TableFolder(schema, "orders")
+    opened = Publication(storage, table, Owner("shop", "model.shop.orders", "sales"))
+    for i in range(files):
+        storage.write(f"{table.staging(opened.batch_id)}/rows/{i}.parquet", b"rows")
+    definition = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
+    journal = opened.journal()
+    kind = "changes" if journal else "initial"
+    plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
+    manifest = opened.commit(plan, opened.staged(plan) if files else [])
+    opened.publish(manifest)
+    opened.complete(manifest)
+    opened.close()
+    return opened.published_at or datetime.now(timezone.utc)
+
+
+def status_of_orders(storage: Storage, report: ServiceReport) -> list[str]:
+    """The cells of the service."""
+    headline, line = ProjectTables(storage, "shop", "sales", [node("orders")]).status_lines(report)
+    return re.split(r"\s{2,}", line[headline.index("service") :])
+
+
+def reported(status: str, error: str, last_sync: datetime | None) -> ServiceReport:
+    return ServiceReport("Running", "", {"sales.orders": TableReport(status, error, last_sync)})
+
+
+def test_a_table_is_behind_until_the_service_has_applied_something_since(storage: Storage) -> None:
+    time = publish(storage)
+    before, after = time - timedelta(seconds=1), time + timedelta(seconds=1)
+
+    def of(last_sync: datetime | None, error: str = "") -> list[str]:
+        return status_of_orders(storage, reported("Replicating", error, last_sync))
+
+    assert of(after) == ["Replicating", f"{after:%Y-%m-%d %H:%M:%S}"]
+    assert of(before) == ["Replicating", f"{before:%Y-%m-%d %H:%M:%S}", "behind"]
+    assert of(None) == ["Replicating", "behind"]
+    assert of(before, "no good")[2:] == ["behind; no good"]
+
+
+def test_a_table_without_a_schema_folder_has_the_default_schema_in_the_service(
+    storage: Storage,
+) -> None:
+    after = publish(storage, schema="") + timedelta(seconds=1)
+    report = ServiceReport("Running", "", {"dbo.orders": TableReport("Replicating", "", after)})
+    at_root = node("orders")
+    at_root["config"]["schema_folder"] = False
+
+    headline, line = ProjectTables(storage, "shop", "sales", [at_root]).status_lines(report)
+
+    told = re.split(r"\s{2,}", line[headline.index("service") :])
+    assert told == ["Replicating", f"{after:%Y-%m-%d %H:%M:%S}"]
+
+
+def test_a_table_that_the_service_does_not_have_is_behind(storage: Storage) -> None:
+    publish(storage)
+
+    assert status_of_orders(storage, ServiceReport("Running")) == ["", "behind"]
+
+
+def test_without_a_service_nobody_knows_whether_a_table_is_behind(storage: Storage) -> None:
+    publish(storage)
+
+    assert status_of_orders(storage, ServiceReport()) == [""]
+
+
+def test_a_batch_without_files_leaves_no_table_behind(storage: Storage) -> None:
+    last_sync = publish(storage)
+    publish(storage, files=0)
+
+    told = status_of_orders(storage, reported("Replicating", "", last_sync))
+
+    assert told[2:] == []

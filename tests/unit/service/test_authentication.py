@@ -1,0 +1,155 @@
+"""Tokens for Fabric by the settings of the profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure import identity
+from azure.core.credentials import TokenCredential
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.service.authentication import token_credential
+
+TENANT = "11111111-1111-1111-1111-111111111111"
+CLIENT = "22222222-2222-2222-2222-222222222222"
+SCOPE = "https://storage.azure.com/.default"
+SERVICE_PRINCIPAL = {
+    "authentication": "service_principal",
+    "tenant_id": TENANT,
+    "client_id": CLIENT,
+}
+
+
+def profile(**settings: Any) -> OpenMirroringCredentials:
+    given = {"schema": "analytics", "landing_zone": "landing", **settings}
+    OpenMirroringCredentials.validate(given)
+    return OpenMirroringCredentials.from_dict(given)
+
+
+@pytest.mark.parametrize(
+    ("settings", "credential"),
+    [
+        ({}, identity.DefaultAzureCredential),
+        ({"authentication": "default"}, identity.DefaultAzureCredential),
+        ({"authentication": "cli"}, identity.AzureCliCredential),
+        ({"authentication": "cli", "tenant_id": TENANT}, identity.AzureCliCredential),
+        ({"authentication": "environment"}, identity.EnvironmentCredential),
+        ({"authentication": "managed_identity"}, identity.ManagedIdentityCredential),
+        (
+            {"authentication": "managed_identity", "client_id": CLIENT},
+            identity.ManagedIdentityCredential,
+        ),
+        ({**SERVICE_PRINCIPAL, "client_secret": "s3cret"}, identity.ClientSecretCredential),
+    ],
+)
+def test_each_way_has_its_credential(
+    settings: dict[str, str], credential: type[TokenCredential]
+) -> None:
+    assert isinstance(token_credential(profile(**settings)), credential)
+
+
+def test_a_token_that_was_handed_in_is_the_token() -> None:
+    credential = token_credential(profile(authentication="token", token="given"))
+
+    assert credential.get_token(SCOPE).token == "given"
+
+
+def test_a_certificate_takes_the_place_of_a_secret(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.pem"
+    path.write_bytes(_certificate())
+
+    credential = token_credential(profile(**SERVICE_PRINCIPAL, client_certificate_path=str(path)))
+
+    assert isinstance(credential, identity.CertificateCredential)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no certificate"])
+def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "certificate.pem"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(DbtConfigError, match=r"certificate\.pem' cannot be used"):
+        token_credential(profile(**SERVICE_PRINCIPAL, client_certificate_path=str(path)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"authentication": "password"}, "'password'. Allowed: default, cli, environment,"),
+        ({"authentication": "service_principal"}, "needs `tenant_id` and `client_id`"),
+        ({**SERVICE_PRINCIPAL, "client_id": ""}, "needs `client_id`"),
+        (SERVICE_PRINCIPAL, "either `client_secret` or `client_certificate_path`"),
+        (
+            {**SERVICE_PRINCIPAL, "client_secret": "s", "client_certificate_path": "c"},
+            "either `client_secret` or `client_certificate_path`",
+        ),
+        ({"authentication": "cli", "client_secret": "s"}, "but by service_principal"),
+        ({"client_id": CLIENT}, "but by managed_identity and service_principal"),
+        ({"token": "t"}, "`token` is not used by `authentication: default`, but by token"),
+        ({"authentication": "token"}, "needs the `token`"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(
+    settings: dict[str, str], message: str
+) -> None:
+    with pytest.raises(DbtConfigError, match=message):
+        profile(**settings)
+
+
+def test_the_token_for_a_remote_spark_is_not_one_for_fabric(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # what the method needs is not installed
+    monkeypatch.setattr("dbt.adapters.spark.connections.ThriftState", object())
+    monkeypatch.setattr("dbt.adapters.spark.connections.THttpClient", object())
+    monkeypatch.setattr("dbt.adapters.spark.connections.hive", object())
+    spark = {"method": "http", "host": "spark.example", "cluster": "c", "token": "of Spark"}
+
+    assert profile(**spark, authentication="cli").token == "of Spark"
+    with pytest.raises(DbtConfigError, match="Choose another `authentication`"):
+        profile(**spark, authentication="token")
+
+
+def test_secrets_are_shown_nowhere() -> None:
+    profiles = [
+        profile(**SERVICE_PRINCIPAL, client_secret="s3cret", password="s3cret"),
+        profile(authentication="token", token="s3cret"),
+    ]
+
+    for credentials in profiles:
+        assert "s3cret" not in repr(credentials)
+        assert "s3cret" not in str(token_credential(credentials))
+        # what `dbt debug` prints, and `target` in Jinja
+        assert "s3cret" not in str(dict(credentials.connection_info()))
+
+
+def _certificate() -> bytes:
+    import datetime as dt
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "shop")])
+    now = dt.datetime.now(dt.timezone.utc)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + dt.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return private + certificate.public_bytes(serialization.Encoding.PEM)

@@ -1,0 +1,398 @@
+"""A mirrored database, asked and changed by Fabric's REST API."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from dbt.adapters.openmirroring.service.fabric import SCOPE, FabricError, MirroredDatabase
+from dbt.adapters.openmirroring.service.service import ServiceReport, TableReport
+from tests.fabric_server import Credential, Database, FabricServer, table
+from tests.onelake_server import TOKEN
+
+ITEM = "shop.MirroredDatabase"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
+    created = FabricServer()
+    created.connect(monkeypatch)
+    return created
+
+
+def mirrored_database(
+    server: FabricServer, workspace: str = "Sales", item: str = ITEM, **options: Any
+) -> MirroredDatabase:
+    credential = options.pop("credential", Credential())
+    return MirroredDatabase(workspace, item, credential, server.clock)
+
+
+def refusal(call: Any, *arguments: Any) -> str:
+    with pytest.raises(FabricError) as caught:
+        call(*arguments)
+    assert TOKEN not in str(caught.value)
+    return str(caught.value.msg)
+
+
+def test_it_tells_the_status_of_the_database_and_of_each_table(server: FabricServer) -> None:
+    database = Database("shop", scan=lambda: tables)
+    tables = [
+        table("sales.orders", last_sync="2024-10-08T05:07:11.0663362Z"),
+        table("sales.returns", "Failed", error="a column\n is gone"),
+        table("sales.regions", "Snapshotting"),
+    ]
+    server.workspace("Sales", database)
+
+    assert mirrored_database(server).report() == ServiceReport(
+        "Running",
+        "",
+        {
+            "sales.orders": TableReport(
+                "Replicating", "", datetime(2024, 10, 8, 5, 7, 11, 66336, timezone.utc)
+            ),
+            "sales.returns": TableReport("Failed", "SchemaMergeFailure: a column is gone"),
+            "sales.regions": TableReport("Snapshotting"),
+        },
+    )
+
+
+def test_it_tells_the_error_of_the_database(server: FabricServer) -> None:
+    error = {"errorCode": "InternalError", "message": "It broke."}
+    server.workspace("Sales", Database("shop", ["Paused"], error))
+
+    assert mirrored_database(server).report() == ServiceReport(
+        "Paused", "InternalError: It broke."
+    )
+
+
+def test_a_database_that_was_never_started_has_no_tables(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop", ["Initialized"]))
+
+    assert mirrored_database(server).report() == ServiceReport("Initialized")
+    assert "getTablesMirroringStatus" not in server.paths()
+
+
+def test_names_are_found_on_later_pages_whatever_their_case(server: FabricServer) -> None:
+    for name in "abcd":
+        server.workspace(name)
+    server.workspace("Sales", *(Database(name) for name in "abcd"), Database("Shop"))
+
+    assert mirrored_database(server, "sales").report().status == "Running"
+    assert server.paths().count("workspaces") == 3
+    assert server.paths().count("mirroredDatabases") == 3
+
+
+@pytest.mark.parametrize(
+    ("continuation", "told"),
+    [
+        ("https://api.fabric.microsoft.com/v1/workspaces?continuationToken=0", "sent before"),
+        ("https://api.fabric.microsoft.com/v1/workspaces?continuationToken={}", "still another"),
+    ],
+)
+def test_a_list_without_an_end_is_an_error(
+    server: FabricServer, continuation: str, told: str
+) -> None:
+    server.workspace("Sales", Database("shop"))
+    server.continuation = continuation
+
+    assert told in refusal(mirrored_database(server).report)
+    assert len(server.requests) <= 1000
+
+
+@pytest.mark.parametrize("continuation", ["https://[", "https://elsewhere.example", "?"])
+def test_a_list_ends_where_no_next_page_is_named(server: FabricServer, continuation: str) -> None:
+    server.workspace("Sales", Database("shop"))
+    server.continuation = continuation
+
+    assert mirrored_database(server).report().status == "Running"
+
+
+def test_names_are_looked_up_once(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop"))
+    database = mirrored_database(server)
+
+    database.report()
+    database.report()
+
+    assert server.paths().count("workspaces") == 1
+
+
+def test_guids_are_taken_as_they_are(server: FabricServer) -> None:
+    database = Database("shop")
+    workspace = server.workspace("Sales", database)
+
+    assert mirrored_database(server, workspace.id, database.id).report().status == "Running"
+    assert server.paths() == ["getMirroringStatus", "getTablesMirroringStatus"]
+
+
+def test_what_is_not_there_is_told_with_what_is(server: FabricServer) -> None:
+    server.workspace("Sales", Database("other"))
+
+    assert "sees 'Sales'" in refusal(mirrored_database(server, "Marketing").report)
+    assert "mirror_create_database" in refusal(mirrored_database(server).report)
+
+
+def test_a_token_goes_to_fabric_alone_and_is_for_fabric(
+    server: FabricServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pages and operations name other hosts; the server refuses requests to them."""
+    caplog.set_level(logging.DEBUG)
+    server.operation = [{"status": "Succeeded"}]
+    for name in "abc":
+        server.workspace(name)
+    server.workspace("Sales", Database("shop", ["Initialized"]))
+    credential = Credential()
+
+    mirrored_database(server, credential=credential).start()
+
+    assert {request.authorization for request in server.requests} == {f"Bearer {TOKEN}"}
+    assert set(credential.scopes) == {SCOPE}
+    assert TOKEN not in caplog.text
+
+
+def test_a_redirect_is_not_followed(server: FabricServer) -> None:
+    server.fail("workspaces", 307, "Moved", Location="https://elsewhere.example/v1/workspaces")
+
+    assert "Fabric says Moved" in refusal(mirrored_database(server).report)
+    assert server.paths() == ["workspaces"]
+
+
+def test_throttling_is_waited_for_as_long_as_fabric_says(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop"))
+    server.fail("getMirroringStatus", 429, "RequestBlocked", times=2, Retry_After="55")
+
+    assert mirrored_database(server).report().status == "Running"
+    assert server.clock.slept == [55, 55]
+
+
+def test_throttling_without_an_end_is_told(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop"))
+    server.fail("getMirroringStatus", 429, "RequestBlocked", times=20, Retry_After="55")
+
+    told = refusal(mirrored_database(server).report)
+
+    assert "RequestBlocked" in told
+    assert "throttles this identity" in told
+
+
+def test_nobody_waits_for_hours(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop"))
+    server.fail("getMirroringStatus", 429, "RequestBlocked", Retry_After="3600")
+
+    assert "throttles this identity" in refusal(mirrored_database(server).report)
+    assert server.clock.slept == []
+
+
+@pytest.mark.parametrize("status", [408, 500, 502, 503, 504])
+def test_a_passing_fault_of_fabric_is_not_noticed(server: FabricServer, status: int) -> None:
+    server.workspace("Sales", Database("shop"))
+    for path in ("workspaces", "mirroredDatabases", "Status"):
+        server.fail(path, status)
+
+    assert mirrored_database(server).report().status == "Running"
+
+
+def test_a_question_without_an_answer_is_asked_again(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop"))
+    for path in ("workspaces", "getMirroringStatus"):
+        server.break_connection(path)
+
+    assert mirrored_database(server).report().status == "Running"
+
+
+def test_a_change_without_an_answer_is_not_repeated(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop", ["Initialized"]))
+    server.break_connection("startMirroring")
+
+    assert "cannot be reached" in refusal(mirrored_database(server).start)
+    assert server.paths().count("startMirroring") == 1
+
+
+def test_a_lasting_fault_is_told_with_its_request(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop"))
+    server.fail("getMirroringStatus", 503, times=20)
+
+    told = refusal(mirrored_database(server).report)
+
+    assert "(request cfafbeb1-8037-4d0c-896e-a46fb27ff227). Fabric has a problem" in told
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "way_out"),
+    [
+        (401, "Unauthorized", "`authentication`"),
+        (403, "InsufficientPrivileges", "Service principals can use Fabric APIs"),
+        (404, "ItemNotFound", "`landing_zone`"),
+        (404, "CapacityNotActive", "capacity of the workspace is paused"),
+    ],
+)
+def test_a_refusal_is_told_with_a_way_out(
+    server: FabricServer, status: int, code: str, way_out: str
+) -> None:
+    server.workspace("Sales", Database("shop"))
+    server.fail("getMirroringStatus", status, code)
+
+    told = refusal(mirrored_database(server).report)
+
+    assert f"Fabric says {code}: The message of {code} (request" in told
+    assert way_out in told
+    assert len(server.clock.slept) == 0
+
+
+def test_a_paused_capacity_is_told(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop")).capacity_paused = True
+
+    assert "Resume it" in refusal(mirrored_database(server).report)
+
+
+def test_a_wrong_token_is_not_told(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop"))
+    database = mirrored_database(server, credential=Credential("another.secret"))
+
+    told = refusal(database.report)
+
+    assert "does not accept the token" in told
+    assert "another.secret" not in told
+
+
+def test_a_database_is_created_for_open_mirroring(server: FabricServer) -> None:
+    workspace = server.workspace("Sales")
+
+    assert mirrored_database(server).create("dbo", 3)
+
+    [database] = workspace.databases
+    assert (database.name, database.status) == ("shop", "Initialized")
+    assert database.definition == {
+        "properties": {
+            "source": {"type": "GenericMirror", "typeProperties": {}},
+            "target": {
+                "type": "MountedRelationalDatabase",
+                "typeProperties": {
+                    "defaultSchema": "dbo",
+                    "format": "Delta",
+                    "retentionInDays": 3,
+                },
+            },
+        }
+    }
+
+
+def test_a_created_database_is_not_looked_for_in_lists_that_may_lag(server: FabricServer) -> None:
+    server.workspace("Sales")
+    database = mirrored_database(server)
+
+    database.create("dbo", None)
+    database.start()
+
+    methods = [r.method for r in server.requests if r.path.endswith("mirroredDatabases")]
+    assert methods == ["GET", "POST"]
+
+
+def test_the_retention_is_fabrics_if_none_is_given(server: FabricServer) -> None:
+    workspace = server.workspace("Sales")
+
+    mirrored_database(server).create("dbo", None)
+
+    target = workspace.databases[0].definition["properties"]["target"]
+    assert "retentionInDays" not in target["typeProperties"]
+
+
+def test_a_database_that_is_there_is_not_created(server: FabricServer) -> None:
+    workspace = server.workspace("Sales", Database("shop"))
+
+    assert not mirrored_database(server).create("dbo", None)
+    assert len(workspace.databases) == 1
+
+
+def test_nothing_can_be_created_by_its_id(server: FabricServer) -> None:
+    database = Database("shop")
+    workspace = server.workspace("Sales", database)
+
+    told = refusal(mirrored_database(server, workspace.id, database.id).create, "dbo", None)
+
+    assert "only Fabric gives ids" in told
+
+
+def test_a_long_running_operation_is_followed_to_its_end(server: FabricServer) -> None:
+    server.workspace("Sales")
+    server.operation = [{"status": s} for s in ("NotStarted", "Running", "Succeeded")]
+
+    assert mirrored_database(server).create("dbo", None)
+    assert server.clock.slept[:2] == [20, 20]
+
+
+def test_the_failure_of_a_long_running_operation_is_told(server: FabricServer) -> None:
+    server.workspace("Sales")
+    error = {"errorCode": "CorruptedPayload", "message": "It cannot be read."}
+    server.operation = [{"status": "Running"}, {"status": "Failed", "error": error}]
+
+    told = refusal(mirrored_database(server).create, "dbo", None)
+
+    assert told == (
+        "The mirrored database 'shop' was not created. Fabric says CorruptedPayload: It cannot "
+        "be read."
+    )
+
+
+def test_the_refusal_of_a_long_running_operation_is_told(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop", ["Initialized"]))
+    server.operation = [{"status": "Running"}]
+    server.fail("startMirroring", 202, x_ms_operation_id="op")
+    server.fail("op", 403, "InsufficientPrivileges")
+
+    assert "InsufficientPrivileges" in refusal(mirrored_database(server).start)
+
+
+@pytest.mark.parametrize("statuses", [["Initializing", "Initialized"], ["Stopped"]])
+def test_a_database_is_started_as_soon_as_it_can_be(
+    server: FabricServer, statuses: list[str]
+) -> None:
+    database = Database("shop", statuses)
+    server.workspace("Sales", database)
+
+    assert mirrored_database(server).start() in ("Initialized", "Stopped")
+    assert database.status == "Running"
+    assert server.paths().count("startMirroring") == 1
+
+
+@pytest.mark.parametrize("status", ["Running", "Starting"])
+def test_a_database_that_runs_is_not_started_again(server: FabricServer, status: str) -> None:
+    server.workspace("Sales", Database("shop", [status, "Running"]))
+
+    assert mirrored_database(server).start() == status
+    assert "startMirroring" not in server.paths()
+
+
+def test_a_paused_database_is_not_started_anew(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop", ["Paused"]))
+
+    assert "`Resume replication`" in refusal(mirrored_database(server).start)
+    assert "startMirroring" not in server.paths()
+
+
+def test_a_database_that_does_not_start_is_told_with_its_error(server: FabricServer) -> None:
+    error = {"errorCode": "OutOfLuck", "message": "No luck today."}
+    server.workspace("Sales", Database("shop", ["Starting"], error))
+
+    told = refusal(mirrored_database(server).start)
+
+    assert "not started within 10 minutes: it is Starting (OutOfLuck: No luck today.)" in told
+
+
+def test_a_database_is_stopped(server: FabricServer) -> None:
+    database = Database("shop")
+    server.workspace("Sales", database)
+
+    assert mirrored_database(server).stop()
+    assert database.status == "Stopped"
+
+
+@pytest.mark.parametrize("status", ["Initialized", "Stopped"])
+def test_a_database_that_does_not_run_is_not_stopped(server: FabricServer, status: str) -> None:
+    server.workspace("Sales", Database("shop", [status]))
+
+    assert not mirrored_database(server).stop()
+    assert "stopMirroring" not in server.paths()

@@ -1,0 +1,416 @@
+"""What the service of a landing zone says, and what a publication makes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from itertools import chain, repeat
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
+from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.service.fabric import FabricError, MirroredDatabase
+from dbt.adapters.openmirroring.service.mirrored_database import (
+    DatabaseOperations,
+    what_fabric_says,
+    what_the_replicator_says,
+)
+from dbt.adapters.openmirroring.service.service import (
+    CHECK_AGE,
+    REBUILD_TIMEOUT,
+    Service,
+    ServiceError,
+    ServiceReport,
+    TableReport,
+    logger,
+    monitoring_report,
+    utc_time,
+)
+from tests.fabric_server import Clock, Credential, Database, FabricServer, table
+from tests.onelake_server import TOKEN, URL, OneLakeServer
+
+ORDERS = "sales.orders"
+TIME = datetime(2026, 11, 21, 17, 0, tzinfo=timezone.utc)
+
+RUNNING = ServiceReport("Running")
+REPLICATING = ServiceReport("Running", "", {ORDERS: TableReport("Replicating", "", TIME)})
+FAILED = ServiceReport("Running", "", {ORDERS: TableReport("Failed", "a type has changed")})
+
+
+def service(*answers: ServiceReport | None) -> tuple[Service, Clock]:
+    """A service that gives each answer once, and the last one for ever."""
+    clock = Clock()
+    following = chain(answers, repeat(answers[-1]))
+    return Service(lambda: next(following), clock), clock
+
+
+def warnings(*calls: Callable[[], object]) -> list[str]:
+    with patch.object(logger, "warning") as warning:
+        for call in calls:
+            call()
+    return [call.args[0] for call in warning.call_args_list]
+
+
+def refusal(call: Callable[..., object], *arguments: object) -> str:
+    with pytest.raises(ServiceError) as caught:
+        call(*arguments)
+    return str(caught.value.msg)
+
+
+@pytest.mark.parametrize("status", ["Running", "Starting", "SomethingNew"])
+def test_a_mirrored_database_that_runs_is_published_to(status: str) -> None:
+    asked, _ = service(ServiceReport(status))
+
+    assert warnings(asked.check) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "way_out"),
+    [("Paused", "`Resume replication`"), ("Stopped", "mirror_start"), ("Stopping", "Run again")],
+)
+def test_a_mirrored_database_that_has_stopped_is_not_published_to(
+    status: str, way_out: str
+) -> None:
+    asked, _ = service(ServiceReport(status, "the reason"))
+
+    told = refusal(asked.check)
+
+    assert f"{status} (the reason)" in told
+    assert way_out in told
+
+
+@pytest.mark.parametrize("status", ["Initializing", "Initialized"])
+def test_before_it_is_started_files_are_published_with_a_warning(status: str) -> None:
+    asked, _ = service(ServiceReport(status))
+
+    [warning] = warnings(asked.check, asked.check)
+
+    assert "mirror_start" in warning
+
+
+def test_where_nobody_can_know_there_is_a_warning_and_nothing_is_waited_for() -> None:
+    asked, clock = service(None)
+
+    assert len(warnings(asked.check, asked.check)) == 1
+    asked.check_table(ORDERS, rebuilds=False)
+    asked.wait_until_gone(ORDERS)
+    asked.wait_until_back(ORDERS)
+    assert asked.not_applied({ORDERS: TIME}, 60) == [
+        "sales.orders: the service says nothing of it"
+    ]
+    assert clock.slept == []
+
+
+def test_the_service_is_asked_once_a_minute_before_publications() -> None:
+    asked, clock = service(RUNNING, ServiceReport("Paused"))
+
+    asked.check()
+    clock.now += CHECK_AGE - 1
+    asked.check()
+    clock.now += 1
+
+    assert "Paused" in refusal(asked.check)
+
+
+def test_a_table_that_has_failed_can_only_be_rebuilt() -> None:
+    asked, _ = service(FAILED)
+
+    told = refusal(asked.check_table, ORDERS, False)
+
+    assert "stopped applying sales.orders: a type has changed" in told
+    assert "--full-refresh" in told
+    asked.check_table(ORDERS, rebuilds=True)
+    asked.check_table("sales.others", rebuilds=False)
+
+
+def test_a_table_with_an_error_that_goes_on_is_warned_of() -> None:
+    throttled = TableReport("Replicating", "The replication is being throttled")
+    asked, _ = service(ServiceReport("Running", "", {ORDERS: throttled}))
+
+    [warning] = warnings(lambda: asked.check_table(ORDERS, False))
+
+    assert "throttled" in warning
+
+
+def test_no_table_is_published_that_is_one_too_many() -> None:
+    names = [ORDERS, *(f"sales.t{i}" for i in range(1, MAX_TABLES))]
+    asked, _ = service(ServiceReport("Running", "", dict.fromkeys(names, TableReport())))
+
+    asked.check_table(ORDERS, rebuilds=False)
+    assert "1,000 tables" in refusal(asked.check_table, "sales.more", False)
+
+
+def test_debug_warns_of_all_tables_that_have_failed() -> None:
+    asked, _ = service(FAILED)
+
+    [warning] = warnings(asked.check_all)
+
+    assert "sales.orders (a type has changed)" in warning
+
+
+def test_a_dropped_table_is_waited_for_until_it_has_disappeared() -> None:
+    asked, clock = service(REPLICATING, REPLICATING, RUNNING)
+
+    asked.wait_until_gone(ORDERS)
+
+    assert clock.slept == [10, 10]
+
+
+def test_a_table_without_a_folder_is_not_asked_for_again_that_was_not_there() -> None:
+    asked, clock = service(RUNNING, REPLICATING)
+    asked.check()
+
+    asked.wait_until_gone(ORDERS, dropped=False)
+
+    assert clock.slept == []
+    assert asked.report(CHECK_AGE) == RUNNING
+
+
+def test_a_table_without_a_folder_is_waited_for_until_a_new_answer_does_not_have_it() -> None:
+    asked, clock = service(REPLICATING, REPLICATING, RUNNING)
+    asked.check()
+
+    asked.wait_until_gone(ORDERS, dropped=False)
+
+    assert clock.slept == [10, 10]
+
+
+def test_a_new_table_is_waited_for_until_it_is_there() -> None:
+    asked, clock = service(RUNNING, RUNNING, REPLICATING)
+
+    asked.wait_until_back(ORDERS)
+
+    assert clock.slept == [10, 10]
+
+
+def test_waiting_takes_no_answer_from_before() -> None:
+    asked, _ = service(RUNNING, REPLICATING, RUNNING)
+    asked.check()
+
+    asked.wait_until_back(ORDERS)
+
+    assert asked.report() == RUNNING
+
+
+def test_waiting_ends_with_what_is_known() -> None:
+    asked, clock = service(FAILED)
+
+    told = refusal(asked.wait_until_gone, ORDERS)
+
+    assert clock.now == REBUILD_TIMEOUT
+    assert "has not dropped sales.orders 15 minutes" in told
+    assert "is Running; the table is Failed; its error is a type has changed" in told
+    assert "does not mirror sales.others" in refusal(asked.wait_until_back, "sales.others")
+
+
+@pytest.mark.parametrize("wait", [Service.wait_until_gone, Service.wait_until_back])
+def test_waiting_ends_when_the_mirrored_database_is_paused(
+    wait: Callable[[Service, str], None],
+) -> None:
+    table_ = {} if wait is Service.wait_until_back else REPLICATING.tables
+    asked, clock = service(
+        ServiceReport("Running", "", table_), ServiceReport("Paused", "", table_)
+    )
+
+    assert "Paused" in refusal(wait, asked, ORDERS)
+    assert clock.slept == [10]
+
+
+def test_nothing_is_waited_for_before_the_mirrored_database_is_started() -> None:
+    asked, clock = service(ServiceReport("Initialized"))
+
+    asked.wait_until_back(ORDERS)
+
+    assert clock.slept == []
+
+
+def test_what_was_published_is_waited_for_until_it_is_applied() -> None:
+    later = TIME + timedelta(seconds=1)
+    applied = ServiceReport("Running", "", {ORDERS: TableReport("Replicating", "", later)})
+    asked, clock = service(RUNNING, REPLICATING, applied)
+
+    assert asked.not_applied({ORDERS: later}, 60) == []
+    assert clock.slept == [10, 10]
+
+
+def test_what_is_not_applied_in_time_is_told() -> None:
+    asked, clock = service(REPLICATING)
+
+    behind = asked.not_applied({ORDERS: TIME + timedelta(seconds=1), "sales.new": TIME}, 25)
+
+    assert behind == ["sales.orders: Replicating", "sales.new: not mirrored yet"]
+    assert clock.slept == [10, 10, 5]
+
+
+def test_a_table_that_has_failed_is_not_waited_for() -> None:
+    asked, clock = service(FAILED)
+
+    assert asked.not_applied({ORDERS: TIME}, 60) == ["sales.orders: a type has changed"]
+    assert clock.slept == []
+
+
+def files(**contents: str) -> Callable[[str], bytes | None]:
+    stored = {f"{name}.json": text.encode() for name, text in contents.items()}
+    return stored.get
+
+
+TABLE = {"sourceSchemaName": "sales", "sourceTableName": "orders", "status": "Failed"}
+
+
+def test_the_files_of_the_service_are_read() -> None:
+    metrics = {"lastSyncTimeUtc": "2026-11-21T17:00:00.0000000Z"}
+    tables = {"tables": [{**TABLE, "errorMessage": "no\n good", "metrics": metrics}]}
+    replicator = {"status": "Running", "errorMessage": ""}
+
+    report = monitoring_report(files(tables=json.dumps(tables), replicator=json.dumps(replicator)))
+
+    table_ = TableReport("Failed", "no good", TIME)
+    assert report == ServiceReport("Running", "", {ORDERS: table_})
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    ["", "[]", '{"tables": [1]}', '{"tables": [{}]}', "[" * 200_000],
+    ids=["empty", "list", "number", "nothing", "deep"],
+)
+def test_damaged_files_of_the_service_say_nothing(damaged: str) -> None:
+    assert monitoring_report(files(tables=damaged)) is None
+
+
+def test_the_files_beside_a_local_landing_zone_are_read(tmp_path: Path) -> None:
+    landing_zone = tmp_path / "LandingZone"
+
+    assert what_the_replicator_says(landing_zone) is None
+    (tmp_path / "Monitoring").mkdir()
+    (tmp_path / "Monitoring" / "tables.json").write_text(json.dumps({"tables": [TABLE]}))
+    report = what_the_replicator_says(landing_zone)
+
+    assert report == ServiceReport(tables={ORDERS: TableReport("Failed")})
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2026-11-21T17:00:00Z", TIME),
+        ("2026-11-21T17:00:00.1Z", TIME + timedelta(microseconds=100000)),
+        ("2026-11-21T17:00:00.1234567Z", TIME + timedelta(microseconds=123456)),
+        (None, None),
+        ("", None),
+        ("yesterday", None),
+        ("9" * 500, None),
+        (17, None),
+    ],
+)
+def test_times_of_the_service_are_read(text: object, time: datetime | None) -> None:
+    assert utc_time(text) == time
+
+
+@pytest.fixture
+def onelake(monkeypatch: pytest.MonkeyPatch) -> OneLakeServer:
+    created = OneLakeServer()
+    created.connect(monkeypatch)
+    return created
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
+    created = FabricServer()
+    created.connect(monkeypatch)
+    created.workspace("Sales", Database("shop", scan=lambda: [table(ORDERS)]))
+    return created
+
+
+@pytest.fixture
+def database(server: FabricServer) -> MirroredDatabase:
+    item = "shop.MirroredDatabase"
+    return MirroredDatabase("Sales", item, Credential(), server.clock)
+
+
+def credentials() -> OpenMirroringCredentials:
+    return OpenMirroringCredentials(
+        schema="sales", landing_zone=URL, authentication="token", token=TOKEN
+    )
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_the_files_in_onelake_are_asked_where_the_rest_api_may_not_be(
+    server: FabricServer, database: MirroredDatabase, onelake: OneLakeServer, status: int
+) -> None:
+    def statuses() -> list[str] | None:
+        report = what_fabric_says(database, credentials())
+        return [told.status for told in report.tables.values()] if report else None
+
+    server.fail("getMirroringStatus", status, times=2)
+
+    assert statuses() is None
+    place = OneLakeUrl.parse(URL).monitoring
+    monitoring = OneLakeClient.connect(place, Credential())
+    OneLakeStorage(monitoring).write("tables.json", json.dumps({"tables": [TABLE]}).encode())
+    assert statuses() == ["Failed"]
+    assert statuses() == ["Replicating"]
+
+
+def test_a_fault_of_the_rest_api_is_not_hidden_by_the_files(
+    server: FabricServer, database: MirroredDatabase, onelake: OneLakeServer
+) -> None:
+    server.workspaces[0].capacity_paused = True
+
+    with pytest.raises(FabricError, match="capacity of the workspace is paused"):
+        what_fabric_says(database, credentials())
+    assert onelake.requests == []
+
+
+def test_stopping_needs_the_name_of_the_mirrored_database(
+    server: FabricServer, database: MirroredDatabase
+) -> None:
+    for confirm in (None, "another", True):
+        with pytest.raises(CompilationError, match="confirm: shop"):
+            list(DatabaseOperations(database).stop(confirm))  # type: ignore[arg-type]
+    assert server.requests == []
+
+    assert "--full-refresh" in list(DatabaseOperations(database).stop("shop"))[-1]
+    assert server.workspaces[0].databases[0].status == "Stopped"
+    assert "Nothing was changed" in next(DatabaseOperations(database).stop("shop"))
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("Running", ["runs already"]),
+        ("Initialized", ["was started"]),
+        ("Stopped", ["was started", "--full-refresh"]),
+    ],
+)
+def test_starting_tells_what_was_done(
+    server: FabricServer, database: MirroredDatabase, status: str, told: list[str]
+) -> None:
+    server.workspaces[0].databases[0].statuses = [status]
+
+    lines = list(DatabaseOperations(database).start())
+
+    assert [part in line for line, part in zip(lines, told, strict=True)] == [True] * len(told)
+
+
+@pytest.mark.parametrize("days", [0, 31, "7", 1.5])
+def test_a_retention_that_fabric_does_not_have_is_refused(
+    server: FabricServer, database: MirroredDatabase, days: object
+) -> None:
+    with pytest.raises(CompilationError, match="1 to 30"):
+        list(DatabaseOperations(database).create("dbo", days))  # type: ignore[arg-type]
+    assert server.requests == []
+
+
+def test_creating_tells_what_was_done(server: FabricServer, database: MirroredDatabase) -> None:
+    [line] = DatabaseOperations(database).create("dbo", None)
+    assert "there already" in line
+
+    server.workspaces[0].databases.clear()
+    assert "mirror_start" in list(DatabaseOperations(database).create("dbo", 7))[-1]

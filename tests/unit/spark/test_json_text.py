@@ -1,0 +1,97 @@
+"""The SQL of values whose maps have keys that JSON can tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt.adapters.openmirroring.spark.json_text import json_text, with_keys_as_text
+
+OPTIONS = (
+    "map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
+    "'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
+    "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS')"
+)
+
+
+def entries(value: str, entry: str, key: str, item: str) -> str:
+    return (
+        f"map_from_entries(transform(map_entries({value}), "
+        f"{entry} -> struct({key} as key, {item} as value)))"
+    )
+
+
+def text(key: str) -> str:
+    return f"trim(both '[\"]' from to_json(array({key}), {OPTIONS}))"
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "array<date>",
+        "variant",
+        "struct<a b:int,c:decimal(10,2)>",
+        "map<string,date>",
+        "map<string collate UTF8_LCASE,map<varchar(3),binary>>",
+        "map<decimal(10,2),struct<a:map<bigint,array<timestamp>>>>",
+        "map<int,something new>",
+    ],
+)
+def test_other_values_stay_as_they_are(dtype: str) -> None:
+    assert with_keys_as_text(dtype, "`v`") == "`v`"
+    assert json_text(dtype, "`v`") == f"to_json(`v`, {OPTIONS})"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("date", "timestamp", "timestamp_ntz", "binary", "time(6)"),
+        *("interval day to second", "interval year to month", "interval"),
+    ],
+)
+def test_a_key_becomes_the_text_of_a_value(key: str) -> None:
+    assert with_keys_as_text(f"map<{key},int>", "`v`") == entries(
+        "`v`", "entry_1", text("entry_1.key"), "entry_1.value"
+    )
+
+
+def test_a_key_may_have_keys_itself_or_be_a_complex_value() -> None:
+    key = f"to_json(entry_1.key, {OPTIONS})"
+
+    for dtype in ("array<date>", "struct<>", "struct<a b:int,c:decimal(10,2)>"):
+        sql = with_keys_as_text(f"map<{dtype},int>", "`v`")
+        assert sql == entries("`v`", "entry_1", key, "entry_1.value")
+
+
+def test_maps_are_found_at_any_depth() -> None:
+    sql = with_keys_as_text("array<map<string,struct<a:int,b:map<date,int>>>>", "`v`")
+
+    inner = entries("entry_2.value.`b`", "entry_3", text("entry_3.key"), "entry_3.value")
+    struct = f"if(entry_2.value is null, null, struct(entry_2.value.`a` as `a`, {inner} as `b`))"
+    outer = entries("element_1", "entry_2", "entry_2.key", struct)
+    assert sql == f"transform(`v`, element_1 -> {outer})"
+
+
+@pytest.mark.parametrize("name", ["a b", "a`b", "a:b", "a,b", "c>d<e", "it's", "e:f,g<h>", "Ä:"])
+def test_fields_may_have_any_name(name: str) -> None:
+    field = "`{}`".format(name.replace("`", "``"))
+
+    sql = with_keys_as_text(f"struct<x:int,{name}:map<date,int>,y:string>", "v")
+
+    keys = entries(f"v.{field}", "entry_1", text("entry_1.key"), "entry_1.value")
+    assert sql == f"if(v is null, null, struct(v.`x` as `x`, {keys} as {field}, v.`y` as `y`))"
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "map<date,something new>",
+        "map<date,int",
+        "map<date>",
+        "map<date,int>>",
+        "struct<a:int,b:map<date,int>,... 5 more fields>",
+        "array<map<date,int>",
+    ],
+)
+def test_a_map_in_a_type_that_cannot_be_read_is_an_error(dtype: str) -> None:
+    with pytest.raises(ValueError, match="is no type"):
+        with_keys_as_text(dtype, "`v`")

@@ -1,0 +1,82 @@
+from typing import Any
+
+import pytest
+
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
+
+
+def relation(**path: Any) -> OpenMirroringRelation:
+    created: OpenMirroringRelation = OpenMirroringRelation.create(**path)
+    return created
+
+
+@pytest.mark.parametrize(
+    ("schema", "identifier", "rendered"),
+    [
+        ("sales", "orders", "`sales`.`orders`"),
+        ("sales", "select", "`sales`.`select`"),
+        ("a`b", "c d", "`a``b`.`c d`"),
+        ("catalog.sales", "orders", "`catalog`.`sales`.`orders`"),
+    ],
+)
+def test_names_are_quoted(schema: str, identifier: str, rendered: str) -> None:
+    assert relation(schema=schema, identifier=identifier).render() == rendered
+
+
+def test_names_are_matched_without_regard_to_case() -> None:
+    assert relation(schema="sales", identifier="orders").quote_policy.identifier is False
+
+
+def test_a_column_is_quoted() -> None:
+    assert OpenMirroringColumn("a`b", "int").quoted == "`a``b`"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kinds"),
+    [
+        ("string", {"string"}),
+        ("string collate UTF8_LCASE", {"string"}),
+        ("varchar(10)", {"string"}),
+        ("char(1)", {"string"}),
+        ("tinyint", {"integer", "number"}),
+        ("INT", {"integer", "number"}),
+        ("bigint", {"integer", "number"}),
+        ("float", {"float", "number"}),
+        ("double", {"float", "number"}),
+        ("decimal(10,2)", {"numeric", "number"}),
+        ("boolean", set()),
+        ("timestamp", set()),
+        ("array<string>", set()),
+    ],
+)
+def test_a_column_knows_what_kind_of_type_it_has(dtype: str, kinds: set[str]) -> None:
+    column = OpenMirroringColumn("c", dtype)
+    all_kinds = ("string", "integer", "float", "numeric", "number")
+    assert {kind for kind in all_kinds if getattr(column, f"is_{kind}")()} == kinds
+    assert not column.can_expand_to(OpenMirroringColumn("c", "string"))
+
+
+@pytest.mark.parametrize(
+    ("information", "batch_id"),
+    [
+        ("Type: MANAGED\nTable Properties: [openmirroring.batch_id=20a1]\nX: y", "20a1"),
+        ("Table Properties: [a=b, openmirroring.batch_id=20a1, c=d]", "20a1"),
+        ("Table Properties: [xopenmirroring.batch_id=20a1]", None),
+        ("Comment: openmirroring.batch_id=20a1", None),
+        ("Provider: delta\nComment: x\nTable Properties: [openmirroring.batch_id=20a1]", None),
+        ("Comment: x\nTable Properties: [openmirroring.batch_id=1]\nProvider: iceberg", None),
+        ("Table Properties: [a=openmirroring.batch_id=0, openmirroring.batch_id=20a1]", None),
+        (None, None),
+    ],
+)
+def test_the_batch_of_a_snapshot_is_in_its_properties(
+    information: str | None, batch_id: str | None
+) -> None:
+    snapshot = OpenMirroringRelation.create(
+        schema="s",
+        identifier="t",
+        information=information,
+        is_delta="Provider: delta" in (information or ""),  # as dbt-spark tells it
+        is_iceberg="Provider: iceberg" in (information or ""),
+    )
+    assert snapshot.batch_id == batch_id

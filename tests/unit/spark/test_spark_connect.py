@@ -1,0 +1,68 @@
+"""Spark Connect in the profile."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+from dbt.adapters.exceptions.connection import FailedToConnectError
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
+from dbt.adapters.openmirroring.spark.connect import check_server, connection_string
+
+
+def credentials(**settings: Any) -> OpenMirroringCredentials:
+    return OpenMirroringCredentials(
+        schema="analytics", landing_zone="landing", method=ConnectionMethod.CONNECT, **settings
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"host": "sc://spark:15002"}, "sc://spark:15002"),
+        ({"host": "sc://spark:15002/"}, "sc://spark:15002"),
+        ({"host": "sc://spark", "token": "secret"}, "sc://spark/;token=secret"),
+        (
+            {"host": "sc://spark:443/;user_id=me", "use_ssl": True, "token": "secret"},
+            "sc://spark:443/;user_id=me;use_ssl=true;token=secret",
+        ),
+    ],
+)
+def test_a_profile_says_where_the_server_is(settings: dict[str, Any], expected: str) -> None:
+    assert connection_string(credentials(**settings)) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "needs `host: sc://<host>:<port>`, not None"),
+        ({"host": "spark:15002"}, "needs `host: sc://<host>:<port>`, not 'spark:15002'"),
+        ({"host": "sc://spark/;token=secret"}, "give its token as `token`"),
+        (
+            {"host": "sc://spark", "token": "secret", "authentication": "token"},
+            "`token` is what `method: connect` sends to Spark",
+        ),
+    ],
+)
+def test_a_server_that_cannot_be_found_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(DbtConfigError, match=message):
+        credentials(**settings)
+
+
+def test_a_token_is_not_shown() -> None:
+    given = credentials(host="sc://spark:15002", token="s3cret")
+
+    assert dict(given.connection_info())["host"] == "sc://spark:15002"
+    assert "s3cret" not in str(list(given.connection_info()))
+
+
+def test_nobody_waits_long_for_a_server_that_is_not_there() -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        host = f"sc://127.0.0.1:{taken.getsockname()[1]}"
+
+        with pytest.raises(FailedToConnectError, match=f"answered at {host} within 1 seconds"):
+            check_server(credentials(host=host, connect_timeout=1))
