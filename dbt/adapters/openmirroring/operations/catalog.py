@@ -1,58 +1,16 @@
-"""What Spark and the landing zone tell of a table."""
+"""What dbt's catalog shows of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbt.adapters.spark.column import SparkColumn
-from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
-
-DESCRIBE_HEADLINES = {
-    "# Partition Information",
-    "# Partitioning",
-    "# Clustering Information",
-    "# Metadata Columns",
-    "# Detailed Table Information",
-}
 
 STAT_PARTS = ("label", "value", "description", "include")
-
-
-def described_columns(relation: Any, described: Iterable[Mapping[str, Any]]) -> list[SparkColumn]:
-    """The columns of a relation, and the size of the table.
-
-    Args:
-        described: the rows of `describe extended`
-    """
-    rows = [(row["col_name"], row["data_type"], row["comment"]) for row in described]
-    end = next(
-        (i for i, (name, *_) in enumerate(rows) if not name or name in DESCRIBE_HEADLINES),
-        len(rows),
-    )
-    details = {name: value for name, value, _ in rows[end:]}
-    # so a Hive metastore says of a table whose rows nobody has counted
-    statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
-    return [
-        OpenMirroringColumn(
-            table_schema=relation.schema,
-            table_name=relation.name,
-            table_type=relation.type,
-            table_owner=details.get(KEY_TABLE_OWNER),
-            table_comment=details.get("Comment"),
-            table_stats=OpenMirroringColumn.convert_table_stats(statistics),
-            column=name,
-            column_index=index,
-            dtype=data_type,
-            column_comment=comment,
-        )
-        for index, (name, data_type, comment) in enumerate(rows[:end], start=1)
-    ]
 
 
 def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:
