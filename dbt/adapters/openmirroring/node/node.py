@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import sqlparse
+from dbt.adapters.events.types import CodeExecution, CodeExecutionStatus
+from dbt_common.events.functions import fire_event
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
@@ -152,7 +155,11 @@ class Node:
                 "Python models need `method: session` or `method: connect` in the profile."
             )
         view = f"rows of {self.model['alias']}"
+        fire_event(CodeExecution(conn_name=self.warehouse.connection, code_content=code))
+        started = time.monotonic()
         python_models.create_view(view, code, handle.session, self.model["unique_id"])
+        elapsed = round(time.monotonic() - started, 2)
+        fire_event(CodeExecutionStatus(status="OK", elapsed=elapsed))
         return f"select * from {quoted(view)}"
 
     def _seed_query(self) -> str:

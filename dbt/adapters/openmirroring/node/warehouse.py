@@ -161,6 +161,11 @@ class Warehouse:
         return folder
 
     @property
+    def connection(self) -> str:
+        """The name of dbt's connection, for its log."""
+        return str(self.adapter.connections.get_thread_connection().name)
+
+    @property
     def handle(self) -> SessionHandle | None:
         """What holds the session of the node; None with Thrift, HTTP or ODBC."""
         handle = self.adapter.connections.get_thread_connection().handle
