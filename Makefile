@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: help install quickstart test lint types benchmark lock test-dbt-spark test-faults test-onelake test-connect test-thrift test-onelake-driver test-oldest test-versions
+.PHONY: help install quickstart test test-all lint types benchmark lock test-dbt-spark test-faults test-onelake test-connect test-thrift test-onelake-driver test-oldest test-versions
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -10,29 +10,32 @@ help: ## Show this help
 quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show what was published
 	$(BIN)/python integration_tests/quickstart.py
 
-test: $(INSTALLED) ## Set up everything and run all tests, the fast ones first
+test: $(INSTALLED) ## Set up everything and test every behaviour once
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow and not variant"
+
+test-all: $(INSTALLED) ## Test everything: other sizes, kinds of failures and processes, dbt's own suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven"
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and all else that takes long
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not maven"
 
-test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test
+test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test-all
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --onelake tests/functional
 
-test-onelake-driver: $(INSTALLED) ## Let Spark write to OneLake itself, by its driver from Maven Central; not part of test
+test-onelake-driver: $(INSTALLED) ## Let Spark write to OneLake itself, by its driver from Maven Central; not part of test-all
 	$(BIN)/python -m pytest -m maven tests/functional/test_onelake_driver.py
 
-test-connect test-thrift: test-%: $(INSTALLED) ## Run the functional tests on a Spark server; not part of test
+test-connect test-thrift: test-%: $(INSTALLED) ## Run the functional tests on a Spark server; not part of test-all
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --method $* tests/functional
 
-test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them with everything mirrored; not part of test
+test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them with everything mirrored; not part of test-all
 	$(BIN)/python -m tests.dbt_spark
 
-test-oldest: $(INSTALLED) ## Run the mapping of changes on the oldest Spark and dbt that are supported; not part of test
+test-oldest: $(INSTALLED) ## Run the mapping of changes on the oldest Spark and dbt that are supported; not part of test-all
 	$(BIN)/python -m tests.matrix --only 1
 
-test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and dbt, and other tables; not part of test
+test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and dbt, and other tables; not part of test-all
 	$(BIN)/python -m tests.matrix
 
 lint: $(INSTALLED) ## Check style and format
