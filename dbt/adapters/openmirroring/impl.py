@@ -52,7 +52,8 @@ from dbt.adapters.openmirroring.landing_zone.plan import (
     Plan,
     changes_between,
 )
-from dbt.adapters.openmirroring.landing_zone.publisher import ROWS, Publication
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
 from dbt.adapters.openmirroring.node import footers, refusals
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.node.constraints import (
