@@ -185,6 +185,23 @@ class Batch:
     def starts_folder(self) -> bool:
         return self.publication in STARTS_FOLDER
 
+    @property
+    def summary(self) -> str:
+        """The batch in a line: what happens to the mirror, the numbers of the files, and why.
+
+        A batch may come from a record, so the line is fit for a terminal.
+        """
+        rows = self.rows
+        if self.starts_folder:
+            what = f"{self.publication} +{rows.inserted}"
+        elif self.publication == "unchanged":
+            what = "unchanged"
+        else:
+            what = f"+{rows.inserted} ~{rows.updated} -{rows.deleted}"
+        first = self.first_file or self.last_file
+        numbers = f"#{first}" if first == self.last_file else f"#{first}-#{self.last_file}"
+        return shown(" · ".join(part for part in (what, numbers, self.reason) if part))
+
     def file_name(self, number: int) -> str:
         """Of a file of this batch.
 

@@ -21,7 +21,6 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.node.response import message
 from dbt.adapters.openmirroring.replicator.text_table import text_table
 from dbt.adapters.openmirroring.service.service import ServiceReport, TableReport, is_behind
 
@@ -106,7 +105,7 @@ class TableStatus:
             self.table,
             self.state,
             *told,
-            message(pending.batch) if pending else "",
+            pending.batch.summary if pending else "",
             applied.status,
             _time(synced) if synced else "",
             "; ".join(filter(None, (self.note, self._behind(report, applied), applied.error))),
