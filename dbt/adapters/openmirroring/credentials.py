@@ -16,16 +16,8 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import Source
 from dbt.adapters.openmirroring.operations import replica
 from dbt.adapters.openmirroring.service.authentication import check_authentication
-from dbt.adapters.openmirroring.spark.connect import check_connect
-
-# What the publication relies on, whatever Spark it runs in. All are read from the session: they
-# cannot be options of the statement.
-SESSION_SETTINGS = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.writeLegacyFormat": "false",
-    # `describe` cuts off the type of a struct after so many fields, 25 by default
-    "spark.sql.debug.maxToStringFields": "100000",
-}
+from dbt.adapters.openmirroring.spark.connect import Server
+from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
 
 # without it, Spark's Thrift server takes what a client sends with its session for Hive's settings
 _SET = "set:hiveconf:"
@@ -113,7 +105,7 @@ class OpenMirroringCredentials(SparkCredentials):
             raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
         check_authentication(self)
         if self.method == ConnectionMethod.CONNECT:
-            check_connect(self)
+            self.server.check()
         # required by dbt-spark, though a session has none
         self.host = self.host or "localhost"
         ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
@@ -144,6 +136,12 @@ class OpenMirroringCredentials(SparkCredentials):
         """The landing zone, if it is in OneLake."""
         url = str(self.landing_zone)
         return OneLakeUrl.parse(url) if "://" in url else None
+
+    @property
+    def server(self) -> Server:
+        """The server of Spark Connect."""
+        host = self.host or ""
+        return Server(host, shown_url(host), self.token, self.use_ssl, self.connect_timeout)
 
     def landing_zone_path(self, project: Path) -> Path:
         """The landing zone as an absolute path.

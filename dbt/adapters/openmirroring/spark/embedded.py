@@ -18,9 +18,8 @@ from dbt_common.events.types import Note
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.credentials import SESSION_SETTINGS
 from dbt.adapters.openmirroring.spark.java import find_java_home
-from dbt.adapters.openmirroring.spark.session import silence_pyspark
+from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
 from dbt.adapters.openmirroring.spark.submit import launch_jvm
 
 FOLDER = ".spark"
