@@ -89,14 +89,12 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     tidy,
 )
 from dbt.adapters.openmirroring.operations import catalog, replica
+from dbt.adapters.openmirroring.operations.database import DatabaseOperations
 from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.project_tables import (
     MIRRORED_KINDS,
     Outcome,
     ProjectTables,
-)
-from dbt.adapters.openmirroring.service.mirrored_database import (
-    DatabaseOperations,
 )
 from dbt.adapters.openmirroring.spark import python_models
 from dbt.adapters.openmirroring.spark.json_text import json_text

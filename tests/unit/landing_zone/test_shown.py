@@ -25,12 +25,10 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations import replica
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.replicator.text_table import text_table
-from dbt.adapters.openmirroring.service.fabric import FabricError, MirroredDatabase
-from dbt.adapters.openmirroring.service.service import (
-    ServiceReport,
-    TableReport,
-    monitoring_report,
-)
+from dbt.adapters.openmirroring.service.fabric_api import FabricError
+from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
+from dbt.adapters.openmirroring.service.monitoring_files import monitoring_report
 from tests.fabric_server import Credential, Database, FabricServer, table
 
 # clears the screen, and says something in the name of dbt

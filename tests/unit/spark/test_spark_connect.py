@@ -42,7 +42,7 @@ def test_a_profile_says_where_the_server_is(settings: dict[str, Any], expected: 
         ({"host": "sc://spark/;token=secret"}, "give its token as `token`"),
         (
             {"host": "sc://spark", "token": "secret", "authentication": "token"},
-            "`token` is what `method: connect` sends to Spark",
+            "`method: connect` sends the `token` to Spark",
         ),
     ],
 )
