@@ -1,65 +1,26 @@
-"""What Spark and the landing zone tell of a table."""
+"""The entries of mirrored tables in dbt's catalog."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbt.adapters.spark.column import SparkColumn
-from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 
-DESCRIBE_HEADLINES = {
-    "# Partition Information",
-    "# Partitioning",
-    "# Clustering Information",
-    "# Metadata Columns",
-    "# Detailed Table Information",
-}
+# the adapter still calls it by this module
+from dbt.adapters.openmirroring.spark.table import described_columns as described_columns
 
 STAT_PARTS = ("label", "value", "description", "include")
-
-
-def described_columns(relation: Any, described: Iterable[Mapping[str, Any]]) -> list[SparkColumn]:
-    """The columns of a relation, and the size of the table.
-
-    Args:
-        described: the rows of `describe extended`
-    """
-    rows = [(row["col_name"], row["data_type"], row["comment"]) for row in described]
-    end = next(
-        (i for i, (name, *_) in enumerate(rows) if not name or name in DESCRIBE_HEADLINES),
-        len(rows),
-    )
-    details = {name: value for name, value, _ in rows[end:]}
-    # so a Hive metastore says of a table whose rows nobody has counted
-    statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
-    return [
-        OpenMirroringColumn(
-            table_schema=relation.schema,
-            table_name=relation.name,
-            table_type=relation.type,
-            table_owner=details.get(KEY_TABLE_OWNER),
-            table_comment=details.get("Comment"),
-            table_stats=OpenMirroringColumn.convert_table_stats(statistics),
-            column=name,
-            column_index=index,
-            dtype=data_type,
-            column_comment=comment,
-        )
-        for index, (name, data_type, comment) in enumerate(rows[:end], start=1)
-    ]
 
 
 def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:
     """A table of dbt's catalog.
 
     Args:
-        rows: one a column, each with what is known of the table
+        rows: one a column, each with the facts of its table
     """
     table = rows[0]
     stats = dict.fromkeys(key.split(":")[1] for key in table if key.startswith("stats:"))
@@ -92,7 +53,7 @@ def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
     batch = journal.batch
     rows = batch.rows
     format_ = batch.definition.landing_format
-    # a name that is unique is that of a file of its own batch only
+    # a unique name has the id of its own batch in it, and this batch has no file of that number
     named = batch.first_file or not batch.definition.is_by_time
     last = batch.file_name(batch.last_file) if named else None
     keys = ", ".join(batch.definition.key_columns) or "none"

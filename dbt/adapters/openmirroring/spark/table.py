@@ -1,17 +1,31 @@
-"""What `describe table extended` says of a table, and its files where they are on this machine."""
+"""A table as `describe extended` shows it, and its files if they are on this machine."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.spark.column import SparkColumn
+from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS
+
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 
 if TYPE_CHECKING:
     import agate
 
 _SCHEME = "file:"
+
+# these follow the columns in `describe extended`
+_DESCRIBE_HEADLINES = {
+    "# Partition Information",
+    "# Partitioning",
+    "# Clustering Information",
+    "# Metadata Columns",
+    "# Detailed Table Information",
+}
 
 
 @dataclass(frozen=True)
@@ -121,3 +135,34 @@ def parquet_reader() -> Any:
     except ImportError:
         return None
     return parquet
+
+
+def described_columns(relation: Any, described: Iterable[Mapping[str, Any]]) -> list[SparkColumn]:
+    """The columns of a relation, and the size of the table.
+
+    Args:
+        described: the rows of `describe extended`
+    """
+    rows = [(row["col_name"], row["data_type"], row["comment"]) for row in described]
+    end = next(
+        (i for i, (name, *_) in enumerate(rows) if not name or name in _DESCRIBE_HEADLINES),
+        len(rows),
+    )
+    details = {name: value for name, value, _ in rows[end:]}
+    # a Hive metastore says so of a table whose rows nobody has counted
+    statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
+    return [
+        OpenMirroringColumn(
+            table_schema=relation.schema,
+            table_name=relation.name,
+            table_type=relation.type,
+            table_owner=details.get(KEY_TABLE_OWNER),
+            table_comment=details.get("Comment"),
+            table_stats=OpenMirroringColumn.convert_table_stats(statistics),
+            column=name,
+            column_index=index,
+            dtype=data_type,
+            column_comment=comment,
+        )
+        for index, (name, data_type, comment) in enumerate(rows[:end], start=1)
+    ]
