@@ -11,11 +11,6 @@
   {{ return(run_query('show views in ' ~ schema_relation.quoted(schema_relation.schema))) }}
 {% endmacro %}
 
-{#- What a table of Iceberg has in storage. -#}
-{% macro openmirroring__iceberg_size(relation) %}
-  {{ return(run_query('select coalesce(sum(file_size_in_bytes), 0) from ' ~ relation ~ '.`files`').rows[0][0]) }}
-{% endmacro %}
-
 {#- The schema of the new name has no catalog for Spark. -#}
 {% macro openmirroring__rename_relation(from_relation, to_relation) %}
   {%- set catalog, dot, namespace = to_relation.schema.partition('.') -%}
@@ -67,8 +62,9 @@
 
 {#- dbt-spark does not quote names, nor all that ends a text. -#}
 {% macro openmirroring__partition_cols(label, required=false) %}
-  {%- if config.get('partition_by') -%}
-    {{ label }} ({{ mirror_key_list(mirror_options().partition_by) }})
+  {%- set names = config.get('partition_by') -%}
+  {%- if names -%}
+    {{ label }} ({{ mirror_quoted([names] if names is string else names) }})
   {%- endif -%}
 {% endmacro %}
 
@@ -76,7 +72,7 @@
   {%- set names = config.get('clustered_by') -%}
   {%- set buckets = config.get('buckets', validator=validation.any[int]) -%}
   {%- if names and buckets is not none -%}
-    {{ label }} ({{ mirror_key_list([names] if names is string else names) }}) into {{ buckets }} buckets
+    {{ label }} ({{ mirror_quoted([names] if names is string else names) }}) into {{ buckets }} buckets
   {%- endif -%}
 {% endmacro %}
 
@@ -84,12 +80,6 @@
   {%- if config.persist_relation_docs() -%}
     comment '{{ mirror_literal(model.description) }}'
   {%- endif -%}
-{% endmacro %}
-
-
-{#- Tables refuse them before they are built. -#}
-{% macro openmirroring__apply_grants(relation, grant_config, should_revoke) %}
-  {%- do adapter.node_config({'grants': grant_config}) -%}
 {% endmacro %}
 
 

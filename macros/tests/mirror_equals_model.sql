@@ -16,28 +16,15 @@
   {%- elif model is string -%}
     {%- do exceptions.raise_compiler_error('mirror_equals_model compares whole tables: remove `where` from the test.') -%}
   {%- endif -%}
-  {%- set columns = adapter.get_columns_in_relation(model) -%}
-  {%- set replica = adapter.replicated(model, timeout) -%}
-  {%- set names = columns | map(attribute='name') | list -%}
-  {%- set mirrored = replica.columns | map(attribute='name') | list -%}
-  {%- if names | sort != mirrored | sort -%}
-    {%- do exceptions.raise_compiler_error(
-      'The mirrored table of ' ~ model ~ ' has the columns ' ~ mirrored | join(', ') ~ ', the model has ' ~ names | join(', ') ~ '.'
-    ) -%}
-  {%- endif -%}
-  {{ return(mirror_difference(model, columns, mirror_view(replica), replica.key_columns or names)) }}
+  {{ return(adapter.mirror_difference(context, model, timeout)) }}
 {% endmacro %}
 
 
-{#- The mirrored rows, as a temporary view: what the Delta log lists as current files, read without Delta. -#}
-{% macro mirror_view(replica) %}
-  {{ return(adapter.dispatch('mirror_view', 'dbt')(replica)) }}
-{% endmacro %}
+{#- The mirrored rows, as a temporary view: what the Delta log lists as current files, read without Delta.
 
-{% macro openmirroring__mirror_view(replica) %}
-  {#- Spark's Thrift server, when it closes a session, takes only names that need no quotes -#}
-  {%- set view = adapter.quote('openmirroring_replica') -%}
-  {%- call statement('mirror_view') -%}
+    Args:
+      replica: `folder`, `files` and `columns` (`name`, `type`) of the mirrored table -#}
+{% macro openmirroring__mirror_replica_view(view, replica) %}
   create or replace temporary view {{ view }}
   {%- if replica.files %} (
     {%- for column in replica.columns %}
@@ -52,8 +39,6 @@
     {%- endfor %}
     where false
   {%- endif -%}
-  {%- endcall -%}
-  {{ return(view) }}
 {% endmacro %}
 
 
@@ -62,10 +47,6 @@
     Args:
       model: the one table; what lands of its columns is compared
       mirror: the other -#}
-{% macro mirror_difference(model, columns, mirror, keys) %}
-  {{ return(adapter.dispatch('mirror_difference', 'dbt')(model, columns, mirror, keys)) }}
-{% endmacro %}
-
 {% macro openmirroring__mirror_difference(model, columns, mirror, keys) %}
   {%- set ordinals = [] -%}
   {%- for column in columns -%}
@@ -85,14 +66,14 @@
     from (
       select
       {%- for column in columns %}
-        {{ mirror_landing(column).value }} as c{{ loop.index0 }},
+        {{ column.landed() }} as c{{ loop.index0 }},
       {%- endfor %}
         1 as side
       from {{ model }}
       union all
       select
       {%- for column in columns %}
-        cast({{ column.quoted }} as {{ mirror_landing(column).type }}) as c{{ loop.index0 }},
+        cast({{ column.quoted }} as {{ column.landed_type }}) as c{{ loop.index0 }},
       {%- endfor %}
         -1 as side
       from {{ mirror }}

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring import impl
+from dbt.adapters.openmirroring.node import next_rows, publish, stage
 
 
 def take_tables_for_large(project: Path) -> None:
     """Let tables of few rows be published as those of many are."""
     (project / "macros").mkdir(exist_ok=True)
     (project / "macros" / "size.sql").write_text(
-        "{% macro mirror_is_small(columns, rows_before=0) %}{{ return(false) }}{% endmacro %}"
+        "{% macro openmirroring__mirror_is_small(bytes, rows) %}{{ return(false) }}{% endmacro %}"
     )
 
 
@@ -24,19 +24,19 @@ def _never(*_: object) -> None:
 
 
 def _compare_identical_files(project: Path, patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(impl, "same_files", _never)
+    patched.setattr(publish, "same_files", _never)
 
 
 def _write_loads_again(project: Path, patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(impl, "ready_files", _never)
+    patched.setattr(stage, "ready_files", _never)
 
 
 def _link_no_files(project: Path, patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(impl, "rewritable_folder", _never)
+    patched.setattr(next_rows, "can_keep_files", _never)
 
 
 def _look_at_all_rows(project: Path, patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(impl, "has_stored_rows", _never)
+    patched.setattr(next_rows, "has_stored_rows", _never)
 
 
 def _take_tables_for_large(project: Path, patched: pytest.MonkeyPatch) -> None:

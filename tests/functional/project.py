@@ -21,7 +21,7 @@ from pyspark.sql.types import StructField
 
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.node.scratch_tables import KEPT_ROWS, NEXT
+from dbt.adapters.openmirroring.node.scratch_tables import ROWS, NEXT
 from dbt.adapters.openmirroring.replicator import Replicator
 from dbt.adapters.openmirroring.spark.json_text import with_keys_as_text
 from dbt.adapters.openmirroring.spark.relation import quoted
@@ -194,7 +194,7 @@ class Project:
     def assert_tidy(self) -> None:
         """Nothing is left on the scratch pad, and no table of a run in Spark."""
         assert not (self.landing_zone / "_scratchPad").exists()
-        kinds = "|".join((NEXT, *KEPT_ROWS))
+        kinds = "|".join((NEXT, *ROWS))
         assert not [table for table in self.tables() if re.search(f"__({kinds})_", table)]
 
     def drop_schemas(self, pattern: str) -> None:

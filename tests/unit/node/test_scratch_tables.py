@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.openmirroring.node.scratch_tables import (
-    KEPT_ROWS,
+    ROWS,
     NEW_ROWS,
     NEXT,
     is_made_for,
@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
 )
 
 BATCH_ID = "20261121204415ef7e865d"
-NEXT_ORDERS, *ORDERS_ROWS = (name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *KEPT_ROWS))
+NEXT_ORDERS, *ORDERS_ROWS = (name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *ROWS))
 
 
 def folders(home: Path, *names: str) -> None:

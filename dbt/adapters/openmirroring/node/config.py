@@ -84,9 +84,9 @@ class NodeConfig:
     partition_by: tuple[str, ...] = ()
 
     @property
-    def strategy_name(self) -> str:
-        """The strategy, as part of the name of its macro."""
-        return self.incremental_strategy.replace("+", "_")
+    def strategy_macro(self) -> str:
+        """The macro of the incremental strategy."""
+        return f"mirror_{self.incremental_strategy.replace('+', '_')}"
 
     @property
     def touched_by(self) -> list[tuple[str, ...]] | None:
@@ -102,11 +102,12 @@ class NodeConfig:
         return [self.unique_key] if self.unique_key else []
 
     @classmethod
-    def parse(cls, config: Mapping[str, Any]) -> NodeConfig:
+    def parse(cls, config: Mapping[str, Any], in_onelake: bool = False) -> NodeConfig:
         """Read a node's configuration.
 
         Args:
             config: all of it, with dbt's own options and those of other packages
+            in_onelake: the landing zone is there
 
         Raises:
             CompilationError: an unknown value, a contradiction, or a name that looks like a
@@ -142,10 +143,11 @@ class NodeConfig:
                 "renaming a managed table. Set spark.sql.warehouse.dir, or the location of the "
                 "schema."
             )
-        if config.get("grants"):
+        refuse_grants(config)
+        if parsed.file_detection == LAST_UPDATE_TIME and in_onelake:
             raise CompilationError(
-                "`grants` cannot be applied: open-source Spark has no permissions. Remove them; "
-                "who may read a mirrored table is decided in Fabric."
+                "`file_detection: last_update_time` is for local landing zones: OneLake has no "
+                "request that gives a file its time. Set `file_detection: sequential`."
             )
         if config.get("insert_marker") and not parsed.unique_key:
             raise CompilationError(
@@ -166,6 +168,19 @@ class NodeConfig:
                 "merge or delete+insert: it says which of the new rows delete."
             )
         return parsed
+
+
+def refuse_grants(config: Mapping[str, Any]) -> None:
+    """Make sure that a node, also a view, has no `grants`.
+
+    Raises:
+        CompilationError: it has
+    """
+    if config.get("grants"):
+        raise CompilationError(
+            "`grants` cannot be applied: open-source Spark has no permissions. Remove them; "
+            "who may read a mirrored table is decided in Fabric."
+        )
 
 
 def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:

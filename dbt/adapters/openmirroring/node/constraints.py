@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.events.types import ConstraintNotSupported
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
+from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.node.refusals import shown
@@ -14,6 +16,7 @@ from dbt.adapters.openmirroring.spark.relation import quoted
 
 if TYPE_CHECKING:
     import agate
+    from dbt.adapters.base.impl import BaseAdapter
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,41 @@ class BrokenConstraint:
 
     Args:
         count: of the rows that break it, or of the values that occur more than once
-        columns: whose values name an example; none if nothing does
-        examples: their values, and how many rows have them
+        columns: whose values name an example; empty if nothing does
+        examples: their values, and how many rows have them; None without columns
     """
 
     constraint: Constraint
     count: int
     columns: tuple[str, ...]
-    examples: agate.Table
+    examples: agate.Table | None
 
     def __str__(self) -> str:
         what = "value" if self.constraint.unique else "row"
         told = f"{self.constraint.name} by {self.count} {what}{'s' if self.count > 1 else ''}"
-        return told + (f", e.g. {shown(self.columns, self.examples)}" if self.columns else "")
+        return told + (
+            f", e.g. {shown(self.columns, self.examples)}" if self.examples is not None else ""
+        )
+
+
+def contract_constraints(adapter: BaseAdapter, node: Mapping[str, Any]) -> list[Constraint]:
+    """What the contract of a node promises and Spark can verify; warns about all else.
+
+    Args:
+        adapter: that knows what is supported
+        node: as in the graph
+
+    Raises:
+        CompilationError: a constraint without what it is about
+    """
+    declared = []
+    for raw in declared_constraints(node):
+        constraint = adapter._parse_model_constraint(raw)
+        if constraint.type == ConstraintType.custom:
+            warn_or_error(ConstraintNotSupported(constraint="custom", adapter=adapter.type()))
+        elif adapter.process_parsed_constraint(constraint, lambda _: "supported"):
+            declared.append(constraint)
+    return constraints_of(declared)
 
 
 def constraints_of(declared: Sequence[ModelLevelConstraint]) -> list[Constraint]:

@@ -9,18 +9,15 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.node import refusals
+from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 
 
-def table_definition(
-    columns: Sequence[OpenMirroringColumn], landed_types: Sequence[str], options: NodeConfig
-) -> TableDefinition:
+def table_definition(columns: Sequence[LandingColumn], options: NodeConfig) -> TableDefinition:
     """The definition of a table.
 
     Args:
         columns: of the next snapshot
-        landed_types: of these columns
 
     Raises:
         CompilationError: a name that cannot be one of the mirror, a key that is not a column, or a
@@ -33,11 +30,10 @@ def table_definition(
             f"`unique_key` names {', '.join(map(repr, missing))}, but the model has no such "
             f"column. It has: {', '.join(names.values())}."
         )
-    refusals.check_landing_format(columns, landed_types, options)
+    refusals.check_landing_format(columns, options)
     return TableDefinition(
         columns=tuple(
-            MirroredColumn(column.name, column.dtype, landed_type)
-            for column, landed_type in zip(columns, landed_types, strict=True)
+            MirroredColumn(column.name, column.dtype, column.landed_type) for column in columns
         ),
         key_columns=tuple(names[key.lower()] for key in options.unique_key),
         landing_format=options.landing_format,
@@ -47,7 +43,7 @@ def table_definition(
     )
 
 
-def _names(columns: Sequence[OpenMirroringColumn]) -> dict[str, str]:
+def _names(columns: Sequence[LandingColumn]) -> dict[str, str]:
     """The names of columns by themselves in lower case."""
     names: dict[str, str] = {}
     for column in columns:

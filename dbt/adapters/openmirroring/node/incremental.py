@@ -84,6 +84,26 @@ def incremental_columns(
     ]
 
 
+def history_columns(
+    snapshot: Sequence[OpenMirroringColumn],
+    changes: Sequence[OpenMirroringColumn],
+    valid_to: str,
+) -> list[IncrementalColumn]:
+    """The columns of a dbt snapshot's next version, without those of dbt's comparison.
+
+    Args:
+        valid_to: the only column that changes in rows that are there
+    """
+    own = [
+        column
+        for column in changes
+        if column.name.lower() != "dbt_change_type"
+        and not column.name.lower().startswith("dbt_unique_key")
+    ]
+    updated = {"merge_update_columns": [valid_to]}
+    return incremental_columns(snapshot, own, "append_new_columns", updated)
+
+
 def _updated(config: Mapping[str, Any]) -> Callable[[str], bool]:
     """Which columns a merge changes, by their names."""
     only = _folded(config.get("merge_update_columns"))

@@ -1,11 +1,8 @@
-"""How little of a snapshot an incremental run has to write again.
+"""Files of a snapshot that the next one has too.
 
-Only rows with the keys of new rows change. These are written beside the snapshot, with those that
-come in their place: all that has to be compared. Delta and Iceberg take them in one commit, once
-they are published. Of other formats the next snapshot is written with them.
-
-A Parquet file cannot be changed, but most files of a snapshot have no row that does. These are
-linked into the next snapshot: a file with two names, so that either table can be dropped.
+A Parquet file cannot be changed, but most files of a snapshot have no row that changes in an
+incremental run. These are linked into the next snapshot: a file with two names, so that either
+table can be dropped.
 """
 
 from __future__ import annotations
@@ -14,37 +11,31 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.openmirroring.node.reuse import FileRange, Reuse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import (
     Layout,
+    TableDescription,
     data_files,
-    layout_of,
-    local_folder,
     local_path,
 )
-
-if TYPE_CHECKING:
-    import agate
 
 # Every append adds files. So many of less than this size in one folder are joined into fewer.
 _MANY_FILES = 64
 _SMALL_FILE = 16 * 2**20
 
-_FILE_FORMATS = ("parquet", "orc")
-_MERGING_FORMATS = ("delta", "iceberg")
-# rows that are beside the snapshot, in Parquet, are the same in it: csv and json change them
-_STORED_FORMATS = ("parquet", *_MERGING_FORMATS)
+_FORMATS = ("parquet", "orc")
 
 
 @dataclass(frozen=True)
-class Rewrite:
-    """What is written again, and what is kept.
+class KeptFiles(Reuse):
+    """The files of a snapshot that the next one keeps, and those that are written again.
 
     Args:
         folder: with the snapshot's data files
@@ -59,11 +50,37 @@ class Rewrite:
     layout: Layout
 
     @property
-    def kept_names(self) -> list[str]:
-        return sorted({path.name for path in self.kept})
+    def compares_all(self) -> bool:
+        return False
 
-    def keep(self, folder: Path) -> None:
-        """Link what is kept into the folder of the next snapshot."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted({path.name for path in self.kept}))
+
+    def before(self, snapshot: OpenMirroringRelation) -> FileRange:
+        return FileRange(snapshot, only=self.replaced)
+
+    def after(self, next_snapshot: OpenMirroringRelation) -> FileRange:
+        return FileRange(next_snapshot, other_than=self.names)
+
+    def link_into(self, table: TableDescription) -> None:
+        """Let the next snapshot have the files.
+
+        Args:
+            table: the next snapshot
+
+        Raises:
+            DbtRuntimeError: Spark stores it in another way than the snapshot
+        """
+        if table.layout != self.layout:
+            raise DbtRuntimeError(
+                f"Spark made the next snapshot as {table.layout}, but files of the snapshot are "
+                f"to be linked into it, which is {self.layout}. Nothing was changed. Set "
+                "`file_format` and `partition_by` in the node's config, or run with "
+                "--full-refresh."
+            )
+        folder = table.folder
+        assert folder, "a table is where the one before it was"
         for path in self.kept:
             target = folder / path
             target.parent.mkdir(exist_ok=True, parents=True)
@@ -73,128 +90,33 @@ class Rewrite:
                 shutil.copy2(self.folder / path, target)
 
 
-@dataclass(frozen=True)
-class Part:
-    """The rows of a snapshot that are to be replaced.
+def can_keep_files(snapshot: TableDescription, planned: Layout) -> bool:
+    """Whether files of a snapshot can be linked into the next one.
 
     Args:
-        new_rows: a table
-        keys: a row may be replaced if it agrees with a new row in these columns; without any, new
-            rows are only added
-        before: a table of these rows; None without keys
-        after: a table of those in their place, which the next snapshot is written with; None if
-            the snapshot takes them
-        files: which the next snapshot has from the one before; None if it has none
+        planned: how the next one is to be stored; its buckets are not compared
     """
-
-    new_rows: OpenMirroringRelation
-    keys: tuple[str, ...]
-    before: OpenMirroringRelation | None
-    after: OpenMirroringRelation | None
-    files: Rewrite | None = None
-
-    def keeping(self, files: Rewrite | None) -> Part:
-        return replace(self, files=files)
-
-
-@dataclass(frozen=True)
-class NextRows:
-    """The rows of a next snapshot.
-
-    Args:
-        query: of rows to write
-        rewrite: where the rest of the rows are: in files that are kept, or in the snapshot; None
-            if the query has them all
-    """
-
-    query: str
-    rewrite: Rewrite | Part | None = None
-
-    @property
-    def is_part(self) -> bool:
-        """The snapshot takes them: there is no next one."""
-        return isinstance(self.rewrite, Part) and not self.rewrite.after
-
-    @property
-    def files(self) -> Rewrite | None:
-        """What is kept of the snapshot's files; None if nothing is."""
-        return self.rewrite.files if isinstance(self.rewrite, Part) else self.rewrite
-
-
-def rewritable_folder(
-    description: agate.Table, file_format: str, options: NodeConfig
-) -> Path | None:
-    """The folder of a snapshot whose files the next one can have; None if it cannot.
-
-    Args:
-        description: what `describe table extended` returned
-        file_format: of the next snapshot
-    """
-    if layout_of(description).buckets:
-        return None
-    if not _stays(description, _FILE_FORMATS, file_format, options):
-        return None
-    return local_folder(description)
-
-
-def can_merge(description: agate.Table, file_format: str, options: NodeConfig) -> bool:
-    """Whether a snapshot can be changed in place of being replaced.
-
-    Args:
-        description: what `describe table extended` returned
-        file_format: of the next snapshot
-    """
-    return _stays(description, _MERGING_FORMATS, file_format, options)
-
-
-def has_stored_rows(description: agate.Table, file_format: str, options: NodeConfig) -> bool:
-    """Whether rows beside a snapshot are as it stores them, so that they can be published.
-
-    Args:
-        description: what `describe table extended` returned
-        file_format: of the next snapshot
-    """
-    return _stays(description, _STORED_FORMATS, file_format, options)
-
-
-def _stays(
-    description: agate.Table,
-    formats: Sequence[str],
-    file_format: str,
-    options: NodeConfig,
-) -> bool:
-    """A table has one of some formats, and that and its partitions are to stay as they are."""
-    found = layout_of(description)
-    partition_by = tuple(name.lower() for name in options.partition_by)
     return (
-        found.format in formats
-        and found.format == file_format.lower()
-        and found.partitions == partition_by
+        snapshot.layout.format in _FORMATS
+        and snapshot.layout == planned
+        and not snapshot.layout.buckets
+        and snapshot.folder is not None
     )
 
 
-def plan_rewrite(folder: Path, layout: Layout, touched: Sequence[str]) -> Rewrite | None:
-    """What to keep of a snapshot; None if nothing is worth it.
+def kept_files(snapshot: TableDescription, touched: Sequence[str]) -> KeptFiles | None:
+    """The files that the next snapshot keeps; None if that is not worth it.
 
     Args:
-        folder: with its data files
-        layout: how they are stored
+        snapshot: whose files can be kept
         touched: those with rows that may change, as Spark has them in `_metadata.file_path`
     """
+    folder = snapshot.folder
+    assert folder, "its files can be kept"
     replaced = {local_path(unquote(path)) for path in touched}
     kept = [path for path in data_files(folder) if path not in replaced]
     small = Counter(path.parent for path in kept if path.stat().st_size < _SMALL_FILE)
     if not kept or max(small.values(), default=0) > _MANY_FILES:
         return None
     names = tuple(path.relative_to(folder) for path in kept)
-    return Rewrite(folder, tuple(touched), names, layout)
-
-
-def has_partitions_in_catalog(description: agate.Table) -> bool:
-    """Whether the catalog has to know of each partition of a table; Delta and Iceberg know them.
-
-    Args:
-        description: what `describe table extended` returned
-    """
-    layout = layout_of(description)
-    return layout.format not in _MERGING_FORMATS and bool(layout.partitions)
+    return KeptFiles(folder, tuple(touched), names, snapshot.layout)

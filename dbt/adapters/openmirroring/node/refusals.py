@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.delimited import data_type
+from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 
 if TYPE_CHECKING:
     import agate
@@ -43,20 +43,15 @@ def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntime
     )
 
 
-def check_landing_format(
-    columns: Sequence[OpenMirroringColumn], landed_types: Sequence[str], options: NodeConfig
-) -> None:
+def check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig) -> None:
     """Refuse what the files of a table cannot hold.
-
-    Args:
-        landed_types: of the columns
 
     Raises:
         CompilationError: a type that the landing format does not have (specification, "Delimited
             text requirements"; no type of Delta is a time of day), or a line without anything
     """
-    for column, landed_type in zip(columns, landed_types, strict=True):
-        if options.delimited and not data_type(landed_type):
+    for column in columns:
+        if options.delimited and not data_type(column.landed_type):
             raise CompilationError(
                 f"The column {column.quoted} has the type {column.dtype}, and delimited text has "
                 f"no decimals. Cast it in the model: cast({column.quoted} as double), or "
@@ -68,7 +63,7 @@ def check_landing_format(
                 "text. Convert it in the model, e.g. "
                 f"base64(st_asbinary({column.quoted}))."
             )
-        if landed_type.startswith("time(") and not options.delimited:
+        if column.landed_type.startswith("time(") and not options.delimited:
             raise CompilationError(
                 f"The column {column.quoted} has the type {column.dtype}, which cannot be "
                 f"mirrored from Parquet. Cast it in the model, e.g. cast({column.quoted} as "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt.adapters.contracts.connection import AdapterResponse
 
-from dbt.adapters.openmirroring.landing_zone.batch import Batch
+from dbt.adapters.openmirroring.landing_zone.batch import Batch, RowCounts
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
 
 
 @dataclass
@@ -47,6 +48,21 @@ class MirrorResponse(AdapterResponse):
             publication=batch.publication,
             reason=batch.reason or None,
         )
+
+    @classmethod
+    def unchanged(cls, plan: Plan) -> MirrorResponse:
+        """What to tell when there was nothing to publish."""
+        assert plan.journal, "a table is unchanged only since it was published"
+        nothing = replace(
+            plan.journal.batch,
+            publication="unchanged",
+            reason="",
+            rows=RowCounts(),
+            first_file=None,
+            files_written=0,
+            bytes_written=0,
+        )
+        return cls.of(nothing)
 
 
 def message(batch: Batch) -> str:

@@ -7,69 +7,76 @@ so nothing of it has to be compared.
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt.adapters.openmirroring.spark.table import (
-    data_files,
-    local_folder,
-    local_path,
-    parquet_reader,
-    provider,
-)
+from dbt.adapters.openmirroring.node.reuse import FileRange, Reuse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import TableDescription, data_files, parquet_reader
 
 if TYPE_CHECKING:
-    import agate
     from pyarrow.parquet import FileMetaData
-
-_LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
-_PROVIDER = re.compile(r"^Provider: (.*)$", re.MULTILINE)
 
 # bytes
 _BLOCK = 2**20
 
 
 @dataclass(frozen=True)
-class SameFiles:
+class SameFiles(Reuse):
     """Files of two snapshots that are the same.
 
     Args:
         names_before: of those in the snapshot
-        kept_names: of those in the next snapshot
+        names_after: of those in the next snapshot
         are_all: neither snapshot has another file
     """
 
     names_before: tuple[str, ...]
-    kept_names: tuple[str, ...]
+    names_after: tuple[str, ...]
     are_all: bool
 
+    @property
+    def compares_all(self) -> bool:
+        return False
 
-def same_files(information: str, description: agate.Table) -> SameFiles | None:
+    @property
+    def is_everything(self) -> bool:
+        return self.are_all
+
+    @property
+    def may_repeat_keys(self) -> bool:
+        return True
+
+    def before(self, snapshot: OpenMirroringRelation) -> FileRange:
+        return FileRange(snapshot, other_than=self.names_before)
+
+    def after(self, next_snapshot: OpenMirroringRelation) -> FileRange:
+        return FileRange(next_snapshot, other_than=self.names_after)
+
+
+def same_files(before: TableDescription, after: TableDescription) -> SameFiles | None:
     """The files that a snapshot and the next one have in common; None if they have none.
 
-    That takes pyarrow, which reads their footers. Nothing else is read of files that differ there.
+    Their footers are read first, which takes pyarrow. Nothing else is read of files that differ
+    there.
 
     Args:
-        information: of the snapshot, from `show table extended`
-        description: of the next snapshot, from `describe table extended`
+        before: the snapshot
+        after: the next snapshot
     """
     if not parquet_reader():
         return None
     # other formats have more in their folders than the rows of a table
-    if [_PROVIDER.findall(information), provider(description)] != [["parquet"], "parquet"]:
+    if [before.layout.format, after.layout.format] != ["parquet", "parquet"]:
         return None
-    locations = _LOCATION.findall(information)
-    if len(locations) != 1:  # a comment may have the same word
+    folder, next_folder = before.folder, after.folder
+    if not folder or not next_folder:
         return None
-    before, after = local_path(locations[0]), local_folder(description)
-    if not before or not after or not before.is_dir():
-        return None
-    pairs, is_rest = _pairs(before, after)
+    pairs, is_rest = _pairs(folder, next_folder)
     # one name may be that of a file in each partition
-    is_flat = all(path.parent == after for path in pairs)
+    is_flat = all(path.parent == next_folder for path in pairs)
     if not pairs or (is_rest and not is_flat):
         return None
     names = sorted(path.name for path in pairs.values())

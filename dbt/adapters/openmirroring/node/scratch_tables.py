@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from dbt_common.exceptions import CompilationError
+
 from dbt.adapters.openmirroring.landing_zone.batch import BATCH_ID
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 # What a run has beside a relation, as a table <identifier>__<kind>_<batch id>.
 # A snapshot in the making.
@@ -21,7 +25,110 @@ BEFORE, AFTER = "before", "after"
 # The latter in a format that can change a snapshot: needed until it has taken them.
 PART = "part"
 
-KEPT_ROWS = (NEW_ROWS, TYPED_ROWS, CHANGED, BEFORE, AFTER, PART)
+ROWS = (NEW_ROWS, TYPED_ROWS, CHANGED, BEFORE, AFTER, PART)
+
+
+class ScratchTables:
+    """Tables beside a relation, dropped when the node ends, however it ends.
+
+    If a batch is committed then, they stay: the next run finishes it with them.
+
+    Args:
+        relation: what is published
+        batch_id: in their names
+        is_committed: whether a batch is
+    """
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        relation: OpenMirroringRelation,
+        batch_id: str,
+        is_committed: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._warehouse = warehouse
+        self._relation = relation
+        self._batch_id = batch_id
+        self._is_committed = is_committed
+        self._tables: dict[str, OpenMirroringRelation] = {}
+
+    def table(self, kind: str) -> OpenMirroringRelation:
+        """Where rows are kept until the node ends.
+
+        Args:
+            kind: what they are to the relation
+        """
+        return self._tables.setdefault(kind, table_beside(self._relation, kind, self._batch_id))
+
+    def keep(
+        self, kind: str, query: str, partition_by: Sequence[str] = ()
+    ) -> OpenMirroringRelation:
+        """Compute rows once, and keep them until the node ends.
+
+        Args:
+            partition_by: columns of the snapshot; with any, they are stored as in the snapshot
+        """
+        table = self.table(kind)
+        if partition_by:
+            sql = self._warehouse.sql("mirror_keep_partitioned", table, query, partition_by)
+        else:
+            sql = self._warehouse.sql("mirror_keep", table, query)
+        self._warehouse.build(sql)
+        self._warehouse.added(table)
+        return table
+
+    def __enter__(self) -> ScratchTables:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._is_committed():
+            for table in self._tables.values():
+                self._warehouse.drop_if_there(table)
+
+
+def table_beside(
+    relation: OpenMirroringRelation, kind: str, batch_id: str
+) -> OpenMirroringRelation:
+    """The table of a run beside that which it publishes."""
+    identifier = name_beside(str(relation.identifier), kind, batch_id)
+    table: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
+    return table
+
+
+def leftovers(
+    warehouse: Warehouse, relation: OpenMirroringRelation, kinds: Collection[str]
+) -> list[OpenMirroringRelation]:
+    """What earlier runs have left beside a relation."""
+    return [
+        found
+        for found in warehouse.beside(relation)
+        for kind in kinds
+        if is_made_for(str(found.identifier), str(relation.identifier), kind)
+    ]
+
+
+def tidy_warehouse(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
+    """Let nothing that a killed process has left be in the way of a relation.
+
+    Only where nobody else can be writing: in the embedded Spark, which one process uses.
+    """
+    if warehouse.embedded:
+        tables = [str(found.identifier) for found in warehouse.beside(relation) if found.is_table]
+        tidy(warehouse.embedded, str(relation.schema), str(relation.identifier), tables)
+
+
+def check_name(relation: OpenMirroringRelation) -> None:
+    """Make sure that a relation's name is not a path.
+
+    Raises:
+        CompilationError: it is
+    """
+    for name in (str(relation.schema), str(relation.identifier)):
+        if not is_plain(name):
+            raise CompilationError(
+                f"{name!r} cannot be the name of a table or its schema: Spark makes a folder "
+                "of it. Nothing was changed. Set another `alias` or `schema`."
+            )
 
 
 def name_beside(identifier: str, kind: str, batch_id: str) -> str:
@@ -63,7 +170,7 @@ def tidy(warehouse: Path, schema: str, identifier: str, tables: Collection[str])
     schema, identifier = schema.lower(), identifier.lower()
     home = warehouse if schema == "default" else warehouse / f"{schema}.db"
     known = {name.lower() for name in tables}
-    for kind in (NEXT, *KEPT_ROWS):
+    for kind in (NEXT, *ROWS):
         for folder in home.glob("*"):
             if is_made_for(folder.name, identifier, kind) and folder.name not in known:
                 shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""The entries of mirrored tables in dbt's catalog."""
+"""What dbt's catalog shows of a table."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsIte
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 
-# the adapter still calls it by this module
-from dbt.adapters.openmirroring.spark.table import described_columns as described_columns
-
 STAT_PARTS = ("label", "value", "description", "include")
 
 
@@ -20,7 +17,7 @@ def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:
     """A table of dbt's catalog.
 
     Args:
-        rows: one a column, each with the facts of its table
+        rows: one a column, each with what is known of the table
     """
     table = rows[0]
     stats = dict.fromkeys(key.split(":")[1] for key in table if key.startswith("stats:"))
@@ -53,7 +50,7 @@ def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
     batch = journal.batch
     rows = batch.rows
     format_ = batch.definition.landing_format
-    # a unique name has the id of its own batch in it, and this batch has no file of that number
+    # a name that is unique is that of a file of its own batch only
     named = batch.first_file or not batch.definition.is_by_time
     last = batch.file_name(batch.last_file) if named else None
     keys = ", ".join(batch.definition.key_columns) or "none"

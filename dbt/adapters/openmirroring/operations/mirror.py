@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -172,12 +173,7 @@ class Mirror:
             storage.rename(f"{folder}/file", f"{folder}/renamed")
             storage.delete(f"{folder}/renamed")
 
-    def open(self, table: TableFolder, owner: Owner) -> Publication:
-        """Begin the publication of a table.
-
-        Raises:
-            MirrorError: another run is publishing it, or the service would not apply it
-        """
+    def _open(self, table: TableFolder, owner: Owner) -> Publication:
         service = self._service if self._target.onelake else None
         if service:
             service.check()
@@ -187,11 +183,20 @@ class Mirror:
         self._is_to_replicate = self._target.replicate
         return publication
 
-    def close(self, publication: Publication) -> None:
-        """End a publication, however far it has come."""
-        if publication.published_at:
-            self._published[publication.table.mirrored_table] = publication.published_at
-        publication.close()
+    @contextmanager
+    def publication(self, table: TableFolder, owner: Owner) -> Iterator[Publication]:
+        """Hold a table while it is published.
+
+        Raises:
+            MirrorError: another run is publishing it, or the service would not apply it
+        """
+        publication = self._open(table, owner)
+        try:
+            yield publication
+        finally:
+            if publication.published_at:
+                self._published[publication.table.mirrored_table] = publication.published_at
+            publication.close()
 
     def add_table(self, table: TableFolder, definition: TableDefinition) -> list[str]:
         """Count a table that is published for the first time.

@@ -11,6 +11,9 @@ from dbt.adapters.openmirroring.spark.relation import quoted
 if TYPE_CHECKING:
     import agate
 
+# Spark's Thrift server, when it closes a session, takes only names that need no quotes
+SEED_VIEW = "openmirroring_seed"
+
 
 def seed_view(name: str, seed: agate.Table) -> str:
     """A statement that makes a temporary view of strings.

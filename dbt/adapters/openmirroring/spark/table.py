@@ -1,25 +1,22 @@
-"""A table as `describe extended` shows it, and its files if they are on this machine."""
+"""What `describe table extended` says of a table, and its files where they are on this machine."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS
 
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 
-if TYPE_CHECKING:
-    import agate
-
 _SCHEME = "file:"
 
-# these follow the columns in `describe extended`
-_DESCRIBE_HEADLINES = {
+_HEADLINES = {
     "# Partition Information",
     "# Partitioning",
     "# Clustering Information",
@@ -27,10 +24,13 @@ _DESCRIBE_HEADLINES = {
     "# Detailed Table Information",
 }
 
+# their statistics are rows by the usual widths of their types
+_GUESSING_FORMATS = ("iceberg",)
+
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is stored.
+    """How a table is stored, as Spark has resolved it.
 
     Args:
         format: in lower case
@@ -47,68 +47,115 @@ class Layout:
         return f"{self.format}{partitions}{f', in buckets {self.buckets}' if self.buckets else ''}"
 
 
-def provider(description: agate.Table) -> str:
-    """The format of a table, in lower case.
+@dataclass(frozen=True)
+class TableDescription:
+    """A table, as Spark describes it.
 
     Args:
-        description: what `describe table extended` returned
+        columns: in their order
+        layout: how it is stored
+        location: URL of its folder; empty if Spark does not tell
+        statistics: bytes, as Spark says; None if it does not, or only guesses
     """
-    return _details(description).get("Provider", "").lower()
+
+    columns: tuple[OpenMirroringColumn, ...]
+    layout: Layout
+    location: str = ""
+    statistics: int | None = None
+
+    @classmethod
+    def parse(cls, relation: Any, rows: Iterable[Mapping[str, Any]]) -> TableDescription:
+        """Read what `describe table extended` returned.
+
+        Args:
+            relation: the table
+            rows: with `col_name`, `data_type` and `comment`
+        """
+        described = list(rows)
+        columns = described_columns(relation, described)
+        # the details come after the columns, which may have the same names
+        details = {row["col_name"]: str(row["data_type"] or "") for row in described}
+        layout = _layout([row["col_name"] or "" for row in described], details)
+        statistics = (columns[0].table_stats or {}).get("stats:bytes:value") if columns else None
+        if layout.format in _GUESSING_FORMATS:
+            statistics = None
+        return cls(
+            tuple(columns),
+            layout,
+            details.get("Location", ""),
+            None if statistics is None else int(statistics),
+        )
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the table has its files, if that is on this machine."""
+        folder = local_path(self.location)
+        return folder if folder and folder.is_dir() else None
+
+    @cached_property
+    def bytes(self) -> int | None:
+        """The size of the table in storage; None if neither Spark nor its folder tells."""
+        if self.statistics is not None or self.layout.format in _GUESSING_FORMATS:
+            return self.statistics
+        folder = self.folder
+        return sum(path.stat().st_size for path in data_files(folder)) if folder else None
 
 
-def partition_columns(description: agate.Table) -> list[str]:
-    """By what a table is partitioned.
+def described_columns(
+    relation: Any, described: Sequence[Mapping[str, Any]]
+) -> list[OpenMirroringColumn]:
+    """The columns of a relation; each has the table's owner, comment and statistics, as in dbt.
 
     Args:
-        description: what `describe table extended` returned
+        described: the rows of `describe extended`
     """
-    names = [row[0] for row in description.rows]
-    if "# Partition Information" not in names:
-        return []
-    # after its headline and one for its columns
-    partition = names[names.index("# Partition Information") + 2 :]
-    return partition[: partition.index("")]
+    rows = [(row["col_name"], row["data_type"], row["comment"]) for row in described]
+    end = next(
+        (i for i, (name, *_) in enumerate(rows) if not name or name in _HEADLINES), len(rows)
+    )
+    details = {name: value for name, value, _ in rows[end:]}
+    # so a Hive metastore says of a table whose rows nobody has counted
+    statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
+    return [
+        OpenMirroringColumn(
+            table_schema=relation.schema,
+            table_name=relation.name,
+            table_type=relation.type,
+            table_owner=details.get(KEY_TABLE_OWNER),
+            table_comment=details.get("Comment"),
+            table_stats=SparkColumn.convert_table_stats(statistics),
+            column=name,
+            column_index=index,
+            dtype=data_type,
+            column_comment=comment,
+        )
+        for index, (name, data_type, comment) in enumerate(rows[:end], start=1)
+    ]
 
 
-def layout_of(description: agate.Table) -> Layout:
-    """How a table is stored, as Spark has resolved it.
+def _layout(names: list[str], details: Mapping[str, str]) -> Layout:
+    """How a table is stored.
 
     Args:
-        description: what `describe table extended` returned
+        names: the first column of the description, in order
+        details: the second by the first
     """
-    details = _details(description)
+    partitions: list[str] = []
+    if "# Partition Information" in names:
+        # after its headline and one for its columns
+        partitions = names[names.index("# Partition Information") + 2 :]
+        partitions = partitions[: partitions.index("")]
     named = ("Num Buckets", "Bucket Columns", "Sort Columns")
     buckets = [details[name].strip() for name in named if details.get(name, "[]") != "[]"]
-    partitions = tuple(name.lower() for name in partition_columns(description))
-    return Layout(provider(description), partitions, " ".join(buckets).lower())
-
-
-def local_folder(description: agate.Table) -> Path | None:
-    """Where a table has its files, if that is on this machine.
-
-    Args:
-        description: what `describe table extended` returned
-    """
-    folder = local_path(_details(description).get("Location", ""))
-    return folder if folder and folder.is_dir() else None
-
-
-def is_iceberg(description: agate.Table) -> bool:
-    """A table is Iceberg's.
-
-    Args:
-        description: what `describe table extended` returned
-    """
-    return _details(description).get("Provider") == "iceberg"
-
-
-def _details(description: agate.Table) -> dict[str, str]:
-    # the details come after the columns, which may have the same names
-    return {row[0]: row[1] or "" for row in description.rows}
+    return Layout(
+        details.get("Provider", "").lower(),
+        tuple(name.lower() for name in partitions),
+        " ".join(buckets).lower(),
+    )
 
 
 def local_path(url: str) -> Path | None:
-    """The path of a file or folder that a url says is on this machine."""
+    """The path of a file or folder that a URL says is on this machine."""
     # Spark writes one slash or three
     path = re.sub("^//(?=/)", "", url.removeprefix(_SCHEME))
     return Path(path) if url.startswith(_SCHEME) else None
@@ -135,34 +182,3 @@ def parquet_reader() -> Any:
     except ImportError:
         return None
     return parquet
-
-
-def described_columns(relation: Any, described: Iterable[Mapping[str, Any]]) -> list[SparkColumn]:
-    """The columns of a relation, and the size of the table.
-
-    Args:
-        described: the rows of `describe extended`
-    """
-    rows = [(row["col_name"], row["data_type"], row["comment"]) for row in described]
-    end = next(
-        (i for i, (name, *_) in enumerate(rows) if not name or name in _DESCRIBE_HEADLINES),
-        len(rows),
-    )
-    details = {name: value for name, value, _ in rows[end:]}
-    # a Hive metastore says so of a table whose rows nobody has counted
-    statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
-    return [
-        OpenMirroringColumn(
-            table_schema=relation.schema,
-            table_name=relation.name,
-            table_type=relation.type,
-            table_owner=details.get(KEY_TABLE_OWNER),
-            table_comment=details.get("Comment"),
-            table_stats=OpenMirroringColumn.convert_table_stats(statistics),
-            column=name,
-            column_index=index,
-            dtype=data_type,
-            column_comment=comment,
-        )
-        for index, (name, data_type, comment) in enumerate(rows[:end], start=1)
-    ]

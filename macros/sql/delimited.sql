@@ -6,14 +6,10 @@
     Args:
       rows: a query, with what lands of each column
       rows_per_file: 0 for no limit -#}
-{% macro mirror_lines(rows, plan, rows_per_file) %}
-  {{ return(adapter.dispatch('mirror_lines', 'dbt')(rows, plan, rows_per_file)) }}
-{% endmacro %}
-
-{% macro openmirroring__mirror_lines(rows, plan, rows_per_file) %}
+{% macro openmirroring__mirror_lines(rows, columns, plan, rows_per_file) %}
   {%- set text = plan.definition.delimited -%}
   {%- set names, values = [], [] -%}
-  {%- for column in plan.definition.columns -%}
+  {%- for column in columns -%}
     {%- do names.append(mirror_quoted_text("'" ~ mirror_literal(column.name) ~ "'", 'The name of the column ' ~ column.name, text)) -%}
     {%- do values.append(mirror_field(column, text)) -%}
   {%- endfor -%}
@@ -49,11 +45,7 @@
 
 {#- A value as it stands in a line. -#}
 {% macro mirror_field(column, text) %}
-  {{ return(adapter.dispatch('mirror_field', 'dbt')(column, text)) }}
-{% endmacro %}
-
-{% macro openmirroring__mirror_field(column, text) %}
-  {%- set name = adapter.quote(column.name) -%}
+  {%- set name = column.quoted -%}
   {%- set value = 'cast(' ~ name ~ ' as string)' -%}
   {%- set label = 'A value of the column ' ~ column.name -%}
   {%- if column.landed_type in ('string', 'binary') -%}
@@ -125,31 +117,27 @@
 {% endmacro %}
 
 
-{#- The rows of staged files by file and row marker. A query cannot give options to the reader of a folder: a view does,
-    which the next one replaces. -#}
-{% macro mirror_count_lines(url, plan) %}
-  {{ return(adapter.dispatch('mirror_count_lines', 'dbt')(url, plan)) }}
-{% endmacro %}
-
-{% macro openmirroring__mirror_count_lines(url, plan) %}
+{#- The lines of staged files, as a temporary view, which the next one replaces. -#}
+{% macro openmirroring__mirror_staged_lines(url, plan) %}
   {%- set text = plan.definition.delimited -%}
   {%- set columns = [] -%}
   {%- for _ in plan.definition.columns -%}{%- do columns.append('c' ~ loop.index0 ~ ' string') -%}{%- endfor -%}
   {%- if plan.is_marked -%}{%- do columns.append('marker int') -%}{%- endif -%}
-  {%- set view -%}
-    create or replace temporary view openmirroring_staged ({{ columns | join(', ') }}) using csv options (
-      path '{{ mirror_literal(mirror_no_pattern(url)) }}',
-      header 'true',
-      multiLine 'true',
-      sep '{{ mirror_literal(text.column_separator) }}',
-      lineSep '{{ mirror_literal(text.row_separator) }}',
-      quote '{{ mirror_literal(text.quote_character) }}',
-      escape '{{ mirror_literal(text.escape_character) }}',
-      encoding '{{ text.reader_charset }}'
-    )
-  {%- endset -%}
-  {%- do run_query(view) -%}
-  select file, marker, count(*)
+  create or replace temporary view openmirroring_staged ({{ columns | join(', ') }}) using csv options (
+    path '{{ mirror_literal(mirror_no_pattern(url)) }}',
+    header 'true',
+    multiLine 'true',
+    sep '{{ mirror_literal(text.column_separator) }}',
+    lineSep '{{ mirror_literal(text.row_separator) }}',
+    quote '{{ mirror_literal(text.quote_character) }}',
+    escape '{{ mirror_literal(text.escape_character) }}',
+    encoding '{{ text.reader_charset }}'
+  )
+{% endmacro %}
+
+{#- Their rows by file and row marker. -#}
+{% macro openmirroring__mirror_count_lines(plan) %}
+  select file, marker, count(*) as found
   from (
     select regexp_extract(input_file_name(), '[^/]*$', 0) as file, {{ 'marker' if plan.is_marked else 'cast(null as int) as marker' }}
     from openmirroring_staged

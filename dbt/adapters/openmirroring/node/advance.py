@@ -1,0 +1,188 @@
+"""0, 6 and 7. A batch that is committed, brought to its end: in its own run, or in a later one."""
+
+from __future__ import annotations
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.openmirroring.landing_zone.batch import Manifest
+from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.node.build import has_partitions_in_catalog
+from dbt.adapters.openmirroring.node.scratch_tables import (
+    NEW_ROWS,
+    NEXT,
+    PART,
+    ROWS,
+    TYPED_ROWS,
+    leftovers,
+    table_beside,
+    tidy_warehouse,
+)
+from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
+from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
+
+
+def recover(
+    warehouse: Warehouse, publication: Publication, target: OpenMirroringRelation
+) -> Manifest | None:
+    """0. Finish what an earlier run has committed, and drop what it has not.
+
+    There may be no node by now, or one with another `partition_by`.
+
+    Returns:
+        the manifest that was finished
+
+    Raises:
+        MirrorError: it cannot be finished
+    """
+    tidy_warehouse(warehouse, target)
+    manifest = publication.pending()
+    if manifest:
+        finish(warehouse, publication, target, manifest, may_have_partitions=True)
+    for leftover in leftovers(warehouse, target, (NEXT, *ROWS)):
+        warehouse.drop(leftover)
+    return manifest
+
+
+def finish(
+    warehouse: Warehouse,
+    publication: Publication,
+    target: OpenMirroringRelation,
+    manifest: Manifest,
+    may_have_partitions: bool,
+) -> None:
+    """6 and 7. Publish the files of a batch, and let the next snapshot become the snapshot.
+
+    Every statement and every file operation in here can be repeated.
+
+    Raises:
+        DbtRuntimeError: the snapshot refuses the rows; then the batch is withdrawn
+        SnapshotMismatchError: Spark does not have them
+    """
+    batch_id = manifest.batch.id
+    following = table_beside(target, NEXT, batch_id).carrying(batch_id)
+    part = table_beside(target, PART, batch_id)
+    has_next = warehouse.found(following) is not None
+    in_place = not has_next and warehouse.found(part) is not None
+    if in_place:
+        # before anything is published: the table may refuse
+        _store_in_place(warehouse, publication, target, manifest)
+    elif not has_next and warehouse.batch_id(warehouse.found(target)) != batch_id:
+        raise _lost(manifest, target)
+    publication.publish(manifest)  # 6
+    if in_place:
+        warehouse.drop(part)
+    else:
+        swap(warehouse, target, following, may_have_partitions)
+    publication.complete(manifest)  # 7
+
+
+def swap(
+    warehouse: Warehouse,
+    target: OpenMirroringRelation,
+    following: OpenMirroringRelation,
+    may_have_partitions: bool,
+) -> None:
+    """The next snapshot becomes the snapshot. If there is none, an earlier run has swapped."""
+    if warehouse.found(following):
+        snapshot = warehouse.found(target)
+        if snapshot:
+            warehouse.drop(snapshot)
+        warehouse.rename(following, target)
+    if warehouse.found(target):
+        if may_have_partitions and has_partitions_in_catalog(warehouse.describe(target)):
+            # the catalog of a session without a metastore forgets them when a table is renamed
+            warehouse.execute(f"alter table {target} recover partitions")
+        warehouse.replaced(target)
+
+
+def take_in_place(
+    warehouse: Warehouse,
+    target: OpenMirroringRelation,
+    part: OpenMirroringRelation,
+    new_rows: OpenMirroringRelation,
+    keys: tuple[str, ...],
+) -> None:
+    """Let a snapshot take rows in the place of others.
+
+    Args:
+        part: a table of these rows
+        new_rows: a table; without keys not needed
+        keys: rows with the same are replaced; without any, rows are only added
+    """
+    names = [column.quoted for column in warehouse.columns(target)]
+    if keys:
+        sql = warehouse.sql("mirror_merge_part", target, part, new_rows, keys, names)
+    else:
+        sql = warehouse.sql("mirror_insert_part", target, part, names)
+    warehouse.execute(sql)
+
+
+def snapshot_version(warehouse: Warehouse, target: OpenMirroringRelation) -> str:
+    """The state of a snapshot that can be changed in place: another one after each change."""
+    version = warehouse.property_of(target, "current-snapshot-id")  # Iceberg's
+    return version or str(warehouse.query(f"describe history {target} limit 1").rows[0][0])
+
+
+def _store_in_place(
+    warehouse: Warehouse,
+    publication: Publication,
+    target: OpenMirroringRelation,
+    manifest: Manifest,
+) -> None:
+    """5. Let the snapshot take the rows of a batch, or withdraw the batch if it refuses them."""
+    is_repeated = publication.batch_id != manifest.batch.id
+    # the fence changes the version too
+    was_stored = is_repeated and not _is_as_planned(warehouse, manifest, target)
+    try:
+        if is_repeated:
+            # a server may still be at the INSERT of a run that died: Delta refuses what was begun
+            # before its table changed
+            _set_property(warehouse, target, "openmirroring.recovered_by", publication.batch_id)
+        _take_batch(warehouse, target, manifest)
+    except DbtRuntimeError:
+        is_untouched = is_repeated or _is_as_planned(warehouse, manifest, target)
+        if not was_stored and is_untouched:
+            publication.withdraw(manifest)
+        raise
+
+
+def _take_batch(warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest) -> None:
+    batch = manifest.batch
+    keys = batch.definition.key_columns
+    typed = warehouse.found(table_beside(target, TYPED_ROWS, batch.id))
+    new_rows = typed or table_beside(target, NEW_ROWS, batch.id)
+    # an earlier run may have added the rows, and died then
+    if keys or warehouse.count(f"select count(*) from {target}") != batch.table_rows:
+        take_in_place(warehouse, target, table_beside(target, PART, batch.id), new_rows, keys)
+    _set_property(warehouse, target, BATCH_ID_PROPERTY, batch.id)
+    warehouse.carries(target, batch.id)
+    warehouse.replaced(target)
+
+
+def _set_property(
+    warehouse: Warehouse, target: OpenMirroringRelation, name: str, value: str
+) -> None:
+    warehouse.execute(f"alter table {target} set tblproperties ('{name}' = '{value}')")
+
+
+def _is_as_planned(
+    warehouse: Warehouse, manifest: Manifest, target: OpenMirroringRelation
+) -> bool:
+    """A snapshot that is to be changed in place has not been; False if nobody knows."""
+    try:
+        version = snapshot_version(warehouse, target)
+    except DbtRuntimeError as error:
+        logger.debug(f"{target}: {error}")
+        return False
+    return manifest.snapshot_version is not None and version == manifest.snapshot_version
+
+
+def _lost(manifest: Manifest, target: OpenMirroringRelation) -> SnapshotMismatchError:
+    return SnapshotMismatchError(
+        f"An earlier run has committed batch {manifest.batch.id} of {manifest.table}, but "
+        f"this Spark has neither a next snapshot of {target} nor a snapshot with that batch. "
+        "It was another Spark, or its warehouse was lost. Nothing was changed. Run the node "
+        "there to complete the batch. If that warehouse is lost, delete "
+        f"{manifest.table.manifest} and run with --full-refresh."
+    )

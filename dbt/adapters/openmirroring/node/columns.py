@@ -1,0 +1,122 @@
+"""What lands of the columns of a table (specification, "Column types")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
+from dbt.adapters.openmirroring.spark.json_text import json_text
+from dbt.adapters.openmirroring.spark.relation import quoted
+
+_NESTED = ("array<", "map<", "struct<", "variant")
+_TEXT = ("string collate", "char(", "varchar(")
+_SHAPES = ("geometry(", "geography(")
+_SAME = {
+    *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double"),
+    *("string", "binary", "date", "timestamp"),
+}
+
+
+@dataclass(frozen=True)
+class LandingColumn:
+    """A column of a table, with its type in the mirror.
+
+    Args:
+        dtype: in Spark
+        landed_type: in the mirror, as Spark's SQL spells it
+    """
+
+    name: str
+    dtype: str
+    landed_type: str
+
+    @classmethod
+    def of(cls, column: Any) -> LandingColumn:
+        """A column as it lands.
+
+        Args:
+            column: with `name` and `dtype`
+
+        Raises:
+            CompilationError: its type cannot be mirrored
+        """
+        return cls(column.name, column.dtype, _landed_type(column.name, column.dtype.lower()))
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.name)
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype in ("float", "double")
+
+    def landed(self, table: str | None = None) -> str:
+        """The SQL of what lands.
+
+        Args:
+            table: alias of the table that has the column; None if the name is enough
+
+        Raises:
+            CompilationError: a map whose keys cannot be text
+        """
+        source = f"{table}.{self.quoted}" if table else self.quoted
+        type_ = self.dtype.lower()
+        if type_.startswith(_NESTED):
+            return self._json(source)
+        if type_ == "timestamp_ntz":
+            # an instant in UTC, whatever the session's time zone: a cast would read it in that one
+            return (
+                f"timestamp_micros(cast(cast(cast({source} - timestamp_ntz'1970-01-01 00:00:00' "
+                "as interval second) as decimal(20, 6)) * 1000000 as bigint))"
+            )
+        if type_.startswith(_SHAPES):
+            # well-known binary: it has no reference system
+            return f"st_asbinary({source})"
+        if type_.startswith(_TEXT):
+            return f"cast({source} as string)"
+        return source
+
+    def _json(self, source: str) -> str:
+        try:
+            return json_text(self.dtype, source)
+        except ValueError as error:
+            raise CompilationError(
+                f"The keys of the maps in the column {self.quoted} cannot be written as JSON: "
+                f"{error}. Cast it in the model, e.g. to_json({self.quoted})."
+            ) from error
+
+
+def landing_columns(columns: Iterable[Any]) -> list[LandingColumn]:
+    """Columns as they land.
+
+    Args:
+        columns: with `name` and `dtype`
+
+    Raises:
+        CompilationError: a type that cannot be mirrored
+    """
+    return [LandingColumn.of(column) for column in columns]
+
+
+def published_columns(definition: TableDefinition) -> list[LandingColumn]:
+    """The columns of a snapshot, as they were when it was published."""
+    return [LandingColumn(c.name, c.type, c.landed_type) for c in definition.columns]
+
+
+def _landed_type(name: str, dtype: str) -> str:
+    if dtype.startswith((*_NESTED, *_TEXT)):
+        return "string"
+    if dtype == "timestamp_ntz":
+        return "timestamp"
+    if dtype.startswith(_SHAPES):
+        return "binary"
+    if dtype in _SAME or dtype.startswith(("decimal(", "time(")):
+        return dtype
+    raise CompilationError(
+        f"The column {quoted(name)} has the type {dtype}, which cannot be mirrored. Cast it in "
+        f"the model, e.g. cast({quoted(name)} as string)."
+    )

@@ -1,0 +1,176 @@
+"""2. Which rows differ between two snapshots, and whether their keys can be published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbt.adapters.openmirroring.landing_zone.batch import Journal, RowCounts, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.node import refusals
+from dbt.adapters.openmirroring.node.columns import LandingColumn, published_columns
+from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.reuse import FileRange, Reuse
+from dbt.adapters.openmirroring.node.scratch_tables import CHANGED, ScratchTables
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import TableDescription
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two sets of rows that are compared.
+
+    Args:
+        rows: which
+        keys: columns of the key; empty without one
+        values: the columns whose values are compared, in the order of the next snapshot; None for
+            one that the rows do not have, which is NULL in them
+    """
+
+    rows: FileRange
+    keys: tuple[LandingColumn, ...]
+    values: tuple[LandingColumn | None, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs.
+
+    Args:
+        rows: how many
+        changed: SQL of a relation with the columns k0, k1, ... (the key as it lands) and `marker`:
+            the row marker, or NULL for a key that is NULL or not unique. Without a key, k0 and k1
+            are the digest, and n how many rows of it are new (more than 0) or gone (less than 0).
+            None if nothing was compared
+        in_full: `changed` has the column `latest` too, with the new row; it has all keys, with a
+            marker of -1 where nothing changed
+    """
+
+    rows: RowCounts
+    changed: str | None = None
+    in_full: bool = False
+
+
+@dataclass(frozen=True)
+class Comparer:
+    """Counts what a publication would have.
+
+    Args:
+        columns: of the next snapshot
+        description: of the next snapshot
+        reuse: what need not be compared
+    """
+
+    warehouse: Warehouse
+    scratch: ScratchTables
+    publication: Publication
+    options: NodeConfig
+    definition: TableDefinition
+    columns: Sequence[LandingColumn]
+    snapshot: OpenMirroringRelation
+    next_snapshot: OpenMirroringRelation
+    description: TableDescription
+    reuse: Reuse
+
+    def load(self) -> RowCounts:
+        """The rows of a full load.
+
+        Raises:
+            DbtRuntimeError: keys are NULL or not unique
+        """
+        keys = _of(self.columns, self.definition.key_columns)
+        is_small = self.warehouse.is_small(self.next_snapshot, self.description)
+        query = self.warehouse.sql("mirror_count_load", self.next_snapshot, keys, is_small)
+        counts = self.warehouse.query(query).rows[0]
+        if counts["bad_keys"]:
+            raise self._bad_keys()
+        return RowCounts(inserted=int(counts["inserted"]))
+
+    def changes(self, journal: Journal) -> Comparison:
+        """The rows that are new, changed or gone.
+
+        Narrow on purpose: of every row only key and digest are shuffled, once, before they are
+        grouped. To group them where they are read would be in vain, since most are there once.
+
+        Args:
+            journal: what was published last
+
+        Raises:
+            DbtRuntimeError: keys are NULL or not unique
+            SnapshotMismatchError: the snapshot does not have the rows that were published
+        """
+        if self.reuse.is_everything:
+            return Comparison(RowCounts())
+        is_keyed = bool(self.definition.key_columns)
+        is_small = self.warehouse.is_small(
+            self.next_snapshot, self.description, journal.batch.table_rows
+        )
+        changed = self._changed(journal, is_small)
+        is_counted_by_key = is_small and is_keyed and self.reuse.compares_all
+        counts = self.warehouse.query(
+            self.warehouse.sql(
+                "mirror_count_keyed" if is_keyed else "mirror_count_keyless",
+                changed,
+                None if is_counted_by_key else self.snapshot,
+            )
+        ).rows[0]
+        self.publication.verify_rows(journal, int(counts["rows_before"] or 0))
+        if counts["bad_keys"] or self._repeats_keys(changed, int(counts["inserted"])):
+            raise self._bad_keys()
+        rows = RowCounts(
+            **{name: int(counts[name]) for name in ("inserted", "updated", "deleted")}
+        )
+        return Comparison(rows, changed, is_small and is_keyed)
+
+    def _changed(self, journal: Journal, is_small: bool) -> str:
+        """SQL of a relation with what changed.
+
+        A table, or of small tables a query: to find their changed keys again takes less than to
+        write and to read files.
+        """
+        published = published_columns(journal.batch.definition)
+        keys = self.definition.key_columns
+        # a key that is 0.0 equals one that is -0.0, and lands differently
+        compared = [c for c in self.columns if c.name not in keys]
+        compared += [c for c in self.columns if c.name in keys and c.is_float]
+        if not keys:
+            compared = list(self.columns)
+        after = self._side(self.reuse.after(self.next_snapshot), self.columns, compared)
+        before = self._side(self.reuse.before(self.snapshot), published, compared)
+        query = self.warehouse.sql(
+            "mirror_compare_keyed" if keys else "mirror_compare_keyless",
+            after,
+            before,
+            is_small,
+            self.options.insert_marker,
+        )
+        return f"({query})" if is_small else str(self.scratch.keep(CHANGED, query))
+
+    def _side(
+        self,
+        rows: FileRange,
+        columns: Sequence[LandingColumn],
+        compared: Sequence[LandingColumn],
+    ) -> Side:
+        present = {column.name: column for column in columns}
+        values = tuple(present.get(column.name) for column in compared)
+        return Side(rows, _of(columns, self.definition.key_columns), values)
+
+    def _repeats_keys(self, changed: str, inserted: int) -> bool:
+        """Whether a key that is new among the rows compared is in a file that was not."""
+        keys = _of(self.columns, self.definition.key_columns)
+        if not (keys and inserted and self.reuse.may_repeat_keys):
+            return False
+        query = self.warehouse.sql("mirror_new_keys_elsewhere", self.next_snapshot, changed, keys)
+        return len(self.warehouse.query(query).rows) > 0
+
+    def _bad_keys(self) -> Exception:
+        keys = _of(self.columns, self.definition.key_columns)
+        query = self.warehouse.sql("mirror_bad_keys", self.next_snapshot, keys)
+        return refusals.bad_keys(self.definition.key_columns, self.warehouse.query(query))
+
+
+def _of(columns: Sequence[LandingColumn], names: Sequence[str]) -> tuple[LandingColumn, ...]:
+    by_name = {column.name: column for column in columns}
+    return tuple(by_name[name] for name in names)

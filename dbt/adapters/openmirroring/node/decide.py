@@ -1,0 +1,96 @@
+"""2. What a publication is: the mapping of changes, as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.landing_zone.batch import Journal, RowCounts, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
+from dbt.adapters.openmirroring.node.compare import Comparison
+from dbt.adapters.openmirroring.node.config import NodeConfig
+
+OUTCOMES = ("rebuild", "changes", "unchanged")
+
+
+class Counts(Protocol):
+    """Rows, counted only if a decision needs it."""
+
+    def load(self) -> RowCounts:
+        """Of a full load."""
+
+    def changes(self, journal: Journal) -> Comparison:
+        """That are new, changed or gone since a publication."""
+
+
+def decide(
+    journal: Journal | None,
+    definition: TableDefinition,
+    options: NodeConfig,
+    counts: Counts,
+    outcome_of: Callable[[Change], str],
+    *,
+    rebuild: str = "",
+    moved: str = "",
+    initial: str = "",
+) -> Plan:
+    """Decide what to publish.
+
+    The definition of the table decides first: each kind of change leads to `rebuild`, `changes` or
+    `unchanged`. Then the rows decide.
+
+    Args:
+        journal: the last publication; None for a table that is not there
+        definition: of the table as it is to be
+        outcome_of: what a change of the definition leads to
+        rebuild: why the table is to be rebuilt in any case; empty if what has changed decides
+        moved: how the next snapshot is stored in another way; empty if it is not
+        initial: why a table that was published is not there any more
+
+    Raises:
+        CompilationError: it would be a rebuild, and `on_breaking_change` is `fail`; or a project's
+            own macro leads to something else
+    """
+    if journal is None:
+        return Plan("initial", initial, definition, counts.load())
+    if rebuild:
+        return Plan("rebuild", rebuild, definition, counts.load(), journal=journal)
+    reasons: dict[str, list[str]] = {outcome: [] for outcome in OUTCOMES}
+    if moved:
+        reasons["unchanged"].append(moved)
+    for change in changes_between(journal.batch.definition, definition):
+        reasons[_checked(change, outcome_of(change))].append(change.detail)
+    found = None if reasons["rebuild"] else counts.changes(journal)
+    if found and found.rows.deleted and not definition.key_columns:
+        gone = Change("keyless_rows_gone", "rows changed or gone, and no unique_key to name them")
+        reasons[_checked(gone, outcome_of(gone))].append(gone.detail)
+    if found is None or reasons["rebuild"]:
+        reason = "; ".join(reasons["rebuild"] + reasons["changes"])
+        if options.on_breaking_change == "fail":
+            raise CompilationError(
+                f"Publishing this needs a rebuild of the mirrored table ({reason}), and "
+                "on_breaking_change is fail. Nothing was changed. Undo the change in the model, "
+                "or run with --full-refresh to drop the table and publish a full load."
+            )
+        return Plan("rebuild", reason, definition, counts.load(), journal=journal)
+    publication = "changes" if found.rows or reasons["changes"] else "unchanged"
+    return Plan(
+        publication,
+        "; ".join(reasons[publication]),
+        definition,
+        found.rows,
+        found.changed,
+        found.in_full,
+        journal,
+    )
+
+
+def _checked(change: Change, outcome: str) -> str:
+    if outcome not in OUTCOMES:
+        raise CompilationError(
+            f"The macro mirror_on_{change.kind} returned {outcome!r}. Allowed: "
+            f"{', '.join(OUTCOMES)}. Nothing was changed."
+        )
+    return outcome

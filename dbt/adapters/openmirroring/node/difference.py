@@ -1,0 +1,54 @@
+"""Whether a mirrored table has the rows of its model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.node.columns import landing_columns
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+
+# Spark's Thrift server, when it closes a session, takes only names that need no quotes
+_VIEW = "openmirroring_replica"
+
+
+class ReplicaColumn(Protocol):
+    """A column of a mirrored table."""
+
+    @property
+    def name(self) -> str:
+        """As in the table."""
+
+
+class Replica(Protocol):
+    """A mirrored table at one version, to be read without Delta."""
+
+    @property
+    def columns(self) -> Sequence[ReplicaColumn]:
+        """In the order of the table."""
+
+    @property
+    def key_columns(self) -> Sequence[str]:
+        """Empty without a key."""
+
+
+def difference(warehouse: Warehouse, model: OpenMirroringRelation, replica: Replica) -> str:
+    """A query of the rows that a model and its mirrored table do not have equally often.
+
+    Raises:
+        CompilationError: they have other columns
+    """
+    columns = landing_columns(warehouse.columns(model))
+    names = [column.name for column in columns]
+    mirrored = [column.name for column in replica.columns]
+    if sorted(names) != sorted(mirrored):
+        raise CompilationError(
+            f"The mirrored table of {model} has the columns {', '.join(mirrored)}, the model has "
+            f"{', '.join(names)}."
+        )
+    warehouse.execute(warehouse.sql("mirror_replica_view", _VIEW, replica))
+    keys = replica.key_columns or names
+    return warehouse.sql("mirror_difference", model, columns, _VIEW, keys)

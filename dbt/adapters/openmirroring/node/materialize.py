@@ -1,0 +1,78 @@
+"""What a materialization does between its hooks."""
+
+from __future__ import annotations
+
+from dbt.adapters.contracts.connection import AdapterResponse
+
+from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
+from dbt.adapters.openmirroring.node.advance import swap, take_in_place
+from dbt.adapters.openmirroring.node.build import build, verify_contract
+from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.publish import Mirror, publish
+from dbt.adapters.openmirroring.node.scratch_tables import (
+    NEXT,
+    ROWS,
+    ScratchTables,
+    check_name,
+    leftovers,
+    tidy_warehouse,
+)
+
+
+def materialize(node: Node, mirror: Mirror) -> None:
+    """Build a table-like node, publish it, and document it.
+
+    Raises:
+        DbtRuntimeError: a step fails; the message says what was changed
+    """
+    check_name(node.target)
+    node.run_header()
+    if not node.options.mirror:
+        response = _build_only(node)
+    elif node.is_checked_only:
+        response = _check_only(node)
+    else:
+        response = publish(node, mirror)
+    node.stored(response)
+    node.document()
+
+
+def _build_only(node: Node) -> AdapterResponse:
+    """`mirror: false`: as dbt-spark, except that the old table is there until the new one is."""
+    warehouse, target = node.warehouse, node.target
+    was_incremental = node.is_incremental
+    tidy_warehouse(warehouse, target)
+    for leftover in leftovers(warehouse, target, ROWS):
+        warehouse.drop(leftover)
+    for leftover in leftovers(warehouse, target, [NEXT]):
+        if warehouse.found(target):
+            warehouse.drop(leftover)
+        else:
+            swap(warehouse, target, leftover, may_have_partitions=True)
+    with ScratchTables(warehouse, target, new_batch_id()) as scratch:
+        rows = next_rows(node, scratch, was_incremental)
+        following, response = build(node, rows, scratch)
+        verify_contract(node, following)
+        if rows.touched and rows.in_place:
+            take_in_place(warehouse, target, following, rows.touched.new_rows, rows.touched.keys)
+            warehouse.replaced(target)
+        else:
+            swap(warehouse, target, following, bool(node.options.partition_by))
+    return response
+
+
+def _check_only(node: Node) -> AdapterResponse:
+    """`--empty` and `--sample`: the SQL must run.
+
+    A relation is left behind only where there was none, so that models downstream can be checked
+    too.
+    """
+    warehouse, target = node.warehouse, node.target
+    tidy_warehouse(warehouse, target)
+    with ScratchTables(warehouse, target, new_batch_id()) as scratch:
+        rows = live_rows(node) if warehouse.found(target) else first_rows(node)
+        following, _ = build(node, rows, scratch)
+        if not warehouse.found(target):
+            swap(warehouse, target, following, bool(node.options.partition_by))
+    return AdapterResponse(_message="SQL checked, nothing published")

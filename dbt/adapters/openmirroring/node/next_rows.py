@@ -1,0 +1,272 @@
+"""The rows of the next snapshot: the model's own, or the snapshot with what new rows do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbt.adapters.openmirroring.node import refusals
+from dbt.adapters.openmirroring.node.incremental import (
+    IncrementalColumn,
+    history_columns,
+    incremental_columns,
+)
+from dbt.adapters.openmirroring.node.kept_files import KeptFiles, can_keep_files, kept_files
+from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
+from dbt.adapters.openmirroring.node.reuse import FileRange, Reuse
+from dbt.adapters.openmirroring.node.scratch_tables import (
+    AFTER,
+    BEFORE,
+    NEW_ROWS,
+    TYPED_ROWS,
+    ScratchTables,
+)
+from dbt.adapters.openmirroring.node.touched_rows import TouchedRows, can_merge, has_stored_rows
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import TableDescription
+
+# of which all columns must agree for a new row to change a row of the snapshot
+ColumnLists = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class NextRows:
+    """The rows of a next snapshot.
+
+    Args:
+        query: of the rows to write
+        touched: the only rows of the snapshot that may change; None if all may
+        kept: the files of the snapshot that the next one has too; None if it has none
+    """
+
+    query: str
+    touched: TouchedRows | None = None
+    kept: KeptFiles | None = None
+
+    @property
+    def in_place(self) -> bool:
+        """The snapshot takes them: there is no next one."""
+        return self.touched is not None and self.touched.replacement is None
+
+    @property
+    def reuse(self) -> Reuse | None:
+        """What need not be compared; None if that is not known yet."""
+        return self.touched or self.kept
+
+    def replaced(self, snapshot: OpenMirroringRelation) -> FileRange:
+        """The rows of the snapshot that are not in files that are kept."""
+        return (self.kept or Reuse()).before(snapshot)
+
+
+def next_rows(node: Node, scratch: ScratchTables, was_incremental: bool) -> NextRows:
+    """What the next snapshot is to be made of.
+
+    Args:
+        scratch: where new rows are computed, once
+        was_incremental: what is_incremental() was when the node was compiled
+
+    Raises:
+        CompilationError: that has changed since; or the new rows have other columns than the
+            snapshot, and `on_schema_change` does not say what to do
+        DbtRuntimeError: several new rows have the same key
+    """
+    if node.is_history:
+        return _history(node, scratch)
+    if node.is_incremental != was_incremental:
+        raise refuse_stale_compilation()
+    if not was_incremental:
+        return live_rows(node)
+    return _incremental(node, scratch)
+
+
+def live_rows(node: Node) -> NextRows:
+    """The rows of a model that are no deletes."""
+    return NextRows(node.warehouse.sql("mirror_live_rows", node.query(), node.options.delete_when))
+
+
+def first_rows(node: Node) -> NextRows:
+    """The rows of a node that is built for the first time."""
+    if node.is_history:
+        return NextRows(node.first_history(node.history_strategy(False), node.query()))
+    return live_rows(node)
+
+
+def _incremental(node: Node, scratch: ScratchTables) -> NextRows:
+    warehouse, target, options = node.warehouse, node.target, node.options
+    computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
+    found, before = warehouse.columns(computed), warehouse.columns(target)
+    columns = incremental_columns(before, found, node.on_schema_change, node.config)
+    new_rows = _typed_rows(node, scratch, computed, found, columns)
+    if options.incremental_strategy == "merge" and options.unique_key:
+        ambiguous = warehouse.query(
+            warehouse.sql("mirror_ambiguous_rows", new_rows, options.unique_key)
+        )
+        if ambiguous.rows:
+            raise refusals.ambiguous_new_rows(options.unique_key, ambiguous)
+    reused = _reused(node, scratch, new_rows, before, columns, options.touched_by)
+    snapshot = _snapshot_rows(reused, target)
+    rows = warehouse.sql("mirror_typed_snapshot", snapshot, columns)
+    query = warehouse.sql(
+        options.strategy_macro, rows, new_rows, columns, options, node.predicates
+    )
+    return NextRows(query, reused.touched, reused.kept)
+
+
+def _history(node: Node, scratch: ScratchTables) -> NextRows:
+    """A dbt snapshot: what has changed is computed once, as dbt defines it."""
+    warehouse, target = node.warehouse, node.target
+    if not warehouse.found(target):
+        return first_rows(node)
+    strategy = node.history_strategy(True)
+    query = node.history_changes(strategy, node.query())
+    computed = _keep_new_rows(node, scratch, NEW_ROWS, query)
+    found, before = warehouse.columns(computed), warehouse.columns(target)
+    names = node.history_columns
+    columns = history_columns(before, found, names["dbt_valid_to"])
+    changes = _typed_rows(node, scratch, computed, found, columns)
+    reused = _reused(node, scratch, changes, before, columns, [[names["dbt_scd_id"]]])
+    query = warehouse.sql(
+        "mirror_history",
+        _snapshot_rows(reused, target),
+        changes,
+        columns,
+        names,
+        node.config.get("dbt_valid_to_current"),
+    )
+    return NextRows(query, reused.touched, reused.kept)
+
+
+def _keep_new_rows(
+    node: Node, scratch: ScratchTables, kind: str, query: str
+) -> OpenMirroringRelation:
+    """Compute new rows.
+
+    They get the partitions that the snapshot has: values of partitions are not stored as they are
+    (an empty string is NULL), and what is published is what the snapshot stores.
+    """
+    return scratch.keep(kind, query, node.options.partition_by)
+
+
+def _typed_rows(
+    node: Node,
+    scratch: ScratchTables,
+    computed: OpenMirroringRelation,
+    found: Sequence[OpenMirroringColumn],
+    columns: Sequence[IncrementalColumn],
+) -> OpenMirroringRelation:
+    """New rows in the types of the next snapshot, so that they are matched as they are stored.
+
+    A column that the next snapshot does not have stays as it is: `delete_when` may ask for it.
+
+    Args:
+        computed: a table of the new rows
+        found: its columns
+        columns: of the next snapshot
+
+    Returns:
+        the table itself if it has these types
+    """
+    types = {c.name.lower(): c.dtype for c in columns if c.new_type not in (None, c.dtype)}
+    if not types:
+        return computed
+    cast = [(column.quoted, types.get(column.name.lower())) for column in found]
+    query = node.warehouse.sql("mirror_typed_rows", computed, cast)
+    return _keep_new_rows(node, scratch, TYPED_ROWS, query)
+
+
+@dataclass(frozen=True)
+class _Reused:
+    touched: TouchedRows | None = None
+    kept: KeptFiles | None = None
+
+
+def _snapshot_rows(reused: _Reused, snapshot: OpenMirroringRelation) -> FileRange:
+    """The rows of the snapshot that new rows may change."""
+    return (reused.touched or reused.kept or Reuse()).before(snapshot)
+
+
+def _reused(
+    node: Node,
+    scratch: ScratchTables,
+    new_rows: OpenMirroringRelation,
+    before: Sequence[OpenMirroringColumn],
+    columns: Sequence[IncrementalColumn],
+    touched_by: ColumnLists | None,
+) -> _Reused:
+    """What an incremental run keeps of the snapshot, because it cannot change.
+
+    Nothing if the columns differ: then all rows are written again, and compared.
+
+    Args:
+        new_rows: a table
+        before: the columns of the snapshot
+        columns: of the next snapshot
+        touched_by: lists of columns: a row may change if it agrees with a new row in all columns
+            of one; None if any row may
+    """
+    if touched_by is None or node.has_buckets or len(columns) != len(before):
+        return _Reused()
+    if any(column.snapshot_type != column.dtype for column in columns):
+        return _Reused()
+    snapshot = node.warehouse.describe(node.target)
+    touched = _touched_rows(node, scratch, new_rows, snapshot, touched_by)
+    if touched and touched.replacement is None:
+        kept = None
+    else:
+        kept = _kept_files(node, new_rows, snapshot, touched_by)
+    if touched and touched.old:
+        replaced = (kept or Reuse()).before(node.target)
+        query = node.warehouse.sql("mirror_touched_rows", replaced, new_rows, touched.keys)
+        scratch.keep(BEFORE, query)
+    return _Reused(touched, kept)
+
+
+def _touched_rows(
+    node: Node,
+    scratch: ScratchTables,
+    new_rows: OpenMirroringRelation,
+    snapshot: TableDescription,
+    touched_by: ColumnLists,
+) -> TouchedRows | None:
+    """The rows of a snapshot that an incremental run replaces; None if all are looked at."""
+    keys = node.options.unique_key
+    if node.has_contract or any(tuple(columns) != keys for columns in touched_by):
+        return None
+    # only what is to be published is known to have each key once
+    if touched_by and not node.options.mirror:
+        return None
+    if not has_stored_rows(snapshot.layout, node.planned_layout):
+        return None
+    is_merged = can_merge(snapshot.layout, node.planned_layout)
+    if not is_merged and not touched_by:
+        return None
+    # a server may still be at an INSERT whose client has died, and only Delta can fence it off
+    is_fenced = snapshot.layout.format == "delta" or node.warehouse.is_driven_here
+    if not touched_by and not is_fenced:
+        return None
+    if not is_merged and node.warehouse.is_small(node.target, snapshot):
+        # to look at all rows takes less than to write tables of some
+        return None
+    return TouchedRows(
+        new_rows,
+        keys,
+        scratch.table(BEFORE) if touched_by else None,
+        None if is_merged else scratch.table(AFTER),
+    )
+
+
+def _kept_files(
+    node: Node,
+    new_rows: OpenMirroringRelation,
+    snapshot: TableDescription,
+    touched_by: ColumnLists,
+) -> KeptFiles | None:
+    """The files of the snapshot that the next one is to have too; None if it has none."""
+    warehouse = node.warehouse
+    if not warehouse.is_driven_here or not can_keep_files(snapshot, node.planned_layout):
+        return None
+    touched = []
+    if touched_by:
+        query = warehouse.sql("mirror_touched_files", node.target, new_rows, touched_by)
+        touched = [str(row[0]) for row in warehouse.query(query).rows]
+    return kept_files(snapshot, touched)

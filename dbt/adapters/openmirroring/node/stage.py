@@ -1,0 +1,122 @@
+"""4. The files to publish, written to the scratch pad and counted there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
+from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
+from dbt.adapters.openmirroring.node import footers
+from dbt.adapters.openmirroring.node.columns import LandingColumn
+from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.ready_files import ready_files
+from dbt.adapters.openmirroring.node.reuse import Reuse
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import TableDescription, local_path
+
+
+def stage(
+    warehouse: Warehouse,
+    publication: Publication,
+    plan: Plan,
+    options: NodeConfig,
+    next_snapshot: OpenMirroringRelation,
+    description: TableDescription,
+    columns: Sequence[LandingColumn],
+    reuse: Reuse,
+) -> list[StagedFile]:
+    """Write the files of a batch: a full load, or a change set.
+
+    Args:
+        description: of the next snapshot
+        columns: of the next snapshot
+        reuse: what is not part of a change set
+
+    Returns:
+        the files in publication order, without those that have no row. A load of an empty table,
+        or a new column without a value, is one file without rows: it tells the service the columns
+
+    Raises:
+        MirrorError: the files have not the rows that were planned
+    """
+    if plan.publication == "unchanged":
+        return []
+    if not _link_ready_files(warehouse, publication, plan, options, description):
+        _write(warehouse, publication, plan, options, next_snapshot, description, columns, reuse)
+    staged = publication.staged(plan)
+    return publication.verify_staged(plan, staged, _count(warehouse, publication, plan, staged))
+
+
+def _link_ready_files(
+    warehouse: Warehouse,
+    publication: Publication,
+    plan: Plan,
+    options: NodeConfig,
+    description: TableDescription,
+) -> bool:
+    """Stage a load by links to the files of the next snapshot, if a load would write the same."""
+    staging = local_path(publication.staging_url(ROWS))
+    folder = description.folder
+    if not (plan.starts_folder and staging and folder and warehouse.is_driven_here):
+        return False
+    if description.layout.format != "parquet":
+        return False
+    ready = ready_files(folder, plan.definition, options.compression, options.target_file_size)
+    return ready is not None and ready.link(staging)
+
+
+def _write(
+    warehouse: Warehouse,
+    publication: Publication,
+    plan: Plan,
+    options: NodeConfig,
+    next_snapshot: OpenMirroringRelation,
+    description: TableDescription,
+    columns: Sequence[LandingColumn],
+    reuse: Reuse,
+) -> None:
+    size = warehouse.known_bytes(next_snapshot, description)
+    if size is None:
+        size = warehouse.count(warehouse.sql("mirror_table_bytes", next_snapshot))
+    table_rows = plan.row_count
+    if not plan.starts_folder and size > options.target_file_size:
+        table_rows = warehouse.count(f"select count(*) from {next_snapshot}")
+    files = plan.files(size, table_rows, options.target_file_size)
+    if plan.starts_folder:
+        rows = warehouse.sql("mirror_load", next_snapshot, columns, files.count)
+    else:
+        keyed = "keyed" if plan.definition.key_columns else "keyless"
+        changed = reuse.after(next_snapshot)
+        rows = warehouse.sql(f"mirror_changes_{keyed}", changed, columns, plan, files.count)
+    if options.delimited:
+        rows = warehouse.sql("mirror_lines", rows, columns, plan, files.rows_per_file)
+    url = publication.staging_url(ROWS)
+    warehouse.execute(warehouse.sql("mirror_write_files", url, rows, options, files.rows_per_file))
+
+
+def _count(
+    warehouse: Warehouse, publication: Publication, plan: Plan, staged: Sequence[StagedFile]
+) -> list[FileRows]:
+    """The rows of staged files, by file and row marker."""
+    url = publication.staging_url(ROWS)
+    if plan.definition.delimited:
+        # a query cannot give options to the reader of a folder: a view does
+        warehouse.execute(warehouse.sql("mirror_staged_lines", url, plan))
+        query = warehouse.sql("mirror_count_lines", plan)
+    else:
+        folder = local_path(url)
+        found = footers.rows_in(folder, staged) if folder and folder.is_dir() else None
+        if found is not None:
+            return found
+        query = warehouse.sql("mirror_count_files", url, plan)
+    return [
+        FileRows(
+            str(row["file"]),
+            None if row["marker"] is None else int(row["marker"]),
+            int(row["found"]),
+        )
+        for row in warehouse.query(query).rows
+    ]

@@ -1,0 +1,70 @@
+{#- What `dbt run-operation` does: each prints what it did, in lines. -#}
+
+{#- Show the state of each mirrored table. Nothing is changed, and Spark is not asked. -#}
+{% macro mirror_status() %}
+  {%- do mirror_report(adapter.status(graph)) -%}
+{% endmacro %}
+
+{#- Finish what earlier runs have committed, without building anything. -#}
+{% macro mirror_recover() %}
+  {%- do mirror_report(adapter.recover(graph)) -%}
+{% endmacro %}
+
+{#- Publish a table as it is in Spark as a rebuild, without computing its rows.
+
+    Args:
+      table: `schema.table`, the table alone, or the name or unique id of its node -#}
+{% macro mirror_rebuild(table) %}
+  {%- do mirror_report(adapter.rebuild(graph, table)) -%}
+{% endmacro %}
+
+{#- Drop the table folders of this project that no mirrored node has any more.
+
+    Args:
+      dry_run: only list them
+      schema: of those to drop; none for all schemas of this target -#}
+{% macro mirror_drop_orphans(dry_run=true, schema=none) %}
+  {%- do mirror_report(adapter.drop_orphans(graph, dry_run, schema)) -%}
+{% endmacro %}
+
+{#- Apply what was published to the mirrored tables beside a local landing zone, as the service would. -#}
+{% macro mirror_replicate() %}
+  {%- do mirror_report(adapter.replicate()) -%}
+{% endmacro %}
+
+{#- Create the mirrored database that `landing_zone` names, for open mirroring. It is not started.
+
+    Args:
+      default_schema: of tables without a schema
+      retention_days: how long Fabric keeps files that the tables do not need any more, 1 to 30; none for its default -#}
+{% macro mirror_create_database(default_schema='dbo', retention_days=none) %}
+  {%- do mirror_print(adapter.mirrored_database().create(default_schema, retention_days)) -%}
+{% endmacro %}
+
+{#- Start the mirrored database, and wait until it runs. -#}
+{% macro mirror_start() %}
+  {%- do mirror_print(adapter.mirrored_database().start()) -%}
+{% endmacro %}
+
+{#- Stop the mirrored database. A new start begins anew with what is left in the landing zone, for every table.
+
+    Args:
+      confirm: the name of the mirrored database -#}
+{% macro mirror_stop(confirm=none) %}
+  {%- do mirror_print(adapter.mirrored_database().stop(confirm)) -%}
+{% endmacro %}
+
+
+{% macro mirror_print(lines) %}
+  {%- for line in lines -%}
+    {%- do print(line) -%}
+  {%- endfor -%}
+{% endmacro %}
+
+{#- Print what an operation did, and fail if it failed with a table. -#}
+{% macro mirror_report(outcome) %}
+  {%- do mirror_print(outcome.lines) -%}
+  {%- if outcome.failed -%}
+    {%- do exceptions.raise_compiler_error(outcome.failed | join('\n')) -%}
+  {%- endif -%}
+{% endmacro %}

@@ -1,0 +1,137 @@
+{#- New rows in the types of the next snapshot.
+
+    Args:
+      columns: each quoted, with its new type; none if it stays -#}
+{% macro openmirroring__mirror_typed_rows(table, columns) %}
+  select
+  {%- for name, type in columns %}
+    {{ mirror_cast(name, type) if type else name }} as {{ name }} {{- ',' if not loop.last }}
+  {%- endfor %}
+  from {{ table }}
+{% endmacro %}
+
+
+{#- Rows of the snapshot in the types of the next one.
+
+    Args:
+      rows: a FileRange
+      columns: of the next snapshot, as `incremental_columns` returns them -#}
+{% macro openmirroring__mirror_typed_snapshot(rows, columns) %}
+  {%- set cast = [] -%}
+  {%- for column in columns if column.snapshot_type not in (none, column.dtype) -%}{%- do cast.append(column) -%}{%- endfor -%}
+  {%- if not cast -%}
+    {{ mirror_rows(rows) }}
+  {%- else -%}
+    (select
+    {%- for column in columns if column.snapshot_type is not none %}
+      {{ mirror_cast(column.quoted, column.dtype) if column in cast else column.quoted }} as {{ column.quoted }} {{- ',' if not loop.last }}
+    {%- endfor %}
+    from {{ mirror_rows(rows) }})
+  {%- endif -%}
+{% endmacro %}
+
+
+{#- New rows with the same key: a row of the snapshot can take the values of one only. -#}
+{% macro openmirroring__mirror_ambiguous_rows(new_rows, keys) %}
+  select {{ mirror_quoted(keys) }}, count(*) from {{ new_rows }} where not {{ mirror_any_null(keys) }}
+  group by {{ mirror_quoted(keys) }} having count(*) > 1 order by all limit 5
+{% endmacro %}
+
+
+{#- The strategies: what a snapshot (DBT_INTERNAL_DEST) becomes with new rows (DBT_INTERNAL_SOURCE).
+
+    Args:
+      snapshot: SQL of its rows that may change
+      new_rows: a table
+      columns: of the result, as `incremental_columns` returns them
+      predicates: SQL that a new row and a row of the snapshot must meet to be the same one -#}
+{% macro openmirroring__mirror_append(snapshot, new_rows, columns, options, predicates) %}
+  select {{ mirror_from_snapshot(columns) }} from {{ snapshot }} as DBT_INTERNAL_DEST
+  union all
+  select {{ mirror_from_new_rows(columns) }} from {{ new_rows }} as DBT_INTERNAL_SOURCE
+{% endmacro %}
+
+{% macro openmirroring__mirror_merge(snapshot, new_rows, columns, options, predicates) %}
+  {%- if not options.unique_key -%}
+    {{ return(openmirroring__mirror_append(snapshot, new_rows, columns, options, predicates)) }}
+  {%- endif -%}
+  {%- set condition = mirror_same_row(options.unique_key, predicates) -%}
+  {%- set source = '(select * from ' ~ new_rows ~ ' ' ~ mirror_kept_rows(options.delete_when) ~ ') as DBT_INTERNAL_SOURCE' -%}
+  select {{ mirror_merged(columns, adapter.quote(options.unique_key[0])) }}
+  from {{ snapshot }} as DBT_INTERNAL_DEST
+  left join {{ source }} on {{ condition }}
+  {%- if options.delete_when %}
+  left anti join (select * from {{ new_rows }} where {{ options.delete_when }}) as deleted
+    on {{ condition | replace('DBT_INTERNAL_SOURCE', 'deleted') }}
+  {%- endif %}
+  union all
+  select {{ mirror_from_new_rows(columns) }} from {{ source }}
+  left anti join {{ snapshot }} as DBT_INTERNAL_DEST on {{ condition }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_delete_insert(snapshot, new_rows, columns, options, predicates) %}
+  select {{ mirror_from_snapshot(columns) }} from {{ snapshot }} as DBT_INTERNAL_DEST
+  left anti join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same_row(options.unique_key, predicates) }}
+  union all
+  select {{ mirror_from_new_rows(columns) }} from {{ new_rows }} as DBT_INTERNAL_SOURCE {{ mirror_kept_rows(options.delete_when) }}
+{% endmacro %}
+
+{% macro openmirroring__mirror_insert_overwrite(snapshot, new_rows, columns, options, predicates) %}
+  {%- if options.partition_by %}
+  select {{ mirror_from_snapshot(columns) }} from {{ snapshot }} as DBT_INTERNAL_DEST
+  left anti join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(options.partition_by) }}
+  union all
+  {%- endif %}
+  select {{ mirror_from_new_rows(columns) }} from {{ new_rows }} as DBT_INTERNAL_SOURCE
+{% endmacro %}
+
+{% macro openmirroring__mirror_microbatch(snapshot, new_rows, columns, options, predicates) %}
+  {{ return(openmirroring__mirror_insert_overwrite(snapshot, new_rows, columns, options, predicates)) }}
+{% endmacro %}
+
+
+{#- When a new row and a row of the snapshot are the same one. -#}
+{% macro mirror_same_row(keys, predicates) %}
+  {%- set conditions = predicates | list -%}
+  {%- for key in keys -%}
+    {%- do conditions.append('DBT_INTERNAL_SOURCE.' ~ adapter.quote(key) ~ ' = DBT_INTERNAL_DEST.' ~ adapter.quote(key)) -%}
+  {%- endfor -%}
+  {{ return(conditions | join(' and ')) }}
+{% endmacro %}
+
+
+{#- The snapshot's values, or those of the new row that a join has found: there `found`, a column of it, is not NULL. -#}
+{% macro mirror_merged(columns, found) %}
+  {%- for column in columns %}
+    {% if column.is_updated -%}
+    case when DBT_INTERNAL_SOURCE.{{ found }} is not null
+      then {{ mirror_new_value(column) }} else {{ mirror_snapshot_value(column) }} end
+    {%- else -%}
+    {{ mirror_snapshot_value(column) }}
+    {%- endif %} as {{ column.quoted }} {{- ',' if not loop.last }}
+  {%- endfor -%}
+{% endmacro %}
+
+{% macro mirror_from_snapshot(columns) %}
+  {%- for column in columns %}
+    {{ mirror_snapshot_value(column) }} as {{ column.quoted }} {{- ',' if not loop.last }}
+  {%- endfor -%}
+{% endmacro %}
+
+{% macro mirror_from_new_rows(columns) %}
+  {%- for column in columns %}
+    {{ mirror_new_value(column) }} as {{ column.quoted }} {{- ',' if not loop.last }}
+  {%- endfor -%}
+{% endmacro %}
+
+{% macro mirror_snapshot_value(column) %}
+  {{- return(mirror_null_of(column) if column.snapshot_type is none else 'DBT_INTERNAL_DEST.' ~ column.quoted) -}}
+{% endmacro %}
+
+{% macro mirror_new_value(column) %}
+  {{- return(mirror_null_of(column) if column.new_type is none else 'DBT_INTERNAL_SOURCE.' ~ column.quoted) -}}
+{% endmacro %}
+
+{% macro mirror_null_of(column) %}
+  {{- return('cast(null as ' ~ column.dtype ~ ')') -}}
+{% endmacro %}

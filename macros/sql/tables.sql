@@ -1,0 +1,81 @@
+{#- 1. A next snapshot.
+
+    Args:
+      query: of its rows
+      properties: of the table
+      compression: of its files; none if dbt-spark's `options` say it
+      partition_by: columns -#}
+{% macro openmirroring__mirror_create_table(table, query, properties, compression, partition_by) %}
+  create table {{ table }}
+  {{ file_format_clause() }}
+  {% if compression %}options (compression '{{ compression }}'){% else %}{{ options_clause() }}{% endif %}
+  {%- if properties %}
+  tblproperties (
+    {%- for name, value in properties.items() %}
+    '{{ mirror_literal(name) }}' = '{{ mirror_literal(value | string) }}' {{- ',' if not loop.last }}
+    {%- endfor %}
+  )
+  {%- endif %}
+  {{ mirror_partitioned(partition_by) }}
+  {{ clustered_cols(label='clustered by') }}
+  {{ comment_clause() }}
+  as
+  {{ query }}
+{% endmacro %}
+
+
+{#- Rows that are kept until the node ends. -#}
+{% macro openmirroring__mirror_keep(table, query) %}
+  create table {{ table }} using parquet as
+  {{ query }}
+{% endmacro %}
+
+{#- The same in the partitions of the snapshot. -#}
+{% macro openmirroring__mirror_keep_partitioned(table, query, partition_by) %}
+  create table {{ table }} {{ file_format_clause() }} {{ mirror_partitioned(partition_by) }} as
+  {{ query }}
+{% endmacro %}
+
+{% macro mirror_partitioned(columns) %}
+  {{- return('partitioned by (' ~ mirror_quoted(columns) ~ ')' if columns else '') -}}
+{% endmacro %}
+
+
+{#- The rows of a seed.
+
+    Args:
+      view: of the rows as strings
+      columns: `quoted` and `type` of each -#}
+{% macro openmirroring__mirror_seed(view, columns) %}
+  select
+    {%- for column in columns %}
+    {{ mirror_cast(column.quoted, column.type) }} as {{ column.quoted }} {{- ',' if not loop.last }}
+    {%- endfor %}
+  from {{ view }}
+{% endmacro %}
+
+
+{#- The rows of a model that are no deletes. -#}
+{% macro openmirroring__mirror_live_rows(query, delete_when) %}
+  {%- if delete_when -%}
+    select * from (
+      {{ query }}
+    ) {{ mirror_kept_rows(delete_when) }}
+  {%- else -%}
+    {{ query }}
+  {%- endif -%}
+{% endmacro %}
+
+{% macro mirror_kept_rows(delete_when) %}
+  {{- return('where not coalesce(' ~ delete_when ~ ', false)' if delete_when else '') -}}
+{% endmacro %}
+
+
+{#- What a table has in storage: its files say it. -#}
+{% macro openmirroring__mirror_table_bytes(table) %}
+  select coalesce(sum(size), 0) from (select distinct _metadata.file_path, _metadata.file_size as size from {{ table }})
+{% endmacro %}
+
+{% macro openmirroring__mirror_iceberg_bytes(table) %}
+  select coalesce(sum(file_size_in_bytes), 0) from {{ table }}.`files`
+{% endmacro %}

@@ -1,0 +1,73 @@
+{#- The files of a snapshot that have rows which new rows may change.
+
+    Args:
+      touched_by: lists of columns: a row may change if it agrees with a new row in all columns of one -#}
+{% macro openmirroring__mirror_touched_files(snapshot, new_rows, touched_by) %}
+  {%- for names in touched_by %}
+  select distinct DBT_INTERNAL_DEST._metadata.file_path from {{ snapshot }} as DBT_INTERNAL_DEST
+  left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(names) }}
+  {{ 'union' if not loop.last }}
+  {%- endfor %}
+{% endmacro %}
+
+{#- When two rows agree in some columns; NULL agrees with NULL. -#}
+{% macro mirror_same(names) %}
+  {%- for name in names -%}
+    DBT_INTERNAL_SOURCE.{{ adapter.quote(name) }} <=> DBT_INTERNAL_DEST.{{ adapter.quote(name) }} {{- ' and ' if not loop.last }}
+  {%- endfor -%}
+{% endmacro %}
+
+
+{#- The rows of a snapshot that have the keys of new rows.
+
+    Args:
+      rows: of the snapshot: a FileRange -#}
+{% macro openmirroring__mirror_touched_rows(rows, new_rows, keys) -%}
+  select DBT_INTERNAL_DEST.* from {{ mirror_rows(rows) }} as DBT_INTERNAL_DEST
+  left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(keys) }}
+{%- endmacro %}
+
+
+{#- All rows of a next snapshot.
+
+    Args:
+      rows: of the snapshot: a FileRange
+      replacement: a table of the rows in the place of others
+      touched: what these are
+      names: of the columns, quoted -#}
+{% macro openmirroring__mirror_with_touched_rows(rows, replacement, touched, names) %}
+  {%- set names = names | join(', ') -%}
+  select {{ names }} from {{ mirror_rows(rows) }} as DBT_INTERNAL_DEST
+  {%- if touched.keys %}
+  left anti join {{ touched.new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(touched.keys) }}
+  {%- endif %}
+  union all
+  select {{ names }} from {{ replacement }}
+{%- endmacro %}
+
+
+{#- 5. A snapshot takes rows in the place of others. A key of new rows that is not in `part` is one of a row that is to be deleted.
+
+    Args:
+      part: a table of the rows
+      names: of the columns, quoted -#}
+{% macro openmirroring__mirror_merge_part(snapshot, part, new_rows, keys, names) %}
+  {%- set found = 'DBT_INTERNAL_SOURCE.' ~ adapter.quote(keys[0]) -%}
+  merge into {{ snapshot }} as DBT_INTERNAL_DEST
+  using (
+    select {% for key in keys %}touched.{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}part.*
+    from (select distinct {{ mirror_quoted(keys) }} from {{ new_rows }}) as touched
+    left join {{ part }} as part on
+      {%- for key in keys %} touched.{{ adapter.quote(key) }} = part.{{ adapter.quote(key) }} {{- ' and' if not loop.last }}{% endfor %}
+  ) as DBT_INTERNAL_SOURCE
+  on {% for key in keys %}DBT_INTERNAL_DEST.{{ adapter.quote(key) }} = DBT_INTERNAL_SOURCE.k{{ loop.index0 }} {{- ' and ' if not loop.last }}{% endfor %}
+  when matched and {{ found }} is null then delete
+  when matched then update set {% for name in names %}DBT_INTERNAL_DEST.{{ name }} = DBT_INTERNAL_SOURCE.{{ name }} {{- ', ' if not loop.last }}{% endfor %}
+  when not matched and {{ found }} is not null then insert ({{ names | join(', ') }})
+    values ({% for name in names %}DBT_INTERNAL_SOURCE.{{ name }} {{- ', ' if not loop.last }}{% endfor %})
+{%- endmacro %}
+
+{#- The same without keys: rows are only added. -#}
+{% macro openmirroring__mirror_insert_part(snapshot, part, names) %}
+  insert into {{ snapshot }} ({{ names | join(', ') }}) select {{ names | join(', ') }} from {{ part }}
+{%- endmacro %}
