@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from dbt.adapters.openmirroring.spark.image_trainer import train
 from dbt.adapters.openmirroring.spark.java import find_java_home
 from dbt.adapters.openmirroring.spark.java_image import JavaImage
 from tests.benchmarks.project import Project, median_ratio
@@ -26,7 +27,7 @@ def main() -> None:
     arguments = parser.parse_args()
     times: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
-        JavaImage(find_java_home(Path(name) / "java")).make()
+        JavaImage(find_java_home(Path(name) / "java")).make(train)
         for turn in range(arguments.rounds):
             contestants = {
                 "dbt-spark": Project(Path(name) / f"spark{turn}", "spark", {}),

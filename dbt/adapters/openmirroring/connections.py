@@ -20,15 +20,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from dbt.adapters.openmirroring.credentials import (
-    SESSION_SETTINGS,
-    ConnectionMethod,
-    OpenMirroringCredentials,
-)
-from dbt.adapters.openmirroring.spark import connect as spark_connect
+from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.process import process_spark
-from dbt.adapters.openmirroring.spark.session import SessionHandle, silence_pyspark
+from dbt.adapters.openmirroring.spark.session import (
+    SESSION_SETTINGS,
+    SessionHandle,
+    silence_pyspark,
+)
 from dbt.adapters.openmirroring.spark.submit import launch_jvm_of_next_context
 
 logger = AdapterLogger("OpenMirroring")
@@ -86,13 +85,13 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         return SessionHandle(self._spark.newSession(), self._settings)
 
     def _new_remote_session(self, credentials: OpenMirroringCredentials) -> SessionHandle:
+        server = credentials.server
         with self.lock:
             if not self._is_server_there:
                 silence_pyspark()
-                spark_connect.check_server(credentials)
+                server.wait_for_answer()
                 self._is_server_there = True
-        session = spark_connect.new_session(credentials)
-        return SessionHandle(session, credentials.server_side_parameters)
+        return SessionHandle(server.new_session(), credentials.server_side_parameters)
 
     def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
         """The session that is there already, the one that is configured, or the embedded one."""

@@ -15,19 +15,12 @@ from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import Source
 from dbt.adapters.openmirroring.operations import replica
-from dbt.adapters.openmirroring.service.authentication import check_authentication
-from dbt.adapters.openmirroring.spark.connect import check_connect
+from dbt.adapters.openmirroring.operations.mirror import Target
+from dbt.adapters.openmirroring.service.authentication import Identity
+from dbt.adapters.openmirroring.spark.connect import Server
+from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
 
-# What the publication relies on, whatever Spark it runs in. All are read from the session: they
-# cannot be options of the statement.
-SESSION_SETTINGS = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.writeLegacyFormat": "false",
-    # `describe` cuts off the type of a struct after so many fields, 25 by default
-    "spark.sql.debug.maxToStringFields": "100000",
-}
-
-# without it, Spark's Thrift server takes what a client sends with its session for Hive's settings
+# without it, Spark's Thrift server takes the settings that a client sends for Hive's
 _SET = "set:hiveconf:"
 
 
@@ -41,9 +34,13 @@ class ConnectionMethod(StrEnum):
     ODBC = "odbc"
 
 
+# dbt-spark has a `token` too, and sends it to Spark
+_SPARK_USES_TOKEN = (ConnectionMethod.CONNECT, ConnectionMethod.HTTP, ConnectionMethod.ODBC)
+
+
 @dataclass
 class OpenMirroringCredentials(SparkCredentials):
-    """What dbt-spark's profile has, and the landing zone.
+    """The settings of dbt-spark's profile, and the landing zone.
 
     Args:
         method: how to reach Spark
@@ -54,27 +51,26 @@ class OpenMirroringCredentials(SparkCredentials):
             folder of this machine, whose relative path starts at the dbt project, or a URL that
             both Spark and fsspec can reach. Without it Spark writes to OneLake itself, except the
             embedded one, which cannot
-        source: what `_partnerEvents.json` tells of the source
-        replicate: apply what was published to mirrored tables beside the landing zone, at the end
-            of each run, as the service would
+        source: the source in `_partnerEvents.json`
+        replicate: at the end of each run, apply what was published to mirrored tables beside the
+            landing zone, as the service would
         wait_for_mirror: seconds that a command may wait at its end until the service has applied
             what it published; 0 does not wait
         prepared_start: start the embedded Spark from an image of its classes, which is made once
             in the user's cache folder
-        authentication: how to get tokens for Fabric: `default` (whatever of the others is there),
-            `cli`, `environment`, `managed_identity`, `service_principal` or `token`
+        authentication: how to get tokens for Fabric: `default` (the first of the others that
+            works), `cli`, `environment`, `managed_identity`, `service_principal` or `token`
         tenant_id: of the service principal, or of the account of the Azure CLI
         client_id: of the service principal, or of a user-assigned managed identity
         client_secret: of the service principal
         client_certificate_path: of the service principal, in place of a secret; PEM or PKCS12
-        token: for OneLake, got elsewhere; or for Spark, if `method` uses one
-        poll_interval: seconds between questions whether a statement sent by Thrift has ended;
-            dbt-spark's 5 would be what the smallest one takes
+        token: for OneLake, obtained elsewhere; or for Spark, if `method` uses one
+        poll_interval: seconds between two questions whether a statement sent by Thrift has ended;
+            with dbt-spark's 5, even the smallest one would take as long
 
     Raises:
-        DbtConfigError: no landing zone, one of a kind that is not supported, or one that cannot be
-            replicated; settings of the authentication that do not go together; a source that is
-            not described as it must be
+        DbtConfigError: the landing zone is missing, is not supported, or cannot be replicated;
+            settings of the authentication contradict each other; or the source is not valid
     """
 
     method: ConnectionMethod = ConnectionMethod.SESSION  # type: ignore[assignment]
@@ -89,7 +85,7 @@ class OpenMirroringCredentials(SparkCredentials):
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     client_certificate_path: str | None = None
-    # dbt-spark's, which it would show
+    # dbt-spark would show these two
     token: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     poll_interval: float = 0.1  # type: ignore[assignment]
@@ -111,19 +107,20 @@ class OpenMirroringCredentials(SparkCredentials):
             self._check_replicator()
         if self.wait_for_mirror < 0:
             raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
-        check_authentication(self)
+        self._check_token()
+        self.identity.check()
         if self.method == ConnectionMethod.CONNECT:
-            check_connect(self)
-        # required by dbt-spark, though a session has none
+            self.server.check()
+        # dbt-spark requires one, though a session has none
         self.host = self.host or "localhost"
         ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
         super().__post_init__()
-        # dbt-spark switches ANSI mode off in every session, also against the user's word
+        # dbt-spark switches ANSI mode off in every session, even if the profile switches it on
         del self.server_side_parameters["spark.sql.ansi.enabled"]
         if ansi is not None:
             self.server_side_parameters["spark.sql.ansi.enabled"] = str(ansi)
         if self.method != ConnectionMethod.SESSION:
-            # a session takes them when it is found
+            # a session gets them when it is found
             self.server_side_parameters = SESSION_SETTINGS | self.server_side_parameters
         if self.method == ConnectionMethod.THRIFT:
             self.server_side_parameters = {
@@ -145,21 +142,43 @@ class OpenMirroringCredentials(SparkCredentials):
         url = str(self.landing_zone)
         return OneLakeUrl.parse(url) if "://" in url else None
 
-    def landing_zone_path(self, project: Path) -> Path:
-        """The landing zone as an absolute path.
+    @property
+    def identity(self) -> Identity:
+        """How to get tokens for Fabric."""
+        return Identity(
+            method=self.authentication,
+            tenant_id=self.tenant_id,
+            client_id=self.client_id,
+            client_secret=self.client_secret,
+            client_certificate_path=self.client_certificate_path,
+            token=None if self.method in _SPARK_USES_TOKEN else self.token,
+        )
 
-        Args:
-            project: the dbt project's folder, where relative paths start
+    @property
+    def server(self) -> Server:
+        """The server of Spark Connect."""
+        host = self.host or ""
+        return Server(host, shown_url(host), self.token, self.use_ssl, self.connect_timeout)
 
-        Raises:
-            DbtConfigError: it is in OneLake
-        """
-        if self.onelake:
+    @property
+    def target(self) -> Target:
+        """Where it publishes to."""
+        return Target(
+            landing_zone=str(self.landing_zone),
+            onelake=self.onelake,
+            identity=self.identity,
+            staging_location=self.staging_location,
+            source=Source.parse(self.source) if self.source else None,
+            replicate=self.replicate,
+            wait_for_mirror=self.wait_for_mirror,
+        )
+
+    def _check_token(self) -> None:
+        if self.authentication == "token" and self.method in _SPARK_USES_TOKEN:
             raise DbtConfigError(
-                "The replicator applies landing zones on this machine; what is in OneLake, Fabric "
-                "applies."
+                f"`method: {self.method}` sends the `token` to Spark, so it cannot be the token "
+                "for Fabric. Choose another `authentication`."
             )
-        return (project / Path(str(self.landing_zone)).expanduser()).resolve()
 
     def _check_staging(self) -> None:
         # takes a moment, and most profiles have none of it
@@ -176,13 +195,13 @@ class OpenMirroringCredentials(SparkCredentials):
     def _check_replicator(self) -> None:
         if self.onelake:
             raise DbtConfigError(
-                "`replicate` is for a landing zone on this machine: what is in OneLake, Fabric "
-                "applies"
+                "`replicate` is for a landing zone on this machine. Fabric applies those in "
+                "OneLake."
             )
         if Path(str(self.landing_zone)).parts[-2:] != ("Files", "LandingZone"):
             raise DbtConfigError(
                 f"`replicate` needs a landing zone whose path ends in Files/LandingZone, not "
-                f"{self.landing_zone!r}: the mirrored tables get their place beside it, in Tables"
+                f"{self.landing_zone!r}: the mirrored tables are created beside it, in Tables"
             )
         if not replica.is_installed():
             raise DbtConfigError(
@@ -191,7 +210,7 @@ class OpenMirroringCredentials(SparkCredentials):
             )
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """What `dbt debug` shows, and what macros know as `target`: no secrets in URLs."""
+        """The settings that `dbt debug` and `target` in macros show, without secrets in URLs."""
         for key, value in super().connection_info(with_aliases=with_aliases):
             yield key, shown_url(value) if isinstance(value, str) else value
 

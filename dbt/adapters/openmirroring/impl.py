@@ -31,6 +31,7 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations import catalog, replica
+from dbt.adapters.openmirroring.operations.database import DatabaseOperations
 from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.project_tables import (
     MIRRORED_KINDS,
@@ -38,7 +39,6 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
 )
 from dbt.adapters.openmirroring.operations.recover import recover_schemas, recover_tables
-from dbt.adapters.openmirroring.service.mirrored_database import DatabaseOperations
 from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
     OpenMirroringRelation,

@@ -35,7 +35,7 @@ from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
-from dbt.adapters.openmirroring.service.service import (
+from dbt.adapters.openmirroring.service.monitoring import (
     Service,
     ServiceError,
     ServiceReport,

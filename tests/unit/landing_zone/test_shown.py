@@ -22,16 +22,13 @@ from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.source import PARTNER_EVENTS, Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.node.response import message
 from dbt.adapters.openmirroring.operations import replica
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.replicator.text_table import text_table
-from dbt.adapters.openmirroring.service.fabric import FabricError, MirroredDatabase
-from dbt.adapters.openmirroring.service.service import (
-    ServiceReport,
-    TableReport,
-    monitoring_report,
-)
+from dbt.adapters.openmirroring.service.fabric_api import FabricError
+from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
+from dbt.adapters.openmirroring.service.monitoring_files import monitoring_report
 from tests.fabric_server import Credential, Database, FabricServer, table
 
 # clears the screen, and says something in the name of dbt
@@ -110,7 +107,7 @@ def test_the_owner_of_a_table_is_shown_in_errors(storage: Storage) -> None:
 def test_a_reason_is_shown_in_the_line_of_the_node(storage: Storage) -> None:
     batch = publish(storage, Owner("shop", "model.shop.orders", "sales"), HOSTILE).batch
 
-    assert message(batch) == f"initial +1 · #1 · {HARMLESS}"
+    assert batch.summary == f"initial +1 · #1 · {HARMLESS}"
 
 
 def test_columns_that_were_published_are_shown_in_reasons() -> None:

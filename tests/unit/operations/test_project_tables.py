@@ -24,7 +24,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     mirrored_nodes,
 )
 from dbt.adapters.openmirroring.replicator.text_table import text_table
-from dbt.adapters.openmirroring.service.service import ServiceReport, TableReport
+from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
 
 
 def node(name: str, kind: str = "model", **config: Any) -> dict[str, Any]:

@@ -48,11 +48,11 @@ def profile(**settings: Any) -> OpenMirroringCredentials:
 def test_each_way_has_its_credential(
     settings: dict[str, str], credential: type[TokenCredential]
 ) -> None:
-    assert isinstance(token_credential(profile(**settings)), credential)
+    assert isinstance(token_credential(profile(**settings).identity), credential)
 
 
 def test_a_token_that_was_handed_in_is_the_token() -> None:
-    credential = token_credential(profile(authentication="token", token="given"))
+    credential = token_credential(profile(authentication="token", token="given").identity)
 
     assert credential.get_token(SCOPE).token == "given"
 
@@ -61,7 +61,9 @@ def test_a_certificate_takes_the_place_of_a_secret(tmp_path: Path) -> None:
     path = tmp_path / "certificate.pem"
     path.write_bytes(_certificate())
 
-    credential = token_credential(profile(**SERVICE_PRINCIPAL, client_certificate_path=str(path)))
+    given = profile(**SERVICE_PRINCIPAL, client_certificate_path=str(path))
+
+    credential = token_credential(given.identity)
 
     assert isinstance(credential, identity.CertificateCredential)
 
@@ -72,8 +74,10 @@ def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path, content: byt
     if content is not None:
         path.write_bytes(content)
 
+    given = profile(**SERVICE_PRINCIPAL, client_certificate_path=str(path))
+
     with pytest.raises(DbtConfigError, match=r"certificate\.pem' cannot be used"):
-        token_credential(profile(**SERVICE_PRINCIPAL, client_certificate_path=str(path)))
+        token_credential(given.identity)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,8 @@ def test_the_token_for_a_remote_spark_is_not_one_for_fabric(
     monkeypatch.setattr("dbt.adapters.spark.connections.hive", object())
     spark = {"method": "http", "host": "spark.example", "cluster": "c", "token": "of Spark"}
 
-    assert profile(**spark, authentication="cli").token == "of Spark"
+    given = profile(**spark, authentication="cli")
+    assert (given.token, given.identity.token) == ("of Spark", None)
     with pytest.raises(DbtConfigError, match="Choose another `authentication`"):
         profile(**spark, authentication="token")
 
@@ -122,7 +127,8 @@ def test_secrets_are_shown_nowhere() -> None:
 
     for credentials in profiles:
         assert "s3cret" not in repr(credentials)
-        assert "s3cret" not in str(token_credential(credentials))
+        assert "s3cret" not in repr(credentials.target)
+        assert "s3cret" not in str(token_credential(credentials.identity))
         # what `dbt debug` prints, and `target` in Jinja
         assert "s3cret" not in str(dict(credentials.connection_info()))
 

@@ -10,7 +10,6 @@ from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
-from dbt.adapters.openmirroring.spark.connect import check_server, connection_string
 
 
 def credentials(**settings: Any) -> OpenMirroringCredentials:
@@ -32,7 +31,7 @@ def credentials(**settings: Any) -> OpenMirroringCredentials:
     ],
 )
 def test_a_profile_says_where_the_server_is(settings: dict[str, Any], expected: str) -> None:
-    assert connection_string(credentials(**settings)) == expected
+    assert credentials(**settings).server.connection_string == expected
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ def test_a_profile_says_where_the_server_is(settings: dict[str, Any], expected: 
         ({"host": "sc://spark/;token=secret"}, "give its token as `token`"),
         (
             {"host": "sc://spark", "token": "secret", "authentication": "token"},
-            "`token` is what `method: connect` sends to Spark",
+            "`method: connect` sends the `token` to Spark",
         ),
     ],
 )
@@ -57,6 +56,7 @@ def test_a_token_is_not_shown() -> None:
 
     assert dict(given.connection_info())["host"] == "sc://spark:15002"
     assert "s3cret" not in str(list(given.connection_info()))
+    assert "s3cret" not in repr(given.server)
 
 
 def test_nobody_waits_long_for_a_server_that_is_not_there() -> None:
@@ -65,4 +65,4 @@ def test_nobody_waits_long_for_a_server_that_is_not_there() -> None:
         host = f"sc://127.0.0.1:{taken.getsockname()[1]}"
 
         with pytest.raises(FailedToConnectError, match=f"answered at {host} within 1 seconds"):
-            check_server(credentials(host=host, connect_timeout=1))
+            credentials(host=host, connect_timeout=1).server.wait_for_answer()

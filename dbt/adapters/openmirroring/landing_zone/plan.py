@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
+    GZIP,
     STARTS_FOLDER,
     UPSERT,
+    Batch,
     Journal,
+    Owner,
     RowCounts,
+    StagedFile,
     TableDefinition,
 )
 from dbt.adapters.openmirroring.landing_zone.shown import shown
@@ -86,6 +90,33 @@ class Plan:
     def is_small(self) -> bool:
         """The changed keys can be sent to every executor."""
         return self.row_count <= _BROADCAST_ROWS
+
+    def batch(
+        self, batch_id: str, owner: Owner, files: Sequence[StagedFile], last_file: int
+    ) -> Batch:
+        """The batch that publishes files by this plan.
+
+        Args:
+            files: in publication order
+            last_file: the largest number given in the table folder so far; 0 in a new one
+        """
+        # a Parquet file says in itself how it is compressed
+        is_gzip = self.definition.delimited and any(file.is_gzip for file in files)
+        before = 0 if self.starts_folder or not self.journal else self.journal.batch.table_rows
+        return Batch(
+            id=batch_id,
+            publication=self.publication,
+            reason=self.reason,
+            owner=owner,
+            definition=self.definition,
+            rows=self.rows,
+            extension=f"{self.definition.landing_format}{GZIP if is_gzip else ''}",
+            first_file=last_file + 1 if files else None,
+            last_file=last_file + len(files),
+            files_written=len(files),
+            bytes_written=sum(file.size for file in files),
+            table_rows=before + self.rows.inserted - self.rows.deleted,
+        )
 
     def finding(self, found: Iterable[FileRows]) -> str:
         """How staged files differ from what is planned; empty if they do not."""

@@ -8,7 +8,6 @@ from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.openmirroring.landing_zone.batch import Batch, RowCounts
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 
 @dataclass
@@ -71,13 +70,4 @@ def message(batch: Batch) -> str:
 
     It may come from a record.
     """
-    rows = batch.rows
-    if batch.starts_folder:
-        what = f"{batch.publication} +{rows.inserted}"
-    elif batch.publication == "unchanged":
-        what = "unchanged"
-    else:
-        what = f"+{rows.inserted} ~{rows.updated} -{rows.deleted}"
-    first = batch.first_file or batch.last_file
-    numbers = f"#{first}" if first == batch.last_file else f"#{first}-#{batch.last_file}"
-    return shown(" · ".join(part for part in (what, numbers, batch.reason) if part))
+    return batch.summary

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
-from dbt.adapters.openmirroring.landing_zone.publisher import ROWS, Publication
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
 from dbt.adapters.openmirroring.node import footers
 from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig

@@ -1,66 +1,111 @@
-"""What a profile publishes to: its landing zone, and the service that applies it."""
+"""The landing zone and the service that a command publishes to."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
+from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations import replica
-from dbt.adapters.openmirroring.service.authentication import token_credential
-from dbt.adapters.openmirroring.service.mirrored_database import (
-    mirrored_database,
-    wait_for_mirror,
-    what_fabric_says,
-    what_the_replicator_says,
-)
-from dbt.adapters.openmirroring.service.service import (
+from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
+from dbt.adapters.openmirroring.service.monitoring import (
     Service,
     ServiceError,
     ServiceReport,
     logger,
 )
+from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, replicator_report
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
-    from dbt.adapters.openmirroring.service.fabric import MirroredDatabase
+    from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-# bytes whose progress is shown
+# bytes of an upload whose progress is shown
 _LONG_UPLOAD = 64 * 1024 * 1024
 
 
-class Mirror:
-    """Landing zone and service, as long as a command of dbt takes.
+@dataclass(frozen=True)
+class Target:
+    """Where a profile publishes to, and what a command does after that.
 
     Args:
-        credentials: the profile
+        landing_zone: a local folder, or a URL in OneLake; a relative path starts at the project
+        onelake: the landing zone, if it is in OneLake
+        identity: for tokens
+        staging_location: where Spark writes files for OneLake: a folder whose relative path starts
+            at the project, or a URL
+        source: of the data, as it is declared to Fabric
+        replicate: apply what was published with the local replicator
+        wait_for_mirror: seconds to wait until the service has applied what was published
+    """
+
+    landing_zone: str
+    onelake: OneLakeUrl | None = None
+    identity: Identity = field(default_factory=Identity)
+    # a URL may have a password
+    staging_location: str | None = field(default=None, repr=False)
+    source: Source | None = None
+    replicate: bool = False
+    wait_for_mirror: float = 0
+
+    def folder(self, project: Path) -> Path:
+        """The landing zone as an absolute path.
+
+        Args:
+            project: the dbt project's folder
+
+        Raises:
+            DbtConfigError: it is in OneLake
+        """
+        if self.onelake:
+            raise DbtConfigError(
+                "The replicator applies landing zones on this machine. Fabric applies those in "
+                "OneLake."
+            )
+        return (project / Path(self.landing_zone).expanduser()).resolve()
+
+
+class Profile(Protocol):
+    """The part of the credentials that is about the landing zone."""
+
+    @property
+    def target(self) -> Target: ...
+
+
+class Mirror:
+    """Landing zone and service, for one command of dbt.
+
+    Args:
+        profile: says where they are
         project: the dbt project's folder, where relative paths start
         warehouse: of the embedded Spark, once it has started; None with any other Spark
     """
 
     def __init__(
         self,
-        credentials: OpenMirroringCredentials,
+        profile: Profile,
         project: Callable[[], Path],
         warehouse: Callable[[], Path | None],
     ) -> None:
-        self._credentials = credentials
+        self._target = profile.target
         self._project = project
         self._warehouse = warehouse
         self._service = Service(self._ask_service)
@@ -72,17 +117,18 @@ class Mirror:
         self._published: dict[str, datetime] = {}
 
     def storage(self) -> Storage:
-        place = self._credentials.onelake
+        place = self._target.onelake
         if not place:
             return LocalStorage(self.landing_zone)
-        # takes a moment, and a local one needs none of it
+        # takes a moment, and a local landing zone needs none of it
         from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
         from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
         from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 
         with self._lock:
             if not self._onelake:
-                self._onelake = OneLakeClient.connect(place, token_credential(self._credentials))
+                credential = token_credential(self._target.identity)
+                self._onelake = OneLakeClient.connect(place, credential)
         url = self._staging_location()
         staging = StagingFolder(url) if url else None
         return OneLakeStorage(self._onelake, staging, _show_upload, _tell)
@@ -90,12 +136,27 @@ class Mirror:
     @property
     def landing_zone(self) -> Path:
         """The landing zone on this machine."""
-        return self._credentials.landing_zone_path(self._project())
+        return self._target.folder(self._project())
 
     @cached_property
     def database(self) -> MirroredDatabase:
-        """The mirrored database in Fabric."""
-        return mirrored_database(self._credentials)
+        """The mirrored database in Fabric.
+
+        Raises:
+            ServiceError: the landing zone is not in OneLake
+        """
+        # takes a moment, and a local landing zone needs none of it
+        from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+
+        place = self._target.onelake
+        if not place:
+            raise ServiceError(
+                f"The landing zone {self._target.landing_zone!r} is a folder of this machine, so "
+                "it belongs to no mirrored database in Fabric. `dbt run-operation "
+                "mirror_replicate` applies it."
+            )
+        credential = token_credential(self._target.identity)
+        return MirroredDatabase(place.workspace, place.item, credential)
 
     def check(self) -> None:
         """Make sure that a publication would succeed.
@@ -103,7 +164,7 @@ class Mirror:
         Raises:
             MirrorError: it would not
         """
-        if self._credentials.onelake:
+        if self._target.onelake:
             self._service.check_all()
         storage = self.storage()
         folder = f"{SCRATCH_PAD}/_debug"
@@ -113,13 +174,13 @@ class Mirror:
             storage.delete(f"{folder}/renamed")
 
     def _open(self, table: TableFolder, owner: Owner) -> Publication:
-        service = self._service if self._credentials.onelake else None
+        service = self._service if self._target.onelake else None
         if service:
             service.check()
         storage = self.storage()
         self._declare_source(storage)
         publication = Publication(storage, table, owner, service)
-        self._is_to_replicate = self._credentials.replicate
+        self._is_to_replicate = self._target.replicate
         return publication
 
     @contextmanager
@@ -157,25 +218,25 @@ class Mirror:
         Raises:
             ServiceError: it will not
         """
-        if self._credentials.onelake:
+        if self._target.onelake:
             self._service.check_table(table.mirrored_table, rebuilds)
 
     def report(self) -> tuple[ServiceReport, list[str]]:
-        """What the service says, and lines to print of it."""
+        """The report of the service, and lines to print about it."""
         try:
             report = self._service.report() or ServiceReport()
         except ServiceError as error:
             return ServiceReport(), [error.msg, ""]
-        if self._credentials.onelake and report.status:
+        if self._target.onelake and report.status:
             return report, [f"The mirrored database is {report.description}.", ""]
         return report, []
 
     def replicate_at_the_end(self, is_wanted: bool) -> None:
-        """Whether something was changed that the replicator has to apply."""
-        self._is_to_replicate = self._credentials.replicate and is_wanted
+        """Note whether the command has changed anything that the replicator is to apply."""
+        self._is_to_replicate = self._target.replicate and is_wanted
 
     def end(self) -> None:
-        """The end of a command: what it has published is applied, if the profile says so."""
+        """At the end of a command, replicate or wait if the profile says so."""
         if self._is_to_replicate:
             self._is_to_replicate = False
             replication = replica.replicate(self.landing_zone)
@@ -184,32 +245,51 @@ class Mirror:
             if replication.failed:
                 logger.warning(f"Not replicated: {', '.join(replication.failed)}")
         published, self._published = self._published, {}
-        if published and self._credentials.wait_for_mirror:
-            wait_for_mirror(self._service, published, self._credentials.wait_for_mirror)
+        if published and self._target.wait_for_mirror:
+            wait_for_mirror(self._service, published, self._target.wait_for_mirror)
 
     def _staging_location(self) -> str | None:
-        """The URL where Spark writes what is to be uploaded; None if it writes to OneLake."""
-        given = self._credentials.staging_location
+        """The URL where Spark writes files to upload; None if it writes to OneLake itself."""
+        given = self._target.staging_location
         if given and "://" in given:
             return given
         if given:
             return f"file://{(self._project() / Path(given).expanduser()).resolve()}"
-        # it has no driver for OneLake
+        # the embedded Spark has no driver for OneLake
         warehouse = self._warehouse()
         return f"file://{warehouse.with_name('staging')}" if warehouse else None
 
     def _ask_service(self) -> ServiceReport | None:
-        if self._credentials.onelake:
-            return what_fabric_says(self.database, self._credentials)
-        return what_the_replicator_says(self.landing_zone)
+        if self._target.onelake:
+            return fabric_report(self.database, self._target.onelake, self._target.identity)
+        return replicator_report(self.landing_zone)
 
     def _declare_source(self, storage: Storage) -> None:
-        """Once a command."""
-        source = self._credentials.source
+        """Tell Fabric the source, once a command."""
+        source = self._target.source
         with self._lock:
             if source and not self._is_source_declared:
-                declare_source(storage, Source.parse(source))
+                declare_source(storage, source)
                 self._is_source_declared = True
+
+
+def wait_for_mirror(service: Service, published: Mapping[str, datetime], seconds: float) -> None:
+    """Wait until the published files are applied, and warn of those that are not.
+
+    Args:
+        published: the time of each publication, by `schema.table`
+        seconds: to wait
+    """
+    fire_event(Note(msg=f"Waiting up to {seconds:g} seconds until all is applied"))
+    try:
+        behind = service.not_applied(published, seconds)
+    except ServiceError as error:
+        logger.warning(error.msg)
+        return
+    if behind:
+        logger.warning(f"Published, but not applied: {'; '.join(behind)}")
+    else:
+        fire_event(Note(msg=f"All is applied to {len(published)} mirrored tables"))
 
 
 def _tell(text: str) -> None:
@@ -217,7 +297,7 @@ def _tell(text: str) -> None:
 
 
 def _show_upload(done: int, total: int) -> None:
-    """Tell somebody who looks at a terminal how far an upload is that takes a while."""
+    """Show the progress of a long upload on a terminal."""
     if total >= _LONG_UPLOAD and sys.stderr.isatty():
         end = "\n" if done == total else ""
         sys.stderr.write(f"\r{done >> 20:,} of {total >> 20:,} MB uploaded to OneLake{end}")

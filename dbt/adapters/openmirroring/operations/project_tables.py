@@ -1,4 +1,4 @@
-"""The mirrored tables of a dbt project: what its graph and what the landing zone say of them."""
+"""The mirrored tables of a dbt project, in its graph and in the landing zone."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.node.response import message
 from dbt.adapters.openmirroring.replicator.text_table import text_table
-from dbt.adapters.openmirroring.service.service import ServiceReport, TableReport, is_behind
+from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport, is_behind
 
 # the states of a table
 PUBLISHED = "published"
@@ -55,17 +54,17 @@ class Node:
 
     @property
     def table(self) -> str:
-        """As it is told: as the table folder is."""
+        """Its name in messages, the same as that of the table folder."""
         return f"{self.schema}.{self.identifier}" if self.schema_folder else self.identifier
 
 
 @dataclass(frozen=True)
 class TableStatus:
-    """How it is about a table.
+    """The state of a table.
 
     Args:
         table: `schema.table`, or the table alone at the root of the landing zone
-        landed: what the landing zone has of it; None if it cannot have anything
+        landed: its records in the landing zone; None if its name cannot be there
         note: what a user should know, in a line; empty if all is well
     """
 
@@ -76,7 +75,7 @@ class TableStatus:
 
     @property
     def schema(self) -> str:
-        """Of the relation in Spark that was published last."""
+        """The schema of the relation in Spark that was published last."""
         return self._journal.batch.owner.schema if self._journal else ""
 
     @property
@@ -106,7 +105,7 @@ class TableStatus:
             self.table,
             self.state,
             *told,
-            message(pending.batch) if pending else "",
+            pending.batch.summary if pending else "",
             applied.status,
             _time(synced) if synced else "",
             "; ".join(filter(None, (self.note, self._behind(report, applied), applied.error))),
@@ -122,11 +121,11 @@ class TableStatus:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an operation did.
+    """The result of an operation.
 
     Args:
         lines: to print
-        failed: why it could not be done, a text for each table
+        failed: the reason for each table where it failed
     """
 
     lines: tuple[str, ...]
@@ -153,13 +152,13 @@ class ProjectTables:
         self.mirrored = mirrored_nodes(self._nodes)
 
     def statuses(self) -> list[TableStatus]:
-        """Of all mirrored nodes, and of all tables that this project has published."""
-        # first: where nothing can be listed, no table needs to be looked at
+        """The state of each mirrored node, and of other tables that this project has published."""
+        # first: if nothing can be listed, no table needs to be looked at
         folders = table_folders(self._storage)
         found = [self._node_status(node) for node in self.mirrored]
         landed = [status.landed for status in found if status.landed]
         others = folders - {table.folder for table in landed}
-        # where names are not case sensitive, a table has two folders that are one
+        # on a storage that ignores case, two names may mean one folder
         batches = {table.journal.batch.id for table in landed if table.journal}
         for folder in others:
             table = landed_table(self._storage, folder)
@@ -175,7 +174,7 @@ class ProjectTables:
         """The statuses as a table of text.
 
         Args:
-            report: what the service says
+            report: of the service
         """
         headline = (
             *("mirrored table", "state", "last", "rows", "publication", "published (UTC)"),
@@ -185,16 +184,16 @@ class ProjectTables:
         return list(text_table([headline, *rows], numbers=(2, 3)))
 
     def drop_orphans(self, dry_run: bool, schema: str | None) -> Outcome:
-        """Drop the table folders that no mirrored node has any more.
+        """Drop the table folders that no longer belong to a mirrored node.
 
         Args:
             dry_run: only list them
-            schema: of those to drop; None for all schemas of this target
+            schema: the schema of the folders to drop; None for all schemas of this target
         """
         orphans = [status for status in self.statuses() if status.state == ORPHAN]
         if not orphans:
             return Outcome(("There are no orphans.",))
-        # another target of the project may share the landing zone: its tables are no orphans there
+        # another target of the project may share the landing zone, and its tables are no orphans
         schemas = {schema} if schema else self._schemas
         ours = [orphan for orphan in orphans if orphan.schema in schemas]
         others = sorted(shown(name) for name in {orphan.schema for orphan in orphans} - schemas)
@@ -226,7 +225,7 @@ class ProjectTables:
         return dropped
 
     def unfinished(self) -> list[Manifest]:
-        """What this project has committed, but not completed."""
+        """The batches that this project has committed, but not completed."""
         pending = pending_batches(self._storage)
         ours = [each for each in pending if each.batch.owner.project == self._project]
         return sorted(ours, key=lambda manifest: str(manifest.table))
@@ -287,7 +286,7 @@ class ProjectTables:
 
 
 def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
-    """Those of the graph's nodes that are mirrored."""
+    """The nodes of the graph that are mirrored."""
     return [
         Node(
             node["unique_id"],

@@ -1,8 +1,9 @@
-"""Who this is to Microsoft Fabric: the tokens for OneLake and for Fabric's REST API."""
+"""The identity in Microsoft Fabric, and its tokens for OneLake and for Fabric's REST API."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,7 @@ from dbt_common.exceptions import DbtConfigError
 if TYPE_CHECKING:
     from azure.core.credentials import AccessToken, TokenCredential
 
-    from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-
-# the settings in the profile that each way uses
+# the settings in the profile that each way to get tokens uses
 _SETTINGS = {
     "default": (),
     "cli": ("tenant_id",),
@@ -23,73 +22,81 @@ _SETTINGS = {
     "token": ("token",),
 }
 
-# dbt-spark has a `token` too, and sends it to Spark
-_SPARK_USES_TOKEN = ("connect", "http", "odbc")
 
+@dataclass(frozen=True)
+class Identity:
+    """How to get tokens for Fabric.
 
-def check_authentication(credentials: OpenMirroringCredentials) -> None:
-    """Make sure that the settings of the profile are those that `authentication` needs.
-
-    Raises:
-        DbtConfigError: an unknown way, a setting that it lacks, or one that it does not use
+    Args:
+        method: `authentication` in the profile
+        tenant_id: of the service principal, or of the account of the Azure CLI
+        client_id: of the service principal, or of a user-assigned managed identity
+        client_secret: of the service principal
+        client_certificate_path: of the service principal, in place of a secret; PEM or PKCS12
+        token: obtained elsewhere
     """
-    chosen = credentials.authentication
-    if chosen not in _SETTINGS:
-        raise DbtConfigError(f"`authentication` is {chosen!r}. Allowed: {', '.join(_SETTINGS)}.")
-    given = {
-        name
-        for name in {name for names in _SETTINGS.values() for name in names}
-        if getattr(credentials, name)
-    }
-    if credentials.method in _SPARK_USES_TOKEN:
-        if chosen == "token":
+
+    method: str = "default"
+    tenant_id: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    client_certificate_path: str | None = None
+    token: str | None = field(default=None, repr=False)
+
+    def check(self) -> None:
+        """Make sure that the profile has the settings that this way needs, and no others.
+
+        Raises:
+            DbtConfigError: the way is unknown, lacks a setting, or does not use one
+        """
+        if self.method not in _SETTINGS:
             raise DbtConfigError(
-                f"`token` is what `method: {credentials.method}` sends to Spark, so it cannot be "
-                "the token for Fabric. Choose another `authentication`."
+                f"`authentication` is {self.method!r}. Allowed: {', '.join(_SETTINGS)}."
             )
-        given.discard("token")
-    for name in sorted(given.difference(_SETTINGS[chosen])):
-        users = [way for way, names in _SETTINGS.items() if name in names]
-        raise DbtConfigError(
-            f"`{name}` is not used by `authentication: {chosen}`, but by {' and '.join(users)}. "
-            "Remove it, or set another `authentication`."
-        )
-    if chosen == "token" and not given:
-        raise DbtConfigError("`authentication: token` needs the `token`.")
-    if chosen == "service_principal":
-        missing = [name for name in ("tenant_id", "client_id") if name not in given]
-        if missing:
+        known = {name for names in _SETTINGS.values() for name in names}
+        given = {name for name in known if getattr(self, name)}
+        for name in sorted(given.difference(_SETTINGS[self.method])):
+            users = [way for way, names in _SETTINGS.items() if name in names]
             raise DbtConfigError(
-                f"`authentication: service_principal` needs `{'` and `'.join(missing)}`."
+                f"`{name}` is not used by `authentication: {self.method}`, but by "
+                f"{' and '.join(users)}. Remove it, or set another `authentication`."
             )
-        if len(given & {"client_secret", "client_certificate_path"}) != 1:
-            raise DbtConfigError(
-                "`authentication: service_principal` needs either `client_secret` or "
-                "`client_certificate_path`."
-            )
+        if self.method == "token" and not given:
+            raise DbtConfigError("`authentication: token` needs the `token`.")
+        if self.method == "service_principal":
+            missing = [name for name in ("tenant_id", "client_id") if name not in given]
+            if missing:
+                raise DbtConfigError(
+                    f"`authentication: service_principal` needs `{'` and `'.join(missing)}`."
+                )
+            if len(given & {"client_secret", "client_certificate_path"}) != 1:
+                raise DbtConfigError(
+                    "`authentication: service_principal` needs either `client_secret` or "
+                    "`client_certificate_path`."
+                )
 
 
-def token_credential(credentials: OpenMirroringCredentials) -> TokenCredential:
-    """What Azure's clients ask for tokens. It keeps them, so one is enough for a run.
+def token_credential(identity: Identity) -> TokenCredential:
+    """The object that Azure's clients ask for tokens. It keeps them, so one is enough for a run.
 
     Raises:
         DbtConfigError: the certificate cannot be read
     """
     # takes a moment, and a local landing zone needs none of it
-    from azure import identity
+    from azure import identity as azure
 
-    tenant, client = credentials.tenant_id or "", credentials.client_id or ""
-    match credentials.authentication:
+    tenant, client = identity.tenant_id or "", identity.client_id or ""
+    match identity.method:
         case "cli":
-            return identity.AzureCliCredential(tenant_id=tenant)
+            return azure.AzureCliCredential(tenant_id=tenant)
         case "environment":
-            return identity.EnvironmentCredential()
+            return azure.EnvironmentCredential()
         case "managed_identity":
-            return identity.ManagedIdentityCredential(client_id=client or None)
-        case "service_principal" if credentials.client_certificate_path:
-            path = Path(credentials.client_certificate_path).expanduser()
+            return azure.ManagedIdentityCredential(client_id=client or None)
+        case "service_principal" if identity.client_certificate_path:
+            path = Path(identity.client_certificate_path).expanduser()
             try:
-                return identity.CertificateCredential(tenant, client, str(path))
+                return azure.CertificateCredential(tenant, client, str(path))
             except (OSError, ValueError) as error:
                 raise DbtConfigError(
                     f"`client_certificate_path` {str(path)!r} cannot be used: {error}. It must be "
@@ -97,14 +104,14 @@ def token_credential(credentials: OpenMirroringCredentials) -> TokenCredential:
                     "password."
                 ) from None
         case "service_principal":
-            return identity.ClientSecretCredential(tenant, client, credentials.client_secret or "")
+            return azure.ClientSecretCredential(tenant, client, identity.client_secret or "")
         case "token":
-            return GivenToken(credentials.token or "")
-    return identity.DefaultAzureCredential()
+            return GivenToken(identity.token or "")
+    return azure.DefaultAzureCredential()
 
 
 class GivenToken:
-    """A token that somebody else has got, and renews."""
+    """A token that somebody else has obtained, and renews."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -112,5 +119,5 @@ class GivenToken:
     def get_token(self, *_scopes: str, **_options: Any) -> AccessToken:
         from azure.core.credentials import AccessToken
 
-        # when it really expires Fabric knows, and says so
+        # only Fabric knows when it expires, and says so
         return AccessToken(self._token, int(time.time()) + 3600)

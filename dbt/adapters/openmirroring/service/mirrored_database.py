@@ -1,175 +1,225 @@
-"""The mirrored database of a profile, as dbt's commands use it."""
+"""A mirrored database in Fabric: its status, and how it is created, started and stopped.
+
+The rules come from "Microsoft Fabric REST API", its reference "Mirrored database".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
+import base64
+import json
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
-from dbt_common.events.functions import fire_event
-from dbt_common.events.types import Note
-from dbt_common.exceptions import CompilationError
+from azure.core.credentials import TokenCredential
 
-from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
-from dbt.adapters.openmirroring.service.authentication import token_credential
-from dbt.adapters.openmirroring.service.service import (
-    Service,
-    ServiceError,
+from dbt.adapters.openmirroring.landing_zone.onelake_url import is_guid
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.service.fabric_api import (
+    NOT_FOUND,
+    TIMEOUT,
+    FabricApi,
+    FabricError,
+    error_text,
+    json_object,
+)
+from dbt.adapters.openmirroring.service.monitoring import (
+    NOT_STARTED,
+    Clock,
     ServiceReport,
-    logger,
-    monitoring_report,
+    TableReport,
+    attempts,
+    utc_time,
 )
 
-if TYPE_CHECKING:
-    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
-    from dbt.adapters.openmirroring.service.fabric import MirroredDatabase
-
-# Of HTTP: this identity may not ask. A token that somebody has got for OneLake is none for Fabric.
-_NOT_ALLOWED = (401, 403)
-
-_PUBLISH_ANEW = "It begins anew, so publish full loads: dbt run --full-refresh"
+ITEM_SUFFIX = ".MirroredDatabase"
 
 
-def mirrored_database(credentials: OpenMirroringCredentials) -> MirroredDatabase:
-    """The mirrored database that the landing zone belongs to.
-
-    Raises:
-        ServiceError: the landing zone is not in OneLake
-    """
-    # takes a moment, and a local landing zone needs none of it
-    from dbt.adapters.openmirroring.service.fabric import MirroredDatabase
-
-    place = credentials.onelake
-    if not place:
-        raise ServiceError(
-            f"The landing zone {credentials.landing_zone!r} is a folder of this machine, so it "
-            "belongs to no mirrored database in Fabric. `dbt run-operation mirror_replicate` "
-            "applies it."
-        )
-    return MirroredDatabase(place.workspace, place.item, token_credential(credentials))
-
-
-def what_fabric_says(
-    database: MirroredDatabase, credentials: OpenMirroringCredentials
-) -> ServiceReport | None:
-    """What Fabric's REST API says, or `Files/Monitoring` if this identity may not ask it."""
-    from dbt.adapters.openmirroring.service.fabric import FabricError
-
-    try:
-        return database.report()
-    except FabricError as error:
-        if error.status not in _NOT_ALLOWED:
-            raise
-        logger.debug(error.msg)
-    return monitoring_report(_monitoring(credentials).read)
-
-
-def _monitoring(credentials: OpenMirroringCredentials) -> OneLakeStorage:
-    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
-    from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
-
-    assert credentials.onelake, "Fabric was asked"
-    place, token = credentials.onelake.monitoring, token_credential(credentials)
-    return OneLakeStorage(OneLakeClient.connect(place, token))
-
-
-def what_the_replicator_says(landing_zone: Path) -> ServiceReport | None:
-    """What is in `Files/Monitoring` beside a landing zone on this machine."""
-
-    files = LocalStorage(landing_zone.parent)
-
-    def read(name: str) -> bytes | None:
-        try:
-            return files.read(f"Monitoring/{name}")
-        except MirrorError:
-            return None
-
-    return monitoring_report(read)
-
-
-class DatabaseOperations:
-    """What `dbt run-operation` does with the mirrored database; each tells what it did."""
-
-    def __init__(self, database: MirroredDatabase) -> None:
-        self._database = database
-
-    def create(self, default_schema: str, retention_days: int | None) -> Iterator[str]:
-        """Create it.
-
-        Args:
-            default_schema: of tables without a schema; with it every table gets that of its folder
-            retention_days: how long Fabric keeps deleted files; None for its default
-
-        Raises:
-            CompilationError: an argument that cannot be
-        """
-        is_days = isinstance(retention_days, int) and 1 <= retention_days <= 30
-        if retention_days is not None and not is_days:
-            raise CompilationError(f"`retention_days` is {retention_days!r}. Allowed: 1 to 30.")
-        if not default_schema:
-            raise CompilationError("`default_schema` must be the name of a schema, e.g. dbo.")
-        if not self._database.create(default_schema, retention_days):
-            yield f"{self._named} is there already. Nothing was changed."
-            return
-        yield f"{self._named} was created."
-        yield "Publish the first files, then start it: dbt run-operation mirror_start"
-
-    def start(self) -> Iterator[str]:
-        """Start it."""
-        before = self._database.start()
-        if before == "Running":
-            yield f"{self._named} runs already. Nothing was changed."
-            return
-        yield f"{self._named} was started."
-        if before == "Stopped":
-            yield _PUBLISH_ANEW
-
-    def stop(self, confirm: str | None) -> Iterator[str]:
-        """Stop it.
-
-        Args:
-            confirm: its name
-
-        Raises:
-            CompilationError: the user has not confirmed it
-        """
-        name = self._database.name
-        if confirm != name:
-            raise CompilationError(
-                f"Stopping {name!r} stops every table in it. When it is started again, it begins "
-                "anew with those files that are still in the landing zone: what was applied "
-                "before is lost until every table is published anew. No single table needs that: "
-                "`dbt run-operation mirror_rebuild` repairs one. Nothing was changed. If you mean "
-                f"it: --args '{{confirm: {name}}}'"
-            )
-        if not self._database.stop():
-            yield f"{self._named} does not run. Nothing was changed."
-            return
-        yield f"{self._named} was stopped."
-        yield f"When it is started: {_PUBLISH_ANEW}"
-
-    @property
-    def _named(self) -> str:
-        return f"The mirrored database {self._database.name!r}"
-
-
-def wait_for_mirror(service: Service, published: Mapping[str, datetime], seconds: float) -> None:
-    """Wait until what was published is applied, and warn of what is not.
+class MirroredDatabase:
+    """The mirrored database that a landing zone belongs to.
 
     Args:
-        published: when, by `schema.table`
-        seconds: to wait
+        workspace, item: as in the landing zone's URL, two names or two GUIDs
+        credential: for tokens
+        clock: how to wait for Fabric
+
+    Every method raises FabricError when Fabric refuses or cannot be reached.
     """
-    fire_event(Note(msg=f"Waiting up to {seconds:g} seconds until all is applied"))
-    try:
-        behind = service.not_applied(published, seconds)
-    except ServiceError as error:
-        logger.warning(error.msg)
-        return
-    if behind:
-        logger.warning(f"Published, but not applied: {'; '.join(behind)}")
-    else:
-        fire_event(Note(msg=f"All is applied to {len(published)} mirrored tables"))
+
+    def __init__(
+        self,
+        workspace: str,
+        item: str,
+        credential: TokenCredential,
+        clock: Clock = time,
+    ) -> None:
+        self._workspace = workspace
+        self._item = item
+        self._clock = clock
+        self._api = FabricApi(credential)
+
+    @property
+    def name(self) -> str:
+        return self._item.removesuffix(ITEM_SUFFIX)
+
+    def create(self, default_schema: str, retention_days: int | None) -> bool:
+        """Create it, and wait until it can be started.
+
+        Args:
+            default_schema: of tables without a schema
+            retention_days: of deleted files, 1 to 30; None for Fabric's default
+
+        Returns:
+            False if it exists already; then nothing was changed
+        """
+        if is_guid(self._item):
+            raise FabricError(
+                f"The landing zone names the mirrored database by its id, {self._item}, and only "
+                "Fabric gives ids. To create one, write the names of workspace and item into "
+                f"`landing_zone`: <workspace>/<item>{ITEM_SUFFIX}."
+            )
+        if self._find() is not None:
+            return False
+        properties: dict[str, Any] = {"defaultSchema": default_schema, "format": "Delta"}
+        if retention_days is not None:
+            properties["retentionInDays"] = retention_days
+        mirroring = {
+            "properties": {
+                "source": {"type": "GenericMirror", "typeProperties": {}},
+                "target": {"type": "MountedRelationalDatabase", "typeProperties": properties},
+            }
+        }
+        part = {
+            "path": "mirroring.json",
+            "payload": base64.b64encode(json.dumps(mirroring).encode()).decode(),
+            "payloadType": "InlineBase64",
+        }
+        path = f"workspaces/{self._workspace_id}/mirroredDatabases"
+        created = self._api.run(
+            path,
+            f"The mirrored database {self.name!r} was not created",
+            {"displayName": self.name, "definition": {"parts": [part]}},
+        )
+        if "id" in created:
+            # lists may not show it yet
+            self._path = f"{path}/{created['id']}"
+        self._wait(lambda status: status != "Initializing", "created")
+        return True
+
+    def start(self) -> str:
+        """Start it, and wait until it runs.
+
+        Returns:
+            the status before; nothing was changed if that is `Running`
+        """
+        report = self._wait(lambda status: status != "Initializing", "ready to be started")
+        if report.status == "Running":
+            return report.status
+        if report.status == "Paused":
+            raise FabricError(
+                f"The mirrored database {self.name!r} is {report.description}, and only the "
+                "Fabric portal resumes it where it was: select `Resume replication` on its page."
+            )
+        if report.status != "Starting":
+            self._api.run(f"{self._path}/startMirroring", f"{self.name!r} was not started")
+        self._wait(lambda status: status == "Running", "started")
+        return report.status
+
+    def stop(self) -> bool:
+        """Stop it, and wait until it has stopped.
+
+        Returns:
+            False if it was not running
+        """
+        report = self._status()
+        if report.status in (*NOT_STARTED, "Stopped"):
+            return False
+        if report.status != "Stopping":
+            self._api.run(f"{self._path}/stopMirroring", f"{self.name!r} was not stopped")
+        self._wait(lambda status: status == "Stopped", "stopped")
+        return True
+
+    def report(self) -> ServiceReport:
+        """The status of the database and of its tables."""
+        report = self._status()
+        if report.status in NOT_STARTED:
+            return report
+        doing = f"The tables of the mirrored database {self.name!r} cannot be listed"
+        tables = {
+            f"{table.get('sourceSchemaName') or ''}.{table.get('sourceTableName')}": TableReport(
+                shown(table.get("status") or ""),
+                error_text(table.get("error")),
+                utc_time(json_object(table.get("metrics")).get("lastSyncDateTime")),
+            )
+            for table in self._api.pages(
+                "POST", f"{self._path}/getTablesMirroringStatus", "data", doing
+            )
+        }
+        return ServiceReport(report.status, report.error, tables)
+
+    @cached_property
+    def _workspace_id(self) -> str:
+        if is_guid(self._workspace):
+            return self._workspace
+        doing = f"The workspace {self._workspace!r} cannot be looked up"
+        found = {
+            str(workspace["displayName"]): str(workspace["id"])
+            for workspace in self._api.pages("GET", "workspaces", "value", doing)
+        }
+        for name, id_ in found.items():
+            if name.casefold() == self._workspace.casefold():
+                return id_
+        raise FabricError(
+            f"Fabric shows this identity no workspace {self._workspace!r}. It sees "
+            f"{shown(', '.join(map(repr, sorted(found)))) or 'none'}. {NOT_FOUND}",
+            404,
+        )
+
+    @cached_property
+    def _path(self) -> str:
+        id_ = self._find()
+        if id_ is None:
+            raise FabricError(
+                f"The workspace {self._workspace!r} has no mirrored database {self.name!r} that "
+                "this identity can see. `dbt run-operation mirror_create_database` creates it.",
+                404,
+            )
+        return f"workspaces/{self._workspace_id}/mirroredDatabases/{id_}"
+
+    def _find(self) -> str | None:
+        if is_guid(self._item):
+            return self._item
+        databases = self._api.pages(
+            "GET",
+            f"workspaces/{self._workspace_id}/mirroredDatabases",
+            "value",
+            f"The mirrored databases of the workspace {self._workspace!r} cannot be listed",
+        )
+        for database in databases:
+            if str(database["displayName"]).casefold() == self.name.casefold():
+                return str(database["id"])
+        return None
+
+    def _status(self) -> ServiceReport:
+        doing = f"The status of the mirrored database {self.name!r} cannot be read"
+        body = self._api.ask("POST", f"{self._path}/getMirroringStatus", doing)
+        return ServiceReport(shown(body.get("status") or ""), error_text(body.get("error")))
+
+    def _wait(self, is_there: Callable[[str], bool], what: str) -> ServiceReport:
+        """Wait for a status.
+
+        Args:
+            is_there: whether a status is the awaited one
+            what: a word for it, for the error
+        """
+        report = ServiceReport()
+        for _ in attempts(TIMEOUT, self._clock):
+            report = self._status()
+            if is_there(report.status):
+                return report
+        raise FabricError(
+            f"The mirrored database {self.name!r} was not {what} within {TIMEOUT / 60:g} "
+            f"minutes: it is {report.description}. Look at its page in the Fabric portal; the "
+            "operation can be repeated."
+        )

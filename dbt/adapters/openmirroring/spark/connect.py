@@ -1,78 +1,85 @@
-"""Spark Connect: Spark on a server, asked through a client without a JVM."""
+"""Spark Connect: a client without a JVM, and Spark on a server."""
 
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.exceptions import DbtConfigError
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.landing_zone.shown import shown_url
-
-if TYPE_CHECKING:
-    from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-
 _SCHEME = "sc://"
 
 
-def check_connect(credentials: OpenMirroringCredentials) -> None:
-    """Make sure that a profile says how to reach a server.
-
-    Raises:
-        DbtConfigError: it does not; or the client is not installed
-    """
-    host = credentials.host or ""
-    if not host.startswith(_SCHEME):
-        given = shown_url(host) if host else None
-        raise DbtConfigError(f"`method: connect` needs `host: sc://<host>:<port>`, not {given!r}")
-    if "token=" in host:
-        raise DbtConfigError(
-            "`host` is shown by `dbt debug`: give its token as `token` in the profile"
-        )
-    if not importlib.util.find_spec("grpc"):
-        raise DbtConfigError(
-            "`method: connect` needs the client of Spark Connect: "
-            "pip install 'dbt-openmirroring[connect]'"
-        )
-
-
-def connection_string(credentials: OpenMirroringCredentials) -> str:
-    """Where the server is (Spark's documentation, "Client connection string").
+@dataclass(frozen=True)
+class Server:
+    """A server of Spark Connect.
 
     Args:
-        credentials: its `host` may have parameters after `/;`
+        url: `sc://<host>:<port>`, which may have parameters after `/;`
+        shown_url: without secrets, for messages
+        token: sent to the server
+        timeout: seconds to wait until it answers
     """
-    url, _, parameters = str(credentials.host).partition("/;")
-    given = [text for text in parameters.split(";") if text]
-    if credentials.use_ssl:
-        given.append("use_ssl=true")
-    if credentials.token:
-        given.append(f"token={credentials.token}")
-    return f"{url.rstrip('/')}/;{';'.join(given)}" if given else url
 
+    url: str = field(repr=False)
+    shown_url: str
+    token: str | None = field(default=None, repr=False)
+    use_ssl: bool = False
+    timeout: int = 0
 
-def new_session(credentials: OpenMirroringCredentials) -> SparkSession:
-    """A session of its own on the server, to be stopped at its end."""
-    return SparkSession.builder.remote(connection_string(credentials)).create()
+    def check(self) -> None:
+        """Make sure that the profile says how to reach it.
 
+        Raises:
+            DbtConfigError: it does not, or the client is not installed
+        """
+        if not self.url.startswith(_SCHEME):
+            given = self.shown_url or None
+            raise DbtConfigError(
+                f"`method: connect` needs `host: sc://<host>:<port>`, not {given!r}"
+            )
+        if "token=" in self.url:
+            raise DbtConfigError(
+                "`host` is shown by `dbt debug`: give its token as `token` in the profile"
+            )
+        if not importlib.util.find_spec("grpc"):
+            raise DbtConfigError(
+                "`method: connect` needs the client of Spark Connect: "
+                "pip install 'dbt-openmirroring[connect]'"
+            )
 
-def check_server(credentials: OpenMirroringCredentials) -> None:
-    """Make sure that a server is there: Spark's client would try for ten minutes.
+    @property
+    def connection_string(self) -> str:
+        """What Spark's client connects to (Spark's documentation, "Client connection string")."""
+        url, _, parameters = self.url.partition("/;")
+        given = [text for text in parameters.split(";") if text]
+        if self.use_ssl:
+            given.append("use_ssl=true")
+        if self.token:
+            given.append(f"token={self.token}")
+        return f"{url.rstrip('/')}/;{';'.join(given)}" if given else url
 
-    Raises:
-        FailedToConnectError: none is
-    """
-    import grpc
-    from pyspark.sql.connect.client import DefaultChannelBuilder
+    def new_session(self) -> SparkSession:
+        """A new session on the server, which the caller stops."""
+        return SparkSession.builder.remote(self.connection_string).create()
 
-    with DefaultChannelBuilder(connection_string(credentials)).toChannel() as channel:
-        try:
-            grpc.channel_ready_future(channel).result(timeout=credentials.connect_timeout)
-        except grpc.FutureTimeoutError:
-            raise FailedToConnectError(
-                f"No Spark Connect server answered at {shown_url(str(credentials.host))} within "
-                f"{credentials.connect_timeout} seconds. Check `host`, `use_ssl` and "
-                "`connect_timeout` in the profile, and that the server runs."
-            ) from None
+    def wait_for_answer(self) -> None:
+        """Make sure that the server runs. Spark's client would try for ten minutes.
+
+        Raises:
+            FailedToConnectError: it does not answer in time
+        """
+        import grpc
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+
+        with DefaultChannelBuilder(self.connection_string).toChannel() as channel:
+            try:
+                grpc.channel_ready_future(channel).result(timeout=self.timeout)
+            except grpc.FutureTimeoutError:
+                raise FailedToConnectError(
+                    f"No Spark Connect server answered at {self.shown_url} within {self.timeout} "
+                    "seconds. Check `host`, `use_ssl` and `connect_timeout` in the profile, and "
+                    "that the server runs."
+                ) from None

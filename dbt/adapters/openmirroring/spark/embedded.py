@@ -1,4 +1,4 @@
-"""The Spark of users who have none: in this process, its tables in the dbt project."""
+"""The Spark for users who have none. It runs in this process, with its tables in the project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,37 +18,43 @@ from dbt_common.events.types import Note
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.credentials import SESSION_SETTINGS
 from dbt.adapters.openmirroring.spark.java import find_java_home
-from dbt.adapters.openmirroring.spark.session import silence_pyspark
+from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
 from dbt.adapters.openmirroring.spark.submit import launch_jvm
 
 FOLDER = ".spark"
 
-# Seconds to wait for another process. A JVM lives a little longer than the process that started it
-# and was killed, which is nothing to tell.
+# Seconds to wait for another process. The JVM of a killed process lives a little longer than it,
+# and a user need not hear of that.
 _WAIT_FOR_PREVIOUS = 600.0
 _TELL_AFTER = 5.0
+
+
+class SparkInUseError(FailedToConnectError):
+    """Another process uses the embedded Spark of the project."""
 
 
 def start(
     project: Path,
     settings: Mapping[str, str],
-    java_options: Callable[[Path], Sequence[str]] = lambda _: (),
+    java_home: Path | None = None,
+    java_options: Sequence[str] = (),
 ) -> SparkSession:
     """Start Spark in local mode, with warehouse and metastore in `.spark` of the dbt project.
 
-    What Spark itself has to say goes to `.spark/spark.log`.
+    Spark writes its log to `.spark/spark.log`.
 
     Args:
         project: the dbt project's folder
         settings: `server_side_parameters` of the profile, over the defaults
-        java_options: of its JVM, for the Java in a folder
+        java_home: the Java to start with; `java_home_for(project)` if not given
+        java_options: of its JVM
 
     Raises:
-        FailedToConnectError: no Java; or another process uses the same metastore, which can be
-            opened by one process at a time
+        FailedToConnectError: there is no Java, or Spark does not start
+        SparkInUseError: another process uses the same metastore, which only one can open at a time
     """
+    java_home = java_home or java_home_for(project)
     home = project / FOLDER
     home.mkdir(exist_ok=True)
     lock = _lock(home)
@@ -59,16 +65,16 @@ def start(
     conf = {**defaults(home), **SESSION_SETTINGS, **settings}
     silence_pyspark()
     given = os.environ.get("SPARK_SUBMIT_OPTS", "")
-    java_home = find_java_home(home / "java")
     environment = {
         "JAVA_HOME": str(java_home),
-        "SPARK_SUBMIT_OPTS": " ".join([*map(shlex.quote, java_options(java_home)), given]),
+        "SPARK_SUBMIT_OPTS": " ".join([*map(shlex.quote, java_options), given]),
         # its workers must have this version of Python; Spark would take what is on the PATH
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
     with _environment(**environment), (home / "spark.log").open("wb") as log:
         try:
-            # The JVM inherits the lock, and has it alone: the metastore is free when it is gone.
+            # The JVM inherits the lock, and then holds it alone: once the JVM is gone, the
+            # metastore is free.
             streams = {"stdout": log, "stderr": log, "pass_fds": [lock]}
             gateway = launch_jvm(conf, scratch, streams)
             context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway)
@@ -82,13 +88,26 @@ def start(
             os.close(lock)
 
 
+def java_home_for(project: Path) -> Path:
+    """Find the Java that a project's Spark starts with.
+
+    Raises:
+        FailedToConnectError: there is none, or only one that is too old
+    """
+    return find_java_home(project / FOLDER / "java")
+
+
 def defaults(home: Path) -> dict[str, str]:
-    """The embedded Spark's settings, before those of the profile; its files are in `home`."""
+    """The embedded Spark's own settings, which those of the profile override.
+
+    Args:
+        home: the folder of its files
+    """
     cores = os.cpu_count() or 1
     return {
         "spark.app.name": "dbt-openmirroring",
-        # Spark listens on ports, which every user of the machine could use; in local mode it makes
-        # the secret itself
+        # every user of the machine can reach the ports that Spark listens on; in local mode
+        # Spark makes the secret itself
         "spark.authenticate": "true",
         "spark.master": "local[*]",
         "spark.driver.memory": f"{_driver_memory_mb()}m",
@@ -112,13 +131,13 @@ def defaults(home: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": f"{home}/warehouse",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # as dbt-spark has it in every session: its projects rely on it
+        # dbt-spark sets this in every session, and its projects rely on it
         "spark.sql.ansi.enabled": "false",
     }
 
 
 def _driver_memory_mb() -> int:
-    """Half of the machine: executors of the local mode are threads of the driver."""
+    """Half of the machine's memory: in local mode the executors are threads of the driver."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return max(1024, min(total // 2, 16 * 1024))
 
@@ -138,7 +157,7 @@ def _lock(home: Path) -> int:
                 fire_event(Note(msg=f"Waiting for another process that uses the Spark in {home}"))
             if waited > _WAIT_FOR_PREVIOUS:
                 os.close(descriptor)
-                raise FailedToConnectError(
+                raise SparkInUseError(
                     f"Another process has used the embedded Spark of this project ({home}) for "
                     f"more than {_WAIT_FOR_PREVIOUS:.0f} seconds, and only one can. Wait until it "
                     "has ended, or use a Spark that several processes can share (`method` in the "
@@ -149,7 +168,7 @@ def _lock(home: Path) -> int:
 
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """Have environment variables while Spark starts: it reads these only from there."""
+    """Set environment variables while Spark starts, which reads these settings nowhere else."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

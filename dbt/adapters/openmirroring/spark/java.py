@@ -80,6 +80,9 @@ def _version(executable: Path) -> int | None:
 def _wrapped(java: Path, folder: Path) -> Path:
     executable = folder / "bin" / "java"
     executable.parent.mkdir(parents=True, exist_ok=True)
-    executable.write_text(_WRAPPER.format(java=java))
-    executable.chmod(executable.stat().st_mode | stat.S_IXUSR)
+    # another process may be starting its Java from this file
+    written = executable.with_name(f"java.{os.getpid()}")
+    written.write_text(_WRAPPER.format(java=java))
+    written.chmod(written.stat().st_mode | stat.S_IXUSR)
+    written.replace(executable)
     return folder

@@ -1,8 +1,8 @@
-"""An image of the classes that the embedded Spark uses: Java starts from it in less time.
+"""An image of the classes that the embedded Spark uses. Java starts faster from it.
 
 Java has an archive of class data sharing (JEP 350), and from version 25 on an AOT cache (JEP 514),
-which also knows what to compile. The image is made once, after a command, by a process of its own
-that publishes some small tables. Java checks whether an image fits, and starts without it if not.
+which also knows what to compile. A process of its own makes the image once, after a command, by
+publishing some small tables. Java checks whether an image fits, and starts without it if not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -25,28 +25,21 @@ from platformdirs import user_cache_path
 
 from dbt.adapters.openmirroring.__version__ import version
 
-# the first one with an AOT cache that one process can make
+# the first Java with an AOT cache that one process can make
 _AOT_VERSION = 25
 
-# bytes that must be free: an image has about 250 MB, and is twice there while it is made
+# bytes that must be free: an image has about 250 MB, and there are two copies while it is made
 _ROOM = 2**30
 
-# seconds after which an image that nobody has used goes
+# seconds without use after which an image is removed
 _UNUSED = 30 * 24 * 3600
 
-# seconds that Java has to write it
-_PATIENCE = 300.0
-
-# what most of Spark's classes for a publication are found by
-_MODELS = {
-    "small": "select id, 'a' as name from range({rows})",
-    "large": "select id, sha2(cast(id as string), 256) as name from range({rows})",
-    "plain": "select id, current_date() as day, array(id) as list from range({rows})",
-}
+# A module of its own, run by another process: it uses the adapter, which uses this module.
+_TRAINER = f"{__package__}.image_trainer"
 
 
 class JavaImage:
-    """The image for a Java, as this version of Spark and of the adapter need it.
+    """The image for one Java, one version of Spark and one of the adapter.
 
     Args:
         java_home: of the Java
@@ -65,18 +58,18 @@ class JavaImage:
 
     @property
     def is_there(self) -> bool:
-        """It is, and whole: Java would crash where a part of it is missing."""
+        """Whether it exists and is complete: Java would crash where a part is missing."""
         return self._size() not in (None, 0) and str(self._size()) == self._size_made()
 
     @property
     def is_wanted(self) -> bool:
-        """It is not there, and was not found to be impossible."""
+        """Whether it is missing, and nobody has failed to make it."""
         if not self._release or self.is_there or self._size() == 0:
             return False
         return self._has_room()
 
     def options(self) -> list[str]:
-        """Java's options to start from it; none if it is not there."""
+        """Java's options to start from it, none if it does not exist."""
         if not self.is_there:
             return []
         with suppress(OSError):
@@ -85,9 +78,9 @@ class JavaImage:
         return [f"-XX:{'AOTCache' if self._is_aot else 'SharedArchiveFile'}={self.path}"]
 
     def prepare(self) -> None:
-        """Have it made in the background; two at once are one too many, and do no harm."""
-        program = f"from {__name__} import main; main()"
-        # of dbt's, some lead to folders of the command that was run
+        """Have it made in the background. Two processes may do so at once, which does no harm."""
+        program = f"from {_TRAINER} import main; main()"
+        # some of dbt's variables point to folders of the command that was run
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DBT_")}
         environment["JAVA_HOME"] = str(self._java_home)
         command = [sys.executable, "-c", program, str(self._java_home), str(self._folder)]
@@ -102,8 +95,12 @@ class JavaImage:
                 env=environment,
             )
 
-    def make(self) -> None:
-        """Make it; what cannot be made is remembered by an empty file."""
+    def make(self, train: Callable[[Path, Sequence[str]], None]) -> None:
+        """Make it. An empty file remembers that it could not be made.
+
+        Args:
+            train: uses Spark's classes, in a folder and with options of Java
+        """
         if not self.is_wanted:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -119,12 +116,12 @@ class JavaImage:
             self.remove_unused()
 
     def remove(self) -> None:
-        """Let it be made anew: Java did not start from it."""
+        """Remove it, so that it is made again. Java did not start from it."""
         with suppress(OSError):
             self.path.unlink()
 
     def remove_unused(self) -> None:
-        """Remove the images that nobody has started from for a month."""
+        """Remove the images that were not used for a month."""
         for path in self._folder.iterdir():
             with suppress(OSError):
                 if path.stem != self.path.stem and path.stat().st_mtime < time.time() - _UNUSED:
@@ -171,43 +168,3 @@ class JavaImage:
                 yield False
                 return
             yield True
-
-
-def train(folder: Path, options: list[str]) -> None:
-    """Publish small tables with a Java of its own: load, change set, and nothing changed.
-
-    Args:
-        folder: where everything is
-        options: of Java
-    """
-    # both import much that who only looks for an image does not need
-    from dbt.cli.main import dbtRunner
-
-    from dbt.adapters.openmirroring.spark import embedded as embedded_spark
-    from dbt.adapters.openmirroring.spark import process as process_spark
-
-    (folder / "models").mkdir()
-    target = "{type: openmirroring, schema: training, landing_zone: zone, threads: 1}"
-    (folder / "profiles.yml").write_text(
-        f"training: {{target: local, outputs: {{local: {target}}}}}\n"
-    )
-    (folder / "dbt_project.yml").write_text(
-        "name: training\nversion: '1.0'\nprofile: training\nmodels: {+materialized: table}\n"
-        "flags: {send_anonymous_usage_stats: false}\n"
-    )
-    spark = embedded_spark.start(folder, {"spark.driver.memory": "1g"}, lambda _: options)
-    gateway = spark.sparkContext._gateway
-    places = ["--project-dir", str(folder), "--profiles-dir", str(folder)]
-    for rows in (10, 10, 11):
-        for name, sql in _MODELS.items():
-            key = "{{ config(unique_key='id') }}" if name != "plain" else ""
-            (folder / "models" / f"{name}.sql").write_text(f"{key}\n{sql.format(rows=rows)}\n")
-        dbtRunner().invoke(["run", "--quiet", *places])
-    spark.stop()
-    process_spark.end_jvm(gateway, _PATIENCE)
-
-
-def main() -> None:
-    """Make the image for a Java home, in a folder."""
-    os.nice(19)
-    JavaImage(*map(Path, sys.argv[1:])).make()

@@ -1,7 +1,7 @@
-"""The embedded Spark of this process. It lives on between commands, and is not the user's.
+"""The embedded Spark of this process. It lives on between commands.
 
-A process can have one Spark, which PySpark keeps in a class. So it is kept here for the process,
-and not by the connections of one command.
+A process can have only one Spark, which PySpark keeps in a class. So it belongs to the process,
+and not to the connections of one command.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.java_image import JavaImage
 
-# seconds that the JVM has to end
+# seconds before a JVM that does not end is killed
 _PATIENCE = 30.0
 
 
@@ -32,8 +32,8 @@ class _Started:
     Args:
         project: the folder of the dbt project
         settings: of the profile
-        session: of which each node gets a new one
-        gateway: to its JVM, which outlives a session that was stopped
+        session: each node gets a new one from it
+        gateway: to its JVM, which outlives a stopped session
     """
 
     project: Path
@@ -57,7 +57,7 @@ class ProcessSpark:
 
     @property
     def is_running(self) -> bool:
-        """The Spark that this process has is an embedded one."""
+        """Whether the Spark of this process is an embedded one."""
         return self._started is not None and self._started.is_running
 
     def session(
@@ -67,16 +67,17 @@ class ProcessSpark:
         settings: Mapping[str, str],
         prepared_start: bool = False,
     ) -> SparkSession:
-        """The session of a project, in the Spark that an earlier command has started if it fits.
+        """The session of a project. The Spark of an earlier command is used again if it fits.
 
         Args:
-            command: that uses it until it is released
+            command: uses the session until it releases it
             project: the dbt project's folder
             settings: `server_side_parameters` of the profile
             prepared_start: start from an image of the classes, or have one made
 
         Raises:
-            FailedToConnectError: it does not start; or another command uses one that does not fit
+            FailedToConnectError: Spark does not start, or another command uses one that does not
+                fit
         """
         with self._lock:
             found = self._started
@@ -94,25 +95,22 @@ class ProcessSpark:
             return found.session
 
     def _start_prepared(self, project: Path, settings: Mapping[str, str]) -> SparkSession:
-        found: list[JavaImage] = []
-
-        def options(java_home: Path) -> list[str]:
-            found.append(JavaImage(java_home))
-            return found[0].options()
-
+        java_home = embedded_spark.java_home_for(project)
+        image = JavaImage(java_home)
         try:
-            session = embedded_spark.start(project, settings, options)
+            session = embedded_spark.start(project, settings, java_home, image.options())
+        except embedded_spark.SparkInUseError:
+            raise
         except FailedToConnectError:
-            if not found or not found[0].is_there:
+            if not image.is_there:
                 raise
-            session = embedded_spark.start(project, settings)
-            found[0].remove()  # Java does not look at all of it before it uses it
-        [image] = found
+            session = embedded_spark.start(project, settings, java_home)
+            image.remove()  # Java checks only a part of an image before it uses it
         self._wanted = image if image.is_wanted else None
         return session
 
     def release(self, command: object) -> None:
-        """A command has ended. Spark runs on: it takes seconds to start."""
+        """Note that a command has ended. Spark runs on, because a start takes seconds."""
         with self._lock:
             self._commands.discard(command)
             wanted, self._wanted = self._wanted, None
@@ -120,7 +118,7 @@ class ProcessSpark:
             wanted.prepare()
 
     def end(self) -> None:
-        """Make room for another Spark.
+        """Stop this Spark, to make room for another.
 
         Raises:
             FailedToConnectError: a command uses this one
@@ -143,7 +141,7 @@ class ProcessSpark:
         if started.is_running:
             started.session.stop()
         if SparkContext._gateway is started.gateway:
-            # otherwise the next Spark would be in the same JVM, with its static settings
+            # otherwise the next Spark would start in the same JVM, with its static settings
             SparkContext._gateway = SparkContext._jvm = None
         end_jvm(started.gateway, _PATIENCE)
 
@@ -152,10 +150,10 @@ def end_jvm(gateway: Any, seconds: float) -> None:
     """End a JVM, which holds the metastore and its lock.
 
     Args:
-        seconds: that it has, before it is killed
+        seconds: after these it is killed
     """
     gateway.shutdown()
-    # it ends when its parent is gone, which it sees by its standard input
+    # the JVM ends when its standard input does, which is how it notices that its parent is gone
     gateway.proc.stdin.close()
     try:
         gateway.proc.wait(seconds)

@@ -10,12 +10,21 @@ from typing import Any
 from dbt.adapters.spark.connections import SparkConnectionWrapper
 from pyspark.sql import DataFrame, Row, SparkSession
 
+# A publication relies on these, whatever Spark it runs in. Spark reads them from the session: they
+# cannot be options of the statement.
+SESSION_SETTINGS = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    # `describe` cuts off the type of a struct after so many fields, 25 by default
+    "spark.sql.debug.maxToStringFields": "100000",
+}
+
 
 def silence_pyspark() -> None:
-    """Drop what PySpark prints besides dbt.
+    """Keep PySpark from printing beside dbt.
 
-    That is every error a second time, as JSON with the JVM's stack, and at every start that pandas
-    3 is newer than it knows.
+    It prints every error a second time, as JSON with the JVM's stack, and warns at every start
+    that pandas 3 is newer than it knows.
     """
     logging.getLogger("SQLQueryContextLogger").disabled = True
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)

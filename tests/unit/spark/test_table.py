@@ -1,11 +1,11 @@
-"""What Spark tells of a table, for dbt's catalog."""
+"""The columns and the size of a table, read from what Spark describes."""
 
 from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.openmirroring.operations.catalog import described_columns
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import described_columns
 
 RELATION = OpenMirroringRelation.create(schema="shop", identifier="orders")
 

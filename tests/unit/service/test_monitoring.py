@@ -10,20 +10,15 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
 from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
-from dbt.adapters.openmirroring.service.fabric import FabricError, MirroredDatabase
-from dbt.adapters.openmirroring.service.mirrored_database import (
-    DatabaseOperations,
-    what_fabric_says,
-    what_the_replicator_says,
-)
-from dbt.adapters.openmirroring.service.service import (
+from dbt.adapters.openmirroring.service.authentication import Identity
+from dbt.adapters.openmirroring.service.fabric_api import FabricError
+from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+from dbt.adapters.openmirroring.service.monitoring import (
     CHECK_AGE,
     REBUILD_TIMEOUT,
     Service,
@@ -31,11 +26,18 @@ from dbt.adapters.openmirroring.service.service import (
     ServiceReport,
     TableReport,
     logger,
-    monitoring_report,
     utc_time,
+)
+from dbt.adapters.openmirroring.service.monitoring_files import (
+    fabric_report,
+    monitoring_report,
+    replicator_report,
 )
 from tests.fabric_server import Clock, Credential, Database, FabricServer, table
 from tests.onelake_server import TOKEN, URL, OneLakeServer
+
+PLACE = OneLakeUrl.parse(URL)
+IDENTITY = Identity("token", token=TOKEN)
 
 ORDERS = "sales.orders"
 TIME = datetime(2026, 11, 21, 17, 0, tzinfo=timezone.utc)
@@ -288,10 +290,10 @@ def test_damaged_files_of_the_service_say_nothing(damaged: str) -> None:
 def test_the_files_beside_a_local_landing_zone_are_read(tmp_path: Path) -> None:
     landing_zone = tmp_path / "LandingZone"
 
-    assert what_the_replicator_says(landing_zone) is None
+    assert replicator_report(landing_zone) is None
     (tmp_path / "Monitoring").mkdir()
     (tmp_path / "Monitoring" / "tables.json").write_text(json.dumps({"tables": [TABLE]}))
-    report = what_the_replicator_says(landing_zone)
+    report = replicator_report(landing_zone)
 
     assert report == ServiceReport(tables={ORDERS: TableReport("Failed")})
 
@@ -334,25 +336,18 @@ def database(server: FabricServer) -> MirroredDatabase:
     return MirroredDatabase("Sales", item, Credential(), server.clock)
 
 
-def credentials() -> OpenMirroringCredentials:
-    return OpenMirroringCredentials(
-        schema="sales", landing_zone=URL, authentication="token", token=TOKEN
-    )
-
-
 @pytest.mark.parametrize("status", [401, 403])
 def test_the_files_in_onelake_are_asked_where_the_rest_api_may_not_be(
     server: FabricServer, database: MirroredDatabase, onelake: OneLakeServer, status: int
 ) -> None:
     def statuses() -> list[str] | None:
-        report = what_fabric_says(database, credentials())
+        report = fabric_report(database, PLACE, IDENTITY)
         return [told.status for told in report.tables.values()] if report else None
 
     server.fail("getMirroringStatus", status, times=2)
 
     assert statuses() is None
-    place = OneLakeUrl.parse(URL).monitoring
-    monitoring = OneLakeClient.connect(place, Credential())
+    monitoring = OneLakeClient.connect(PLACE.monitoring, Credential())
     OneLakeStorage(monitoring).write("tables.json", json.dumps({"tables": [TABLE]}).encode())
     assert statuses() == ["Failed"]
     assert statuses() == ["Replicating"]
@@ -364,53 +359,5 @@ def test_a_fault_of_the_rest_api_is_not_hidden_by_the_files(
     server.workspaces[0].capacity_paused = True
 
     with pytest.raises(FabricError, match="capacity of the workspace is paused"):
-        what_fabric_says(database, credentials())
+        fabric_report(database, PLACE, IDENTITY)
     assert onelake.requests == []
-
-
-def test_stopping_needs_the_name_of_the_mirrored_database(
-    server: FabricServer, database: MirroredDatabase
-) -> None:
-    for confirm in (None, "another", True):
-        with pytest.raises(CompilationError, match="confirm: shop"):
-            list(DatabaseOperations(database).stop(confirm))  # type: ignore[arg-type]
-    assert server.requests == []
-
-    assert "--full-refresh" in list(DatabaseOperations(database).stop("shop"))[-1]
-    assert server.workspaces[0].databases[0].status == "Stopped"
-    assert "Nothing was changed" in next(DatabaseOperations(database).stop("shop"))
-
-
-@pytest.mark.parametrize(
-    ("status", "told"),
-    [
-        ("Running", ["runs already"]),
-        ("Initialized", ["was started"]),
-        ("Stopped", ["was started", "--full-refresh"]),
-    ],
-)
-def test_starting_tells_what_was_done(
-    server: FabricServer, database: MirroredDatabase, status: str, told: list[str]
-) -> None:
-    server.workspaces[0].databases[0].statuses = [status]
-
-    lines = list(DatabaseOperations(database).start())
-
-    assert [part in line for line, part in zip(lines, told, strict=True)] == [True] * len(told)
-
-
-@pytest.mark.parametrize("days", [0, 31, "7", 1.5])
-def test_a_retention_that_fabric_does_not_have_is_refused(
-    server: FabricServer, database: MirroredDatabase, days: object
-) -> None:
-    with pytest.raises(CompilationError, match="1 to 30"):
-        list(DatabaseOperations(database).create("dbo", days))  # type: ignore[arg-type]
-    assert server.requests == []
-
-
-def test_creating_tells_what_was_done(server: FabricServer, database: MirroredDatabase) -> None:
-    [line] = DatabaseOperations(database).create("dbo", None)
-    assert "there already" in line
-
-    server.workspaces[0].databases.clear()
-    assert "mirror_start" in list(DatabaseOperations(database).create("dbo", 7))[-1]

@@ -1,8 +1,7 @@
-"""The service that applies a landing zone: what it says, and waiting for it."""
+"""The service that applies a landing zone: its reports, and how a publication waits for it."""
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,21 +17,20 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 logger = AdapterLogger("OpenMirroring")
 
-# of a mirrored database; others may be added over time, and say nothing against publishing
-STARTED = ("Starting", "Running")
+# Of a mirrored database. Fabric may add others, which do not keep anybody from publishing.
 NOT_STARTED = ("Initializing", "Initialized")
 _RESUME = {
     "Paused": "Select `Resume replication` on its page in the Fabric portal, then run again.",
-    "Stopping": "Run again when it has stopped, and hear what to do then.",
-    "Stopped": "`dbt run-operation mirror_start` starts it. It then begins anew with those files "
+    "Stopping": "Run again when it has stopped; the next message then says what to do.",
+    "Stopped": "`dbt run-operation mirror_start` starts it. It then begins anew with the files "
     "that are still there, so publish full loads: `dbt run --full-refresh`.",
 }
 
 # of a mirrored table
 FAILED = "Failed"
 
-# seconds: between two questions, how old an answer may be before a publication, and how long a
-# dropped table may take to disappear, or a new one to appear
+# seconds: the pause between two questions, the age of an answer that still serves before a
+# publication, and the time a dropped table may take to disappear, or a new one to appear
 PAUSE = 10.0
 CHECK_AGE = 60.0
 REBUILD_TIMEOUT = 900.0
@@ -43,7 +41,7 @@ class ServiceError(MirrorError):
 
 
 class Clock(Protocol):
-    """What of the module `time` is needed for waiting."""
+    """The part of the module `time` that waiting needs."""
 
     def monotonic(self) -> float: ...
 
@@ -52,7 +50,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True)
 class TableReport:
-    """What the service says of a table; empty if it says nothing.
+    """The state of a table in the service; empty if the service does not report it.
 
     Args:
         status: e.g. `Snapshotting`, `Replicating`, `Failed`
@@ -67,7 +65,7 @@ class TableReport:
 
 @dataclass(frozen=True)
 class ServiceReport:
-    """What the service says.
+    """The state of a mirrored database and of its tables.
 
     Args:
         status: of the mirrored database, e.g. `Running`, `Paused`
@@ -88,8 +86,8 @@ class Service:
     """The service of a landing zone, asked seldom enough not to be throttled.
 
     Args:
-        ask: what it says now; None if nobody can know
-        clock: what time it is, and how to wait
+        ask: gets a new report; None if there is none
+        clock: tells the time, and waits
     """
 
     def __init__(self, ask: Callable[[], ServiceReport | None], clock: Clock = time) -> None:
@@ -100,10 +98,10 @@ class Service:
         self._warnings: set[str] = set()
 
     def report(self, max_age: float = 0) -> ServiceReport | None:
-        """What it says; None if nobody can know.
+        """The last report, or a new one; None if there is none.
 
         Args:
-            max_age: seconds that the answer may be old
+            max_age: in seconds, of the last report
         """
         with self._lock:
             now = self._clock.monotonic()
@@ -112,7 +110,7 @@ class Service:
             return self._answer[1]
 
     def check(self) -> None:
-        """Before a publication: the service will apply it.
+        """Make sure, before a publication, that the service will apply it.
 
         Raises:
             ServiceError: it will not
@@ -120,25 +118,25 @@ class Service:
         report = self.report(CHECK_AGE)
         if report is None:
             self._warn(
-                "Fabric does not tell this identity how it is about the mirrored database, and "
-                "there is nothing in Files/Monitoring. It is not known whether what is published "
-                "is applied, and rebuilds do not wait until it is."
+                "Fabric does not show this identity the state of the mirrored database, and there "
+                "is nothing in Files/Monitoring. So dbt does not know whether published files are "
+                "applied, and rebuilds do not wait until they are."
             )
             return
         _refuse_stopped(report)
         if report.status in NOT_STARTED:
             # best practices, "Start mirroring": the initial files come first
             self._warn(
-                f"The mirrored database is {report.description}: what is published waits until "
-                "it is started, by `dbt run-operation mirror_start`."
+                f"The mirrored database is {report.description}: published files wait until it "
+                "is started, by `dbt run-operation mirror_start`."
             )
 
     def check_table(self, table: str, rebuilds: bool) -> None:
-        """Before a publication: the service will apply it to this table.
+        """Make sure, before a publication, that the service will apply it to this table.
 
         Args:
             table: `schema.table`
-            rebuilds: the table is to be rebuilt, which repairs it
+            rebuilds: the publication rebuilds the table, which repairs it
 
         Raises:
             ServiceError: it will not
@@ -155,18 +153,19 @@ class Service:
             )
         if found and found.status == FAILED and not rebuilds:
             raise ServiceError(
-                f"The service has stopped applying {table}: {found.error or 'it tells no reason'}"
-                ". Nothing was changed. Mend the cause; `--full-refresh`, or `dbt run-operation "
-                "mirror_rebuild` for rows that cannot be had again, then rebuilds the table."
+                f"The service has stopped applying {table}: {found.error or 'it gives no reason'}"
+                ". Nothing was changed. Fix the cause, then rebuild the table with "
+                "`--full-refresh`, or with `dbt run-operation mirror_rebuild` if its rows cannot "
+                "be recomputed."
             )
         if found and found.error:
             self._warn(f"The service says of {table}: {found.error}")
 
     def check_all(self) -> None:
-        """For `dbt debug`: as before a publication, and warn of the tables that have failed.
+        """Check the database for `dbt debug`, and warn about tables that have failed.
 
         Raises:
-            ServiceError: nothing would be applied
+            ServiceError: the service would not apply anything
         """
         self.check()
         report = self.report(CHECK_AGE) or ServiceReport()
@@ -179,17 +178,17 @@ class Service:
             self._warn(f"The service has stopped applying {'; '.join(failed)}")
 
     def wait_until_gone(self, table: str, dropped: bool = True) -> None:
-        """Wait until a table whose folder was dropped has disappeared (best practices).
+        """Wait until a table has disappeared after its folder was dropped (best practices).
 
         Args:
             table: `schema.table`
-            dropped: just now; otherwise the folder was not there before
+            dropped: the folder was dropped just now; otherwise it was not there before
 
         Raises:
-            ServiceError: it has not in time, or will not
+            ServiceError: the table has not disappeared in time, or the service has stopped
         """
         report = None
-        # as long as there is no folder, a table that was not there does not come
+        # a table that is missing does not appear as long as it has no folder
         for report in self._reports(REBUILD_TIMEOUT, 0 if dropped else CHECK_AGE):
             if table not in report.tables:
                 return
@@ -197,13 +196,13 @@ class Service:
             raise _gave_up(f"has not dropped {table}", report, table)
 
     def wait_until_back(self, table: str) -> None:
-        """Wait until a table whose folder was made anew is mirrored again (best practices).
+        """Wait until a table is mirrored again after its folder was recreated (best practices).
 
         Args:
             table: `schema.table`
 
         Raises:
-            ServiceError: it is not in time, or will not be
+            ServiceError: the table is not mirrored in time, or the service has stopped
         """
         report = None
         for report in self._reports(REBUILD_TIMEOUT):
@@ -213,10 +212,10 @@ class Service:
             raise _gave_up(f"does not mirror {table} again", report, table)
 
     def not_applied(self, published: Mapping[str, datetime], seconds: float) -> list[str]:
-        """Wait until what was published is applied.
+        """Wait until the published files are applied.
 
         Args:
-            published: when, by `schema.table`
+            published: the time of each publication, by `schema.table`
             seconds: to wait
 
         Returns:
@@ -236,10 +235,10 @@ class Service:
         return behind
 
     def _reports(self, seconds: float, max_age: float = 0) -> Iterator[ServiceReport]:
-        """What it says again and again; nothing where there is nothing to wait for.
+        """Reports to wait by: one after each pause, none where waiting is of no use.
 
         Args:
-            max_age: seconds that the first answer may be old
+            max_age: in seconds, of the first report
         """
         for _ in attempts(seconds, self._clock):
             report = self.report(max_age)
@@ -258,12 +257,12 @@ class Service:
 
 
 def is_behind(table: TableReport, published: datetime) -> bool:
-    """The service has not applied anything to a table since it was published."""
+    """Whether the service has not applied anything to a table since its publication."""
     return table.last_sync is None or table.last_sync < published
 
 
 def attempts(seconds: float, clock: Clock = time) -> Iterator[None]:
-    """Now, and after each pause, until so many seconds have passed."""
+    """Yield now and after each pause, until so many seconds have passed."""
     deadline = clock.monotonic() + seconds
     yield
     while (rest := deadline - clock.monotonic()) > 0:
@@ -271,35 +270,11 @@ def attempts(seconds: float, clock: Clock = time) -> Iterator[None]:
         yield
 
 
-def monitoring_report(read: Callable[[str], bytes | None]) -> ServiceReport | None:
-    """What the service writes to `Files/Monitoring`; None if there is nothing that can be read.
-
-    Args:
-        read: the content of a file in that folder, None if there is no such file
-    """
-    try:
-        replicator = json.loads(read("replicator.json") or b"{}")
-        tables = json.loads(read("tables.json") or b"")["tables"]
-        return ServiceReport(
-            status=shown(replicator.get("status") or ""),
-            error=shown(replicator.get("errorMessage") or ""),
-            tables={
-                f"{table['sourceSchemaName']}.{table['sourceTableName']}": TableReport(
-                    shown(table["status"]),
-                    shown(table.get("errorMessage") or ""),
-                    utc_time((table.get("metrics") or {}).get("lastSyncTimeUtc")),
-                )
-                for table in tables
-            },
-        )
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
-
-
 def utc_time(text: object) -> datetime | None:
-    """A time as the service writes it: ISO 8601, UTC, with seven digits after the second.
+    """Read a time as the service writes it: ISO 8601, UTC, seven digits after the second.
 
-    None for what is no such time.
+    Returns:
+        None for a text that is no such time
     """
     second, _, fraction = str(text or "").rstrip("Z").partition(".")
     try:
@@ -312,8 +287,8 @@ def utc_time(text: object) -> datetime | None:
 def _refuse_stopped(report: ServiceReport) -> None:
     if report.status in _RESUME:
         raise ServiceError(
-            f"The mirrored database is {report.description}: it applies nothing that is "
-            f"published. {_RESUME[report.status]}"
+            f"The mirrored database is {report.description}: it does not apply published files. "
+            f"{_RESUME[report.status]}"
         )
 
 
@@ -330,6 +305,6 @@ def _gave_up(what: str, report: ServiceReport, table: str) -> ServiceError:
     )
     return ServiceError(
         f"The service {what} {REBUILD_TIMEOUT / 60:g} minutes after its folder was: "
-        f"{told or 'it tells no reason'}. Nothing is lost: the next run of the node, or "
-        "`dbt run-operation mirror_recover`, waits again and goes on from here."
+        f"{told or 'it gives no reason'}. Nothing is lost: the next run of the node, or "
+        "`dbt run-operation mirror_recover`, waits again and continues from here."
     )

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.service.fabric import SCOPE, FabricError, MirroredDatabase
-from dbt.adapters.openmirroring.service.service import ServiceReport, TableReport
+from dbt.adapters.openmirroring.service.fabric_api import SCOPE, FabricError
+from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
 from tests.fabric_server import Credential, Database, FabricServer, table
 from tests.onelake_server import TOKEN
 

@@ -1,0 +1,169 @@
+"""What must be true before a table is published. Each requirement says what it has found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dbt.adapters.openmirroring.landing_zone.batch import Batch, Journal, Owner
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ForeignTableFolderError,
+    MirrorError,
+    SnapshotMismatchError,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.table_files import problem_with
+
+_REBUILD = "`dbt run --full-refresh` drops the table folder and publishes a full load."
+_REBUILD_FROM_SPARK = (
+    f"{_REBUILD} `dbt run-operation mirror_rebuild` does so with the rows that Spark has, and "
+    "computes nothing."
+)
+
+
+@dataclass(frozen=True)
+class SameOwner:
+    """A batch is of this table of this dbt project."""
+
+    table: TableFolder
+    owner: Owner
+
+    def validate(self, batch: Batch) -> None:
+        """Compare with a batch that was published or committed before.
+
+        Raises:
+            ForeignTableFolderError: it has another owner
+        """
+        found = batch.owner
+        if found.project != self.owner.project:
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} belongs to the dbt project "
+                f"{shown(found.project)!r} (node {shown(found.node)}). Nothing was "
+                "changed. Give the model another `alias` or `schema`; if that project is gone, "
+                f"delete the folder and {self.table.scratch}."
+            )
+        if not self.table.schema and found.schema != self.owner.schema:
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} belongs to {shown(found.node)} in the schema "
+                f"{shown(found.schema)!r}: a landing zone has one table of that name without a "
+                "schema folder. Nothing was changed. Give the model another `alias`, or remove "
+                "`schema_folder: false`; if that model is gone, delete the folder and "
+                f"{self.table.scratch}."
+            )
+
+
+@dataclass(frozen=True)
+class NoFolder:
+    """A table without a journal has no table folder either."""
+
+    table: TableFolder
+
+    def validate(self, storage: Storage) -> None:
+        """Look into the table folder.
+
+        Raises:
+            ForeignTableFolderError: somebody else has created it
+        """
+        if storage.list(self.table.path):
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} exists, but has no _journal.json: "
+                "dbt-openmirroring has not published it, or its journal is lost. Nothing was "
+                "changed. Delete the folder to publish a full load in its place, or give the "
+                "model another `alias` or `schema`."
+            )
+
+
+@dataclass(frozen=True)
+class SameBatch:
+    """The snapshot carries the batch that was published last.
+
+    Args:
+        batch_id: of the snapshot; None without a snapshot, or if it was never published
+    """
+
+    table: TableFolder
+    batch_id: str | None
+
+    def validate(self, journal: Journal) -> None:
+        """Compare with the last publication.
+
+        Raises:
+            SnapshotMismatchError: the snapshot carries another batch, or none
+        """
+        if self.batch_id != journal.batch.id:
+            found = f"batch {self.batch_id}" if self.batch_id else "no published snapshot"
+            raise SnapshotMismatchError(
+                f"{self.table.journal} says that batch {journal.batch.id} was published last "
+                f"({shown(journal.published_at)}), but Spark has {found} of {self.table}. "
+                "Somebody else has published this table, or the warehouse is another one or was "
+                f"lost. Nothing was changed. {_REBUILD}"
+            )
+
+
+@dataclass(frozen=True)
+class SameRows:
+    """The snapshot has as many rows as the mirrored table.
+
+    Args:
+        rows: of the snapshot
+    """
+
+    table: TableFolder
+    rows: int
+
+    def validate(self, journal: Journal) -> None:
+        """Compare with the last publication.
+
+        Raises:
+            SnapshotMismatchError: the numbers differ
+        """
+        published = journal.batch.table_rows
+        if self.rows != published:
+            raise SnapshotMismatchError(
+                f"Spark has {self.rows:,} rows of {self.table}, but {published:,} were published: "
+                "somebody else has written to the table in Spark, or a hook has. Nothing was "
+                f"changed. {_REBUILD_FROM_SPARK}"
+            )
+
+
+@dataclass(frozen=True)
+class FilesUntouched:
+    """Nobody else has changed the data files of the table folder."""
+
+    table: TableFolder
+    storage: Storage
+
+    def validate(self, journal: Journal) -> None:
+        """Compare with the last publication.
+
+        Raises:
+            ForeignTableFolderError: a file was added, deleted or changed
+        """
+        problem = problem_with(self.storage, self.table, journal)
+        if problem:
+            raise ForeignTableFolderError(f"{problem}. Nothing was changed. {_REBUILD_FROM_SPARK}")
+
+
+@dataclass(frozen=True)
+class IncreasingTimes:
+    """The modification times of the data files increase: files of equal times have no order."""
+
+    table: TableFolder
+
+    def validate(self, storage: Storage) -> None:
+        """Compare the times of the files in the table folder.
+
+        Raises:
+            MirrorError: a file is not later than the one before
+        """
+        files = [file for file in storage.list(self.table.path) if file_number(file.name)]
+        for earlier, later in pairwise(files):
+            if later.modified <= earlier.modified:
+                raise MirrorError(
+                    f"In {self.table.path}, {later.name} is not later than {earlier.name}: the "
+                    "storage does not keep the time of a file that it renames, so the service "
+                    "cannot know their order. Set `file_detection: sequential`, and run with "
+                    "--full-refresh to publish a full load."
+                )

@@ -1,0 +1,112 @@
+"""The files of a batch on the scratch pad, from Spark's writing until their publication."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+
+from dbt.adapters.openmirroring.landing_zone.batch import WITHDRAW, Manifest, StagedFile
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
+from dbt.adapters.openmirroring.landing_zone.shown import shown_url
+from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
+
+# the folder of a batch, on the scratch pad, that holds the files to publish
+ROWS = "rows"
+
+# bytes of an empty file
+_EMPTY_GZIP = 20
+
+
+@dataclass(frozen=True)
+class StagedFiles:
+    """The files that are to be published in one batch."""
+
+    storage: Storage
+    table: TableFolder
+    batch_id: str
+
+    @property
+    def folder(self) -> str:
+        return f"{self.table.staging(self.batch_id)}/{ROWS}"
+
+    @property
+    def _shown_folder(self) -> str:
+        return shown_url(self.storage.url(self.folder))
+
+    def written(self, plan: Plan) -> list[StagedFile]:
+        """Find the files that Spark has written, without those that it leaves beside them.
+
+        Raises:
+            MirrorError: there are none
+        """
+        files = [
+            StagedFile(entry.name, entry.size)
+            for entry in plain(self.folder, self.storage.collect(self.folder))
+            if not entry.name.startswith((".", "_"))
+        ]
+        if plan.definition.delimited:
+            # without rows there is no header either
+            files = [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
+        if not files:
+            raise MirrorError(
+                f"Spark has written the files of this batch to {self._shown_folder}, but dbt "
+                "finds none there: the two do not share this folder. Nothing was published. Set "
+                "`landing_zone`, or for OneLake `staging_location`, to a place that all of Spark "
+                "and the machine of dbt can reach."
+            )
+        return files
+
+    def verified(
+        self, plan: Plan, files: list[StagedFile], found: Sequence[FileRows]
+    ) -> list[StagedFile]:
+        """Make sure that the files have the rows of the plan.
+
+        Args:
+            files: to be published
+            found: the rows that were read back, of these files and maybe of others
+
+        Returns:
+            the files with rows; if none has any, the first file, for its columns
+
+        Raises:
+            MirrorError: the rows are not those of the plan
+        """
+        names = {file.name for file in files}
+        counted = [each for each in found if each.name in names]
+        finding = plan.finding(counted)
+        if finding:
+            raise MirrorError(
+                f"The files that Spark has written to {self._shown_folder} have, as far as "
+                f"dbt sees them, {finding}. Nothing was published. If Spark runs on several "
+                "machines, all of them must reach this folder: set `landing_zone`, or for OneLake "
+                "`staging_location`, accordingly."
+            )
+        with_rows = {each.name for each in counted}
+        return [file for file in files if file.name in with_rows] or files[:1]
+
+    def waiting(self) -> dict[str, int]:
+        """The sizes of the files that are still here, by name: bytes."""
+        found = plain(self.folder, self.storage.list(self.folder))
+        return {entry.name: entry.size for entry in found}
+
+    def check(
+        self, manifest: Manifest, waiting: Mapping[str, int], missing: Container[StagedFile]
+    ) -> None:
+        """Make sure that each file of a batch is published, or is here as it was written.
+
+        Args:
+            waiting: the files that are here, as `waiting()` returns them
+            missing: the files that are neither here nor published
+
+        Raises:
+            MirrorError: a file is missing, or has another size
+        """
+        for file in manifest.files:
+            if file in missing or waiting.get(file.name, file.size) != file.size:
+                raise MirrorError(
+                    f"The staged file {self.folder}/{file.name} is gone, or not as it was "
+                    "written: somebody else has deleted or changed it. Nothing was changed. "
+                    f"{WITHDRAW.format(manifest=self.table.manifest)}"
+                )

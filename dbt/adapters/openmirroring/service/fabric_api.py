@@ -1,0 +1,246 @@
+"""Requests to Fabric's REST API, and its errors.
+
+The rules come from "Microsoft Fabric REST API", its articles "Long running operations",
+"Pagination" and "Throttling".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from azure.core import PipelineClient
+from azure.core.credentials import TokenCredential
+from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
+from azure.core.pipeline import PipelineResponse
+from azure.core.pipeline.policies import (
+    BearerTokenCredentialPolicy,
+    RequestIdPolicy,
+    RetryPolicy,
+    UserAgentPolicy,
+)
+from azure.core.pipeline.transport import RequestsTransport
+from azure.core.polling import LROPoller
+from azure.core.polling.base_polling import (
+    LROBasePolling,
+    OperationResourcePolling,
+    StatusCheckPolling,
+)
+from azure.core.rest import HttpRequest, HttpResponse
+
+from dbt.adapters.openmirroring.__version__ import version
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.service.monitoring import PAUSE, ServiceError
+
+# Tokens go here and nowhere else: no URL is followed that an answer contains.
+API = "https://api.fabric.microsoft.com/v1"
+SCOPE = "https://api.fabric.microsoft.com/.default"
+
+# seconds that an operation may take
+TIMEOUT = 600.0
+
+# seconds that Fabric may ask to wait before a request is repeated
+_PATIENCE = 300.0
+
+# of a list; one has a hundred elements or so
+_MOST_PAGES = 1000
+
+NOT_FOUND = (
+    "Check the workspace and the item in `landing_zone`, and that the identity may see them."
+)
+
+_WAYS_OUT = {
+    "CapacityNotActive": "The capacity of the workspace is paused. Resume it, or assign the "
+    "workspace to another one; then select `Resume replication` on the page of the mirrored "
+    "database in the Fabric portal.",
+    401: "Fabric does not accept the token. Check `authentication` in the profile.",
+    403: "The identity needs the right for it in the workspace, and a service principal also the "
+    "tenant setting `Service principals can use Fabric APIs`.",
+    404: NOT_FOUND,
+    429: "Fabric throttles this identity. Run again later, or with fewer tables at once.",
+}
+
+
+class FabricError(ServiceError):
+    """Fabric's REST API refused a request, or did not answer.
+
+    Args:
+        status: of HTTP; None without an answer
+    """
+
+    def __init__(self, msg: str, status: int | None = None) -> None:
+        super().__init__(msg)
+        self.status = status
+
+
+class FabricApi:
+    """Fabric's REST API, with the rights of an identity.
+
+    Args:
+        credential: for tokens
+
+    Every method raises FabricError when Fabric refuses or cannot be reached. The error begins with
+    `doing`, which says what was not done.
+    """
+
+    def __init__(self, credential: TokenCredential) -> None:
+        self._client: PipelineClient[HttpRequest, HttpResponse] = PipelineClient(
+            API,
+            transport=RequestsTransport(connection_timeout=10, read_timeout=60),
+            policies=[
+                RequestIdPolicy(),
+                UserAgentPolicy(f"dbt-openmirroring/{version}"),
+                _Retry(retry_status=5),
+                BearerTokenCredentialPolicy(credential, SCOPE),
+            ],
+        )
+
+    def pages(self, method: str, path: str, key: str, doing: str) -> Iterator[dict[str, Any]]:
+        """The elements of all pages of a list.
+
+        Args:
+            key: of the elements in a page
+
+        Raises:
+            FabricError: the list has no end
+        """
+        query = ""
+        seen: set[str] = set()
+        while query not in seen and len(seen) < _MOST_PAGES:
+            seen.add(query)
+            body = self.ask(method, f"{path}{query}", doing)
+            elements = body.get(key)
+            yield from map(json_object, elements if isinstance(elements, list) else ())
+            query = _continuation(body)
+            if not query:
+                return
+        raise FabricError(
+            f"{doing}: after {len(seen):,} pages, Fabric names "
+            f"{'one that it has sent before' if query in seen else 'still another one'}. "
+            "Run again later."
+        )
+
+    def ask(self, method: str, path: str, doing: str) -> dict[str, Any]:
+        """Send a request that changes nothing. It may be repeated whatever happened to it."""
+        options = {"retry_on_methods": frozenset(("GET", "POST"))}
+        request = HttpRequest(method, f"{API}/{path}")
+        return _body(self._send(request, doing, **options).http_response)
+
+    def run(self, path: str, doing: str, body: Any = None) -> dict[str, Any]:
+        """Send a request that changes something, and wait until its operation has ended.
+
+        Returns:
+            the answer, empty if the request started a long running operation
+        """
+        initial = self._send(HttpRequest("POST", f"{API}/{path}", json=body), doing)
+        polling: LROBasePolling[None, Any, Any] = LROBasePolling(
+            PAUSE, lro_algorithms=[_Operation(), StatusCheckPolling()]
+        )
+        try:
+            poller: LROPoller[None] = LROPoller(self._client, initial, lambda _: None, polling)
+            poller.wait(TIMEOUT)
+        except HttpResponseError as error:
+            raise _refusal(doing, cast(HttpResponse, error.response)) from None
+        except AzureError as error:
+            raise _unreachable(doing, error) from None
+        if not poller.done():
+            raise FabricError(
+                f"{doing} within {TIMEOUT / 60:g} minutes. It may be later: look at its page in "
+                "the Fabric portal, and repeat the operation."
+            )
+        return _body(initial.http_response)
+
+    def _send(self, request: HttpRequest, doing: str, **options: Any) -> Any:
+        """Send a request. The answer is what azure-core's pollers need."""
+        try:
+            response: Any = self._client.send_request(
+                request, _return_pipeline_response=True, **options
+            )
+        except ClientAuthenticationError as error:
+            raise FabricError(
+                f"{doing}: there is no token for Fabric. {shown(error.message)} Look at "
+                "`authentication` in the profile.",
+                401,
+            ) from None
+        except AzureError as error:
+            raise _unreachable(doing, error) from None
+        if response.http_response.status_code >= 300:
+            raise _refusal(doing, response.http_response)
+        return response
+
+
+class _Retry(RetryPolicy[Any, Any]):
+    def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
+        is_too_long = (self.get_retry_after(response) or 0) > _PATIENCE
+        return not is_too_long and bool(super().is_retry(settings, response))
+
+
+class _Operation(OperationResourcePolling[Any, Any]):
+    """Fabric's long running operations, by their id: `Location` may name another host."""
+
+    def __init__(self) -> None:
+        # the result of an operation says no more than the list of databases
+        options = {"final-state-via": "operation-location"}
+        super().__init__("x-ms-operation-id", lro_options=options)
+
+    def can_poll(self, pipeline_response: Any) -> bool:
+        accepted = pipeline_response.http_response.status_code == 202
+        return accepted and super().can_poll(pipeline_response)
+
+    def get_polling_url(self) -> str:
+        return f"{API}/operations/{super().get_polling_url()}"
+
+
+def _body(response: HttpResponse) -> dict[str, Any]:
+    try:
+        return json_object(response.json())
+    except (ValueError, RecursionError):
+        return {}
+
+
+def json_object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _continuation(body: dict[str, Any]) -> str:
+    """The query of a list's next page, with its question mark; empty after the last one.
+
+    The URL is not used, because it may be of any host, nor the token, which is encoded already.
+    """
+    try:
+        following = urlsplit(str(body.get("continuationUri") or "")).query
+    except ValueError:  # no URL
+        return ""
+    return f"?{following}" if following else ""
+
+
+def error_text(error: Any) -> str:
+    """Fabric's `ErrorResponse` in a line; empty without one."""
+    if not isinstance(error, dict):
+        return ""
+    words = (error.get("errorCode") or error.get("code"), error.get("message"))
+    more = [error_text(detail) for detail in error.get("moreDetails") or ()]
+    return shown("; ".join([": ".join(str(word) for word in words if word), *more]))
+
+
+def _refusal(doing: str, response: HttpResponse) -> FabricError:
+    body = _body(response)
+    error = body.get("error") if isinstance(body.get("error"), dict) else body
+    assert isinstance(error, dict)
+    code, status = str(error.get("errorCode") or error.get("code") or ""), response.status_code
+    told = error_text(error) or f"HTTP {status} {shown(response.reason)}"
+    request = error.get("requestId") or response.headers.get("RequestId")
+    way_out = _WAYS_OUT.get(code) or _WAYS_OUT.get(status) or ""
+    if status >= 500:
+        way_out = "Fabric has a problem of its own. Run again later."
+    identified = f" (request {shown(request)})" if request else ""
+    return FabricError(
+        f"{doing}. Fabric says {told.rstrip('.')}{identified}. {way_out}".rstrip(), status
+    )
+
+
+def _unreachable(doing: str, error: AzureError) -> FabricError:
+    return FabricError(
+        f"{doing}: {urlsplit(API).hostname} cannot be reached. {shown(error.message)}"
+    )

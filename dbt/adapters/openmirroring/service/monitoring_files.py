@@ -1,0 +1,97 @@
+"""Where a report of the service comes from: Fabric's REST API, or the files that it writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
+from dbt.adapters.openmirroring.service.monitoring import (
+    ServiceReport,
+    TableReport,
+    logger,
+    utc_time,
+)
+
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
+    from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+
+# Of HTTP: this identity may not ask. A token obtained for OneLake is no token for Fabric.
+_NOT_ALLOWED = (401, 403)
+
+
+def fabric_report(
+    database: MirroredDatabase, place: OneLakeUrl, identity: Identity
+) -> ServiceReport | None:
+    """Ask Fabric's REST API, or read `Files/Monitoring` if the identity may not ask it.
+
+    Args:
+        place: the landing zone
+
+    Returns:
+        None if the identity may not ask, and there are no files that can be read
+
+    Raises:
+        FabricError: the REST API fails for another reason
+    """
+    from dbt.adapters.openmirroring.service.fabric_api import FabricError
+
+    try:
+        return database.report()
+    except FabricError as error:
+        if error.status not in _NOT_ALLOWED:
+            raise
+        logger.debug(error.msg)
+    return monitoring_report(_monitoring(place, identity).read)
+
+
+def _monitoring(place: OneLakeUrl, identity: Identity) -> OneLakeStorage:
+    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
+    from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
+
+    return OneLakeStorage(OneLakeClient.connect(place.monitoring, token_credential(identity)))
+
+
+def replicator_report(landing_zone: Path) -> ServiceReport | None:
+    """Read `Files/Monitoring` beside a landing zone on this machine; None if it cannot be read."""
+    files = LocalStorage(landing_zone.parent)
+
+    def read(name: str) -> bytes | None:
+        try:
+            return files.read(f"Monitoring/{name}")
+        except MirrorError:
+            return None
+
+    return monitoring_report(read)
+
+
+def monitoring_report(read: Callable[[str], bytes | None]) -> ServiceReport | None:
+    """Read what the service writes to `Files/Monitoring`; None if it cannot be read.
+
+    Args:
+        read: the content of a file in that folder, None if there is no such file
+    """
+    try:
+        replicator = json.loads(read("replicator.json") or b"{}")
+        tables = json.loads(read("tables.json") or b"")["tables"]
+        return ServiceReport(
+            status=shown(replicator.get("status") or ""),
+            error=shown(replicator.get("errorMessage") or ""),
+            tables={
+                f"{table['sourceSchemaName']}.{table['sourceTableName']}": TableReport(
+                    shown(table["status"]),
+                    shown(table.get("errorMessage") or ""),
+                    utc_time((table.get("metrics") or {}).get("lastSyncTimeUtc")),
+                )
+                for table in tables
+            },
+        )
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None

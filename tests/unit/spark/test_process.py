@@ -1,0 +1,93 @@
+"""Starting the embedded Spark of a process, with and without an image of its classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.adapters.exceptions.connection import FailedToConnectError
+
+from dbt.adapters.openmirroring.spark import embedded, process
+from dbt.adapters.openmirroring.spark.embedded import SparkInUseError
+from dbt.adapters.openmirroring.spark.java_image import JavaImage
+from dbt.adapters.openmirroring.spark.process import ProcessSpark
+
+OPTION = "-XX:SharedArchiveFile="
+
+
+class Starts:
+    """Spark's starts, with the options of Java that each got."""
+
+    def __init__(self, *errors: FailedToConnectError | None) -> None:
+        self.options: list[list[str]] = []
+        self._errors = list(errors)
+
+    def start(
+        self, project: Path, settings: Mapping[str, str], java: Path, options: Sequence[str] = ()
+    ) -> object:
+        self.options.append([option.partition("=")[0] + "=" for option in options])
+        error = self._errors.pop(0)
+        if error:
+            raise error
+        return object()
+
+
+@pytest.fixture
+def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JavaImage:
+    """An image that Java can start from."""
+    (tmp_path / "release").write_text('JAVA_VERSION="17.0.15"\n')
+    made = JavaImage(tmp_path, tmp_path)
+    made.path.write_bytes(b"classes")
+    made.path.with_suffix(".size").write_text("7")
+    monkeypatch.setattr(embedded, "java_home_for", lambda _: tmp_path)
+    monkeypatch.setattr(process, "JavaImage", lambda _: made)
+    return made
+
+
+def start(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(embedded, "start", starts.start)
+    return ProcessSpark().session(starts, Path("shop"), {}, prepared_start=True)
+
+
+def test_spark_starts_from_an_image(image: JavaImage, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = Starts(None)
+
+    start(starts, monkeypatch)
+
+    assert starts.options == [[OPTION]]
+    assert image.is_there
+
+
+def test_an_image_that_java_cannot_start_from_is_removed(
+    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = Starts(FailedToConnectError("crashed"), None)
+
+    start(starts, monkeypatch)
+
+    assert starts.options == [[OPTION], []]
+    assert not image.is_there
+
+
+def test_an_image_is_kept_if_spark_does_not_start_without_it_either(
+    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = Starts(FailedToConnectError("crashed"), FailedToConnectError("no such setting"))
+
+    with pytest.raises(FailedToConnectError, match="no such setting"):
+        start(starts, monkeypatch)
+
+    assert image.is_there
+
+
+def test_nobody_waits_twice_for_another_process(
+    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = Starts(SparkInUseError("in use"))
+
+    with pytest.raises(SparkInUseError):
+        start(starts, monkeypatch)
+
+    assert len(starts.options) == 1

@@ -1,0 +1,91 @@
+"""Which room of the package may import which."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dbt.adapters.openmirroring as package
+
+ROOT = Path(package.__file__).parent
+NAME = package.__name__
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "landing_zone": set(),
+    "replicator": set(),
+    "spark": set(),
+    "service": {"landing_zone"},
+    "operations": {"landing_zone", "service", "replicator"},
+    "node": {"landing_zone", "spark"},
+}
+
+MOST_LINES = 400
+
+
+def module_name(path: Path) -> str:
+    """Without the name of the package; empty for the package itself."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in ROOT.rglob("*.py")}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules of the package that a module imports, also for typing or in a function."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{NAME}."):
+            assert not node.level, "imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [
+                n if n.removeprefix(f"{NAME}.") in MODULES else str(node.module) for n in names
+            ]
+        else:
+            continue
+        yield from (n[len(NAME) + 1 :] for n in names if f"{n}.".startswith(f"{NAME}."))
+
+
+IMPORTS = {name: set(imports(path)) for name, path in MODULES.items()}
+
+
+def room(module: str) -> str:
+    """Empty for the top."""
+    name = module.partition(".")[0]
+    return name if (ROOT / name).is_dir() else ""
+
+
+@pytest.mark.parametrize("name", MAY_IMPORT)
+def test_a_room_imports_only_the_rooms_below_it(name: str) -> None:
+    found = {
+        (module, imported)
+        for module, others in IMPORTS.items()
+        for imported in others
+        if room(module) == name
+        and room(imported) not in {name, *MAY_IMPORT[name]}
+        and imported != "__version__"
+    }
+
+    assert found == set()
+
+
+def test_every_room_has_a_rule() -> None:
+    assert {room(module) for module in MODULES} - {""} == set(MAY_IMPORT)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    left = {module: others & MODULES.keys() for module, others in IMPORTS.items()}
+    while free := {m for m in left if not left[m] or not any(m in each for each in left.values())}:
+        left = {module: others - free for module, others in left.items() if module not in free}
+
+    assert left == {}
+
+
+def test_no_module_of_a_room_is_long() -> None:
+    lines = {m: len(path.read_text().splitlines()) for m, path in MODULES.items() if room(m)}
+
+    assert {module: n for module, n in lines.items() if n > MOST_LINES} == {}
