@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 PACKAGE = "dbt.adapters.openmirroring"
 TOP = "top"
+# a constant that every room may have
+VERSION = f"{PACKAGE}.__version__"
 
 # in the order of the layout: in the table of imports, those left of the diagonal go back up
 ROOMS = (TOP, "node", "operations", "spark", "service", "landing_zone", "replicator")
@@ -80,7 +82,7 @@ class Module:
                 names = {f"{source}.{alias.name}" for alias in node.names}
                 # `from package import module` imports the module
                 found |= names if names <= known else names | {source}
-        return found & known - {self.name}
+        return found & known - {self.name, VERSION}
 
 
 def modules_of(tree: Path) -> Iterator[Module]:

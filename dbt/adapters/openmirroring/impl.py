@@ -21,7 +21,6 @@ from dbt.adapters.openmirroring.connections import (
     project_folder,
 )
 from dbt.adapters.openmirroring.landing_zone.batch import Manifest
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig, refuse_grants
@@ -34,9 +33,9 @@ from dbt.adapters.openmirroring.operations import catalog, replica
 from dbt.adapters.openmirroring.operations.database import DatabaseOperations
 from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.project_tables import (
-    MIRRORED_KINDS,
     Outcome,
     ProjectTables,
+    is_mirrored,
 )
 from dbt.adapters.openmirroring.operations.recover import recover_schemas, recover_tables
 from dbt.adapters.openmirroring.spark.relation import (
@@ -72,7 +71,7 @@ class OpenMirroringAdapter(SparkAdapter):
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
         self._mirror = Mirror(
-            config.credentials,
+            config.credentials.target,
             project=lambda: project_folder(config),
             warehouse=lambda: self.connections.embedded_warehouse,  # type: ignore[attr-defined]
         )
@@ -155,19 +154,12 @@ class OpenMirroringAdapter(SparkAdapter):
         """The columns of a relation, with what was published of it."""
         statistics: dict[str, Any] = {}
         if relation.is_table:
-            statistics = self._published_statistics(relation)
+            storage = self._mirror.storage()
+            statistics = catalog.published_statistics(
+                storage, str(relation.schema), str(relation.identifier)
+            )
         for column in super()._get_columns_for_catalog(relation):
             yield {**column, **statistics}
-
-    def _published_statistics(self, relation: OpenMirroringRelation) -> dict[str, Any]:
-        try:
-            table, journal = last_published(
-                self._mirror.storage(), str(relation.schema), str(relation.identifier)
-            )
-            return catalog.statistics(table, journal) if journal else {}
-        except MirrorError as error:  # the documentation can do without
-            logger.debug(f"{relation}: {error}")
-            return {}
 
     def debug_query(self) -> None:
         """`dbt debug`: Java and Spark start with the first statement, then Fabric is asked, and
@@ -320,16 +312,11 @@ class OpenMirroringAdapter(SparkAdapter):
         self._recover_before_compiling(nodes)
 
     def _recover_before_compiling(self, nodes: list[Any]) -> None:
-        if not any(
-            node.config.materialized in MIRRORED_KINDS and node.config.get("mirror") is not False
-            for node in nodes
-        ):
+        if not any(is_mirrored(node.config) for node in nodes):
             return  # who mirrors nothing may have no landing zone
         # another target may share the landing zone, and its relations may be in another Spark
         schemas = {str(node.schema) for node in nodes}
-        tables = ProjectTables(
-            self._mirror.storage(), self.config.project_name, self.config.credentials.schema, ()
-        )
+        tables = self._project_tables({"nodes": {}})
         for schema in recover_schemas(tables, schemas, self._recover_table):
             # a statement that failed half way has left dbt's cache ahead of Spark
             self.cache.drop_schema(None, schema)

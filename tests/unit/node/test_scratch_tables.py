@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.openmirroring.node.scratch_tables import (
-    ROWS,
     NEW_ROWS,
     NEXT,
+    ROWS,
     is_made_for,
     name_beside,
     tidy,

@@ -80,7 +80,8 @@ class Node:
     def history_columns(self) -> Mapping[str, str]:
         """The names of the columns that a dbt snapshot adds."""
         names: Mapping[str, str] = (
-            self.config.get("snapshot_table_column_names")
+            # a property of dbt's object, which the node's own configuration does not have
+            self._context["config"].get("snapshot_table_column_names")
             or self._context["get_snapshot_table_column_names"]()
         )
         return names

@@ -36,7 +36,7 @@ class MirrorResponse(AdapterResponse):
     def of(cls, batch: Batch) -> MirrorResponse:
         rows = batch.rows
         return cls(
-            _message=message(batch),
+            _message=batch.summary,
             rows_affected=rows.inserted + rows.updated + rows.deleted,
             rows_inserted=rows.inserted,
             rows_updated=rows.updated,
@@ -63,11 +63,3 @@ class MirrorResponse(AdapterResponse):
             bytes_written=0,
         )
         return cls.of(nothing)
-
-
-def message(batch: Batch) -> str:
-    """A batch in a line: what happens to the mirror, the numbers of the files, and why.
-
-    It may come from a record.
-    """
-    return batch.summary

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 
 from dbt.adapters.openmirroring.landing_zone.batch import Journal
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+
+logger = AdapterLogger("OpenMirroring")
 
 STAT_PARTS = ("label", "value", "description", "include")
 
@@ -43,6 +49,16 @@ def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:
             for name in stats
         },
     )
+
+
+def published_statistics(storage: Storage, schema: str, identifier: str) -> dict[str, Any]:
+    """The last publication of a table, as statistics in dbt's catalog; empty if there is none."""
+    try:
+        table, journal = last_published(storage, schema, identifier)
+    except MirrorError as error:  # the documentation can do without
+        logger.debug(f"{schema}.{identifier}: {error}")
+        return {}
+    return statistics(table, journal) if journal else {}
 
 
 def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
@@ -83,29 +83,22 @@ class Target:
         return (project / Path(self.landing_zone).expanduser()).resolve()
 
 
-class Profile(Protocol):
-    """The part of the credentials that is about the landing zone."""
-
-    @property
-    def target(self) -> Target: ...
-
-
 class Mirror:
     """Landing zone and service, for one command of dbt.
 
     Args:
-        profile: says where they are
+        target: where they are
         project: the dbt project's folder, where relative paths start
         warehouse: of the embedded Spark, once it has started; None with any other Spark
     """
 
     def __init__(
         self,
-        profile: Profile,
+        target: Target,
         project: Callable[[], Path],
         warehouse: Callable[[], Path | None],
     ) -> None:
-        self._target = profile.target
+        self._target = target
         self._project = project
         self._warehouse = warehouse
         self._service = Service(self._ask_service)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -33,7 +33,18 @@ BLOCKED = "blocked"
 
 NOTHING = "Nothing was dropped."
 
-MIRRORED_KINDS = ("table", "incremental", "seed", "snapshot")
+_MIRRORED = ("table", "incremental", "seed", "snapshot")
+
+
+class Config(Protocol):
+    """The configuration of a node: dbt's own, or as in its graph."""
+
+    def get(self, name: str) -> Any: ...
+
+
+def is_mirrored(config: Config) -> bool:
+    """A node with this configuration is published."""
+    return config.get("materialized") in _MIRRORED and config.get("mirror") is not False
 
 
 @dataclass(frozen=True)
@@ -296,9 +307,7 @@ def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
             node["config"].get("schema_folder") is not False,
         )
         for node in nodes
-        if node["resource_type"] in ("model", "seed", "snapshot")
-        and node["config"].get("materialized") in MIRRORED_KINDS
-        and node["config"].get("mirror") is not False
+        if node["resource_type"] in ("model", "seed", "snapshot") and is_mirrored(node["config"])
     ]
 
 
