@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
 from pathlib import Path
+from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterRequiredConfig, Connection, ConnectionState
 from dbt.adapters.events.logging import AdapterLogger
@@ -31,6 +32,10 @@ from dbt.adapters.openmirroring.spark.session import (
 from dbt.adapters.openmirroring.spark.submit import launch_jvm_of_next_context
 
 logger = AdapterLogger("OpenMirroring")
+
+# dbt's commands that build nodes, and those that always have something for Spark
+BUILDING = ("run", "build", "seed", "snapshot", "retry")
+_USING_SPARK = (*BUILDING, "test", "show", "clone", "generate")
 
 # The plan in an analysis error, the statement (dbt says where it is), and the JVM's stack that
 # Spark Connect adds.
@@ -101,12 +106,11 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 "This process has a session of Spark Connect. Set `method: connect` and `host` in "
                 "the profile: then each node gets one of its own."
             )
-        is_brought = SparkSession.getActiveSession() or SparkContext._active_spark_context
-        if is_brought and not process_spark.is_running:
+        if _is_there() and not process_spark.is_running:
             spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
             self._brought = spark
             settings = _settings_of(spark) | parameters
-        elif "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ:
+        elif _is_configured(parameters):
             process_spark.end()
             launch_jvm_of_next_context(parameters)
             builder = SparkSession.builder.enableHiveSupport()
@@ -119,6 +123,22 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             prepared: bool = self.profile.credentials.prepared_start  # type: ignore[attr-defined]
             return process_spark.session(self, project, parameters, prepared), {}
         return spark, settings | SESSION_SETTINGS
+
+    def start_early(self) -> None:
+        """Let the embedded Spark start while dbt parses, if the command will use it."""
+        # the adapter is loaded before dbt's flags can be
+        from dbt.flags import get_flags
+
+        if getattr(get_flags(), "WHICH", None) not in _USING_SPARK:
+            return
+        credentials: Any = self.profile.credentials
+        parameters = credentials.server_side_parameters
+        if credentials.method != ConnectionMethod.SESSION or _is_configured(parameters):
+            return
+        if is_remote() or _is_there():
+            return
+        project = project_folder(self.profile)
+        process_spark.start_early(project, parameters, credentials.prepared_start)
 
     def refresh(self, table: str) -> None:
         """Let the session that the user brought forget the files that a table had."""
@@ -149,6 +169,16 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         except Exception:
             with super().exception_handler(sql):
                 raise
+
+
+def _is_there() -> bool:
+    """This process has a Spark."""
+    return bool(SparkSession.getActiveSession() or SparkContext._active_spark_context)
+
+
+def _is_configured(parameters: Mapping[str, str]) -> bool:
+    """The profile, or `spark-submit`, says which Spark to use."""
+    return "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _told(text: str) -> str:

@@ -16,6 +16,7 @@ from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.connections import (
+    BUILDING,
     OpenMirroringConnectionManager,
     logger,
     project_folder,
@@ -45,9 +46,6 @@ from dbt.adapters.openmirroring.spark.relation import (
 )
 from dbt.adapters.openmirroring.spark.table import described_columns
 
-# dbt's commands that build nodes
-_BUILDING = ("run", "build", "seed", "snapshot", "retry")
-
 
 class OpenMirroringAdapter(SparkAdapter):
     """dbt-spark's adapter, with what is published from it."""
@@ -75,6 +73,7 @@ class OpenMirroringAdapter(SparkAdapter):
             project=lambda: project_folder(config),
             warehouse=lambda: self.connections.embedded_warehouse,  # type: ignore[attr-defined]
         )
+        self.connections.start_early()  # type: ignore[attr-defined]
 
     @classmethod
     def quote(cls, identifier: str) -> str:
@@ -305,7 +304,7 @@ class OpenMirroringAdapter(SparkAdapter):
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, *args, **named)
         flags = get_flags()
-        if getattr(flags, "WHICH", None) not in _BUILDING:
+        if getattr(flags, "WHICH", None) not in BUILDING:
             return
         if getattr(flags, "EMPTY", False) or getattr(flags, "SAMPLE", None):
             return  # they publish nothing

@@ -31,7 +31,19 @@ class Starts:
         error = self._errors.pop(0)
         if error:
             raise error
-        return object()
+        return Session()
+
+
+class Session:
+    """One of a Spark that runs; here there is none."""
+
+    sparkContext = None
+
+    def sql(self, _: str) -> Session:
+        return self
+
+    def collect(self) -> list[object]:
+        return []
 
 
 @pytest.fixture
@@ -89,5 +101,31 @@ def test_nobody_waits_twice_for_another_process(
 
     with pytest.raises(SparkInUseError):
         start(starts, monkeypatch)
+
+    assert len(starts.options) == 1
+
+
+def test_a_command_gets_the_spark_that_has_started_in_the_background(
+    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, spark = Starts(None), ProcessSpark()
+    monkeypatch.setattr(embedded, "start", starts.start)
+
+    spark.start_early(Path("shop"), {}, prepared_start=True)
+    session = spark.session(starts, Path("shop"), {}, prepared_start=True)
+
+    assert isinstance(session, Session)
+    assert starts.options == [[OPTION]]
+
+
+def test_a_command_fails_with_the_error_of_the_start_in_the_background(
+    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, spark = Starts(SparkInUseError("in use")), ProcessSpark()
+    monkeypatch.setattr(embedded, "start", starts.start)
+    spark.start_early(Path("shop"), {}, prepared_start=True)
+
+    with pytest.raises(SparkInUseError, match="in use"):
+        spark.session(starts, Path("shop"), {}, prepared_start=True)
 
     assert len(starts.options) == 1

@@ -15,7 +15,7 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 _VIEW = "openmirroring_replica"
 
 
-class ReplicaColumn(Protocol):
+class NamedColumn(Protocol):
     """A column of a mirrored table."""
 
     @property
@@ -23,11 +23,11 @@ class ReplicaColumn(Protocol):
         """As in the table."""
 
 
-class Replica(Protocol):
+class ReplicatedTable(Protocol):
     """A mirrored table at one version, to be read without Delta."""
 
     @property
-    def columns(self) -> Sequence[ReplicaColumn]:
+    def columns(self) -> Sequence[NamedColumn]:
         """In the order of the table."""
 
     @property
@@ -35,7 +35,9 @@ class Replica(Protocol):
         """Empty without a key."""
 
 
-def difference(warehouse: Warehouse, model: OpenMirroringRelation, replica: Replica) -> str:
+def difference(
+    warehouse: Warehouse, model: OpenMirroringRelation, replica: ReplicatedTable
+) -> str:
     """A query of the rows that a model and its mirrored table do not have equally often.
 
     Raises:

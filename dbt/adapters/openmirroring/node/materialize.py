@@ -9,7 +9,7 @@ from dbt.adapters.openmirroring.node.advance import swap, take_in_place
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.publish import Mirror, publish
+from dbt.adapters.openmirroring.node.publish import Destination, publish
 from dbt.adapters.openmirroring.node.scratch_tables import (
     NEXT,
     ROWS,
@@ -20,7 +20,7 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
 )
 
 
-def materialize(node: Node, mirror: Mirror) -> None:
+def materialize(node: Node, destination: Destination) -> None:
     """Build a table-like node, publish it, and document it.
 
     Raises:
@@ -33,7 +33,7 @@ def materialize(node: Node, mirror: Mirror) -> None:
     elif node.is_checked_only:
         response = _check_only(node)
     else:
-        response = publish(node, mirror)
+        response = publish(node, destination)
     node.stored(response)
     node.document()
 

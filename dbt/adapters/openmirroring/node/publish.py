@@ -29,7 +29,7 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
-class Mirror(Protocol):
+class Destination(Protocol):
     """Where a node is published to."""
 
     def publication(self, table: TableFolder, owner: Owner) -> AbstractContextManager[Publication]:
@@ -42,7 +42,7 @@ class Mirror(Protocol):
         """Count a table that is published for the first time; returns warnings for the user."""
 
 
-def publish(node: Node, mirror: Mirror) -> MirrorResponse:
+def publish(node: Node, destination: Destination) -> MirrorResponse:
     """Build a node, and publish what has changed.
 
     Raises:
@@ -54,10 +54,10 @@ def publish(node: Node, mirror: Mirror) -> MirrorResponse:
     def rows(scratch: ScratchTables) -> NextRows:
         return next_rows(node, scratch, was_incremental)
 
-    return _publish(node, mirror, rows, rebuild, is_compiled=True)
+    return _publish(node, destination, rows, rebuild, is_compiled=True)
 
 
-def rebuild(node: Node, mirror: Mirror) -> MirrorResponse:
+def rebuild(node: Node, destination: Destination) -> MirrorResponse:
     """Publish the rows that a node has in Spark as a rebuild; nothing is computed.
 
     Raises:
@@ -72,18 +72,18 @@ def rebuild(node: Node, mirror: Mirror) -> MirrorResponse:
             )
         return NextRows(f"select * from {node.target}")
 
-    return _publish(node, mirror, rows, "mirror_rebuild", is_compiled=False)
+    return _publish(node, destination, rows, "mirror_rebuild", is_compiled=False)
 
 
 def _publish(
     node: Node,
-    mirror: Mirror,
+    destination: Destination,
     rows: Callable[[ScratchTables], NextRows],
     rebuild: str,
     is_compiled: bool,
 ) -> MirrorResponse:
     with (
-        mirror.publication(node.table_folder, node.owner) as publication,
+        destination.publication(node.table_folder, node.owner) as publication,
         ScratchTables(
             node.warehouse, node.target, publication.batch_id, lambda: publication.committed
         ) as scratch,
@@ -96,13 +96,13 @@ def _publish(
             )
             if is_compiled and node.reads_itself:
                 raise refuse_stale_compilation()
-        mirror.check_table(publication.table, bool(rebuild))
-        return _publish_rows(node, mirror, publication, scratch, rows(scratch), rebuild)
+        destination.check_table(publication.table, bool(rebuild))
+        return _publish_rows(node, destination, publication, scratch, rows(scratch), rebuild)
 
 
 def _publish_rows(
     node: Node,
-    mirror: Mirror,
+    destination: Destination,
     publication: Publication,
     scratch: ScratchTables,
     rows: NextRows,
@@ -128,13 +128,13 @@ def _publish_rows(
         reuse,
     )
     moved = _moved(stored, description)
-    plan = _plan(node, mirror, publication, comparer, rebuild, moved)  # 2 and 3
+    plan = _plan(node, destination, publication, comparer, rebuild, moved)  # 2 and 3
     if plan.is_void:
         warehouse.drop(following)
         return MirrorResponse.unchanged(plan)
     if plan.starts_folder and rows.in_place:
         everything = _everything(node, rows, following, columns)
-        return _publish_rows(node, mirror, publication, scratch, everything, rebuild)
+        return _publish_rows(node, destination, publication, scratch, everything, rebuild)
     files = stage(  # 4
         warehouse, publication, plan, options, following, description, columns, reuse
     )
@@ -146,7 +146,7 @@ def _publish_rows(
 
 def _plan(
     node: Node,
-    mirror: Mirror,
+    destination: Destination,
     publication: Publication,
     comparer: Comparer,
     rebuild: str,
@@ -159,7 +159,7 @@ def _plan(
     published = warehouse.batch_id(snapshot)
     journal = publication.verify(published, bool(rebuild) or was_view)
     if journal is None:
-        for warning in mirror.add_table(publication.table, definition):
+        for warning in destination.add_table(publication.table, definition):
             node.warn(warning)
     elif was_view and not rebuild:
         rebuild = "was a view meanwhile"

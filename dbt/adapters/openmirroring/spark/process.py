@@ -53,12 +53,35 @@ class ProcessSpark:
         self._lock = threading.Lock()
         self._started: _Started | None = None
         self._wanted: JavaImage | None = None
+        self._failed_early: Exception | None = None
         self._commands: WeakSet[Any] = WeakSet()
 
     @property
     def is_running(self) -> bool:
-        """Whether the Spark of this process is an embedded one."""
-        return self._started is not None and self._started.is_running
+        """Whether the Spark of this process is an embedded one; one that starts is waited for."""
+        with self._lock:
+            return self._started is not None and self._started.is_running
+
+    def start_early(
+        self, project: Path, settings: Mapping[str, str], prepared_start: bool
+    ) -> None:
+        """Start the Spark of a project in the background; `session` waits for it.
+
+        Args:
+            project, settings, prepared_start: as of `session`
+        """
+
+        def start() -> None:
+            with self._lock:
+                try:
+                    found = self._fitting(project, settings, prepared_start)
+                    # the metastore starts with the first statement
+                    found.session.sql("show databases").collect()
+                except Exception as error:
+                    self._failed_early = error
+
+        # dbt may end before Spark is there, and nobody is to wait then
+        threading.Thread(target=start, name="embedded Spark", daemon=True).start()
 
     def session(
         self,
@@ -80,19 +103,24 @@ class ProcessSpark:
                 fit
         """
         with self._lock:
-            found = self._started
-            if not (
-                found
-                and found.is_running
-                and (found.project, found.settings) == (project, settings)
-            ):
-                self._end()
-                start = self._start_prepared if prepared_start else embedded_spark.start
-                session = start(project, settings)
-                found = _Started(project, dict(settings), session, SparkContext._gateway)
-                self._started = found
+            failed, self._failed_early = self._failed_early, None
+            if failed:
+                raise failed
+            found = self._fitting(project, settings, prepared_start)
             self._commands.add(command)
             return found.session
+
+    def _fitting(
+        self, project: Path, settings: Mapping[str, str], prepared_start: bool
+    ) -> _Started:
+        found = self._started
+        if found and found.is_running and (found.project, found.settings) == (project, settings):
+            return found
+        self._end()
+        start = self._start_prepared if prepared_start else embedded_spark.start
+        session = start(project, settings)
+        self._started = _Started(project, dict(settings), session, SparkContext._gateway)
+        return self._started
 
     def _start_prepared(self, project: Path, settings: Mapping[str, str]) -> SparkSession:
         java_home = embedded_spark.java_home_for(project)
