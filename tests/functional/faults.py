@@ -20,7 +20,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
-from dbt.adapters.openmirroring.node.kept_files import Rewrite
+from dbt.adapters.openmirroring.node.kept_files import KeptFiles
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from tests.functional.project import Project
 
@@ -37,7 +37,7 @@ _OPERATIONS: tuple[tuple[type, str, type[DbtRuntimeError]], ...] = (
     (OneLakeStorage, "collect", LandingZoneUnavailableError),
     (SessionHandle, "execute", DbtDatabaseError),
     (PyhiveConnectionWrapper, "execute", DbtDatabaseError),
-    (Rewrite, "keep", DbtDatabaseError),
+    (KeptFiles, "link_into", DbtDatabaseError),
 )
 
 
