@@ -10,11 +10,12 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import jinja2
 from dbt_common.clients.jinja import (
     CallableMacroGenerator,
+    MacroProtocol,
     extract_toplevel_blocks,
     get_environment,
     parse,
@@ -75,7 +76,7 @@ def _macros_in(file: Path) -> dict[str, Macro]:
     ):
         for node in parse(block.full_block).find_all(jinja2.nodes.Macro):
             name = node.name.removeprefix("dbt_macro__")
-            found[name] = Macro(name, block.full_block, file.parent.name)
+            found[name] = Macro(name, str(block.full_block), file.parent.name)
     return found
 
 
@@ -142,5 +143,6 @@ def warehouse(description: str = "", **config: Any) -> Warehouse:
     }
     context["adapter"] = _Adapter(context)
     for macro in (*_dbt_spark_macros().values(), *our_macros().values()):
-        context[macro.name] = _Rendered(macro, context)
+        # dbt's own macros can be changed
+        context[macro.name] = _Rendered(cast(MacroProtocol, macro), context)
     return Warehouse(None, context)
