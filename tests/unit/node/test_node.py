@@ -67,3 +67,16 @@ def test_a_dbt_snapshot_has_its_versions_as_its_key() -> None:
 @pytest.mark.parametrize(("schema_folder", "path"), [(True, "sales"), (False, "")])
 def test_a_table_folder_may_be_at_the_root(schema_folder: bool, path: str) -> None:
     assert node(schema_folder=schema_folder).table_folder.schema == path
+
+
+@pytest.mark.parametrize(
+    ("config", "predicates"),
+    [
+        ({}, []),
+        ({"incremental_predicates": ["a", "b or c"]}, ["a", "b or c"]),
+        ({"predicates": ["a"]}, ["a"]),
+        ({"incremental_predicates": "b or c"}, ["b or c"]),
+    ],
+)
+def test_a_predicate_may_come_alone(config: dict[str, Any], predicates: list[str]) -> None:
+    assert node(**config).predicates == predicates

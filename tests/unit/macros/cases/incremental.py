@@ -35,7 +35,10 @@ NESTED = column("nested", "array<bigint>", snapshot_type="array<int>")
 
 COLUMNS = (ID, STATUS)
 DIFFERENT = (ID, STATUS, ADDED, MISSING, KEPT, ODD)
-PREDICATES = ["DBT_INTERNAL_DEST.`day` > date'2026-01-01'", "DBT_INTERNAL_SOURCE.`ok`"]
+PREDICATES = [
+    "DBT_INTERNAL_DEST.`day` is null or DBT_INTERNAL_DEST.`day` > date'2026-01-01'",
+    "DBT_INTERNAL_SOURCE.`ok`",
+]
 
 SCD_COLUMNS = (
     column("id", "bigint", is_updated=False),
