@@ -375,3 +375,11 @@ def test_a_word_that_nobody_knows_is_refused() -> None:
     assert "mirror_on_columns_dropped returned 'ignore'" in str(error.value)
     assert "Allowed: rebuild, changes, unchanged" in str(error.value)
     assert not counts.counted
+
+
+@pytest.mark.parametrize("word", ["changes", "unchanged"])
+def test_rows_that_are_gone_and_have_no_key_cannot_be_decided_otherwise(word: str) -> None:
+    with pytest.raises(CompilationError) as error:
+        decided(KEYLESS, KEYLESS, Counted(GONE), lambda _: word)
+
+    assert f"mirror_on_keyless_rows_gone returned '{word}'. Allowed: rebuild." in str(error.value)
