@@ -30,6 +30,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="parquet",
         help="of the tables that functional tests make in Spark; jars come from Maven Central",
     )
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the SQL that tests of macros compare with anew, to be read",
+    )
 
 
 @pytest.fixture

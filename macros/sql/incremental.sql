@@ -92,7 +92,11 @@
 
 {#- When a new row and a row of the snapshot are the same one. -#}
 {% macro mirror_same_row(keys, predicates) %}
-  {%- set conditions = predicates | list -%}
+  {%- set conditions = [] -%}
+  {%- for predicate in predicates -%}
+    {#- one may have an `or` -#}
+    {%- do conditions.append('(' ~ predicate ~ ')') -%}
+  {%- endfor -%}
   {%- for key in keys -%}
     {%- do conditions.append('DBT_INTERNAL_SOURCE.' ~ adapter.quote(key) ~ ' = DBT_INTERNAL_DEST.' ~ adapter.quote(key)) -%}
   {%- endfor -%}

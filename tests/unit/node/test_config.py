@@ -138,24 +138,24 @@ def test_options_of_others_are_none_of_our_business() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "strategy"),
+    ("config", "macro"),
     [
-        ({"materialized": "incremental"}, "append"),
-        ({"materialized": "incremental", "unique_key": "id"}, "merge"),
+        ({"materialized": "incremental"}, "mirror_append"),
+        ({"materialized": "incremental", "unique_key": "id"}, "mirror_merge"),
         (
             {
                 "materialized": "incremental",
                 "unique_key": "id",
                 "incremental_strategy": "delete+insert",
             },
-            "delete_insert",
+            "mirror_delete_insert",
         ),
         # what an incremental model would need does not matter elsewhere
-        ({"materialized": "table", "incremental_strategy": "delete+insert"}, "append"),
+        ({"materialized": "table", "incremental_strategy": "delete+insert"}, "mirror_append"),
     ],
 )
-def test_new_rows_are_merged_if_there_is_a_key(config: dict[str, Any], strategy: str) -> None:
-    assert NodeConfig.parse(config).strategy_name == strategy
+def test_new_rows_are_merged_if_there_is_a_key(config: dict[str, Any], macro: str) -> None:
+    assert NodeConfig.parse(config).strategy_macro == macro
 
 
 @pytest.mark.parametrize(
@@ -196,3 +196,26 @@ def test_a_strategy_that_cannot_be_is_refused(config: dict[str, Any], message: s
 def test_a_value_of_another_shape_is_refused(config: dict[str, Any]) -> None:
     with pytest.raises(CompilationError, match=f"`{next(iter(config))}` is"):
         NodeConfig.parse(config)
+
+
+@pytest.mark.parametrize(
+    ("options", "touched_by"),
+    [
+        # new rows are only added
+        (NodeConfig(), []),
+        (NodeConfig(unique_key=("id", "line"), incremental_strategy="merge"), [("id", "line")]),
+        (NodeConfig(incremental_strategy="insert_overwrite"), None),
+        (
+            NodeConfig(partition_by=("day",), incremental_strategy="microbatch"),
+            [("day",)],
+        ),
+        (
+            NodeConfig(("id",), partition_by=("day",), incremental_strategy="insert_overwrite"),
+            [("day",), ("id",)],
+        ),
+    ],
+)
+def test_a_new_row_may_change_rows_of_its_key_or_its_partition(
+    options: NodeConfig, touched_by: list[tuple[str, ...]] | None
+) -> None:
+    assert options.touched_by == touched_by

@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.node.incremental import IncrementalColumn, incremental_columns
+from dbt.adapters.openmirroring.node.incremental import (
+    IncrementalColumn,
+    history_columns,
+    incremental_columns,
+)
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 
 SNAPSHOT = {"id": "int", "Name": "string", "old": "date"}
@@ -65,3 +69,32 @@ def test_a_difference_that_nobody_has_decided_about_is_an_error(
     with pytest.raises(CompilationError) as error:
         combine(on_schema_change)
     assert message in str(error.value)
+
+
+def test_a_merge_is_told_once_what_it_updates() -> None:
+    with pytest.raises(CompilationError, match="only one config"):
+        combine("append_new_columns", merge_update_columns=["a"], merge_exclude_columns=["b"])
+
+
+def test_of_the_rows_of_a_dbt_snapshot_only_the_end_of_a_version_changes() -> None:
+    snapshot = {"id": "int", "dbt_scd_id": "string", "Valid_To": "timestamp"}
+    changes = {
+        **snapshot,
+        "dbt_change_type": "string",
+        "dbt_unique_key": "int",
+        "DBT_UNIQUE_KEY_1": "int",
+        "fresh": "double",
+    }
+
+    columns = history_columns(
+        [OpenMirroringColumn(*column) for column in snapshot.items()],
+        [OpenMirroringColumn(*column) for column in changes.items()],
+        "valid_to",
+    )
+
+    assert columns == [
+        IncrementalColumn("id", "int", "int", "int", False),
+        IncrementalColumn("dbt_scd_id", "string", "string", "string", False),
+        IncrementalColumn("Valid_To", "timestamp", "timestamp", "timestamp", True),
+        IncrementalColumn("fresh", "double", None, "double", False),
+    ]

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import agate
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.node.kept_files import (
-    Rewrite,
-    can_merge,
-    has_stored_rows,
-    plan_rewrite,
-    rewritable_folder,
-)
-from dbt.adapters.openmirroring.spark.table import layout_of
+from dbt.adapters.openmirroring.node.kept_files import KeptFiles, can_keep_files, kept_files
+from dbt.adapters.openmirroring.node.reuse import FileRange
+from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
+from tests.unit.described import RELATION, description
 
-TEXT = agate.Text(null_values=[])
-
-
-def description(folder: Path, *partition_by: str, **details: str) -> agate.Table:
-    """What Spark says of a table that has a column called Location."""
-    partition = [("# Partition Information", ""), ("# col_name", "data_type")]
-    rows = [
-        ("Location", "int"),
-        *(partition + [(name, "int") for name in partition_by] if partition_by else []),
-        ("", ""),
-        ("# Detailed Table Information", ""),
-        *{"Provider": "parquet", "Location": f"file:{folder}", **details}.items(),
-    ]
-    return agate.Table(
-        [(*row, "") for row in rows], ["col_name", "data_type", "comment"], [TEXT, TEXT, TEXT]
-    )
+PARQUET = Layout("parquet", (), "")
+BY_DAY = replace(PARQUET, partitions=("day",))
 
 
 @pytest.fixture
@@ -47,76 +28,96 @@ def write(folder: Path, *names: str) -> None:
         (folder / name).write_text(name)
 
 
-def plan(
-    table: agate.Table, *touched: Path, file_format: str = "parquet", **options: Any
-) -> Rewrite | None:
-    paths = [f"file:{str(path).replace(' ', '%20')}" for path in touched]
-    folder = rewritable_folder(table, file_format, NodeConfig(**options))
-    return plan_rewrite(folder, layout_of(table), paths) if folder else None
+def url(path: Path) -> str:
+    """A file, as Spark has it in `_metadata.file_path`."""
+    return f"file:{str(path).replace(' ', '%20')}"
+
+
+def keep(table: TableDescription, *touched: Path) -> KeptFiles | None:
+    return kept_files(table, [url(path) for path in touched])
 
 
 def test_files_that_no_new_row_touches_are_kept(folder: Path) -> None:
     write(folder, "a.parquet", "b.parquet", "_SUCCESS", ".a.parquet.crc")
 
-    rewrite = plan(description(folder), folder / "a.parquet")
+    files = keep(description(folder), folder / "a.parquet")
 
-    assert rewrite
-    assert rewrite.kept == (Path("b.parquet"),)
+    assert files
+    assert files.kept == (Path("b.parquet"),)
+
+
+def test_only_rows_of_files_that_are_not_kept_are_compared(folder: Path) -> None:
+    write(folder, "a.parquet", "b.parquet", "c.parquet")
+
+    files = keep(description(folder), folder / "a.parquet")
+
+    assert files
+    assert not files.compares_all
+    assert files.before(RELATION) == FileRange(RELATION, only=(url(folder / "a.parquet"),))
+    assert files.after(RELATION) == FileRange(RELATION, other_than=("b.parquet", "c.parquet"))
 
 
 def test_files_of_the_same_name_in_other_partitions_are_kept(folder: Path) -> None:
     write(folder, "day=1/a.parquet", "day=2/a.parquet")
 
-    rewrite = plan(
-        description(folder, "Day"), folder / "day=1" / "a.parquet", partition_by=("day",)
-    )
+    files = keep(description(folder, "Day"), folder / "day=1" / "a.parquet")
 
-    assert rewrite
-    assert rewrite.kept == (Path("day=2/a.parquet"),)
+    assert files
+    assert files.kept == (Path("day=2/a.parquet"),)
 
 
 def test_nothing_is_kept_if_every_file_is_touched(folder: Path) -> None:
     write(folder, "a.parquet")
 
-    assert plan(description(folder), folder / "a.parquet") is None
+    assert keep(description(folder), folder / "a.parquet") is None
 
 
 def test_many_small_files_are_joined(folder: Path) -> None:
     write(folder, *(f"day=1/{number}.parquet" for number in range(64)))
     write(folder, *(f"day=2/{number}.parquet" for number in range(64)))
-    assert plan(description(folder, "day"), partition_by=("day",))
+    assert keep(description(folder, "day"))
 
     write(folder, "day=1/one-more.parquet")
-    assert plan(description(folder, "day"), partition_by=("day",)) is None
+    assert keep(description(folder, "day")) is None
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_files_can_be_kept_if_the_table_stays_as_it_is(folder: Path, file_format: str) -> None:
+    folder.mkdir()
+    table = description(folder, "Day", Provider=file_format)
+
+    assert can_keep_files(table, replace(BY_DAY, format=file_format))
 
 
 @pytest.mark.parametrize(
-    ("details", "options"),
+    ("details", "planned"),
     [
-        ({"Provider": "delta"}, {}),
-        ({"Location": "hdfs://cluster/table"}, {}),
-        ({"Location": "file:/not/on/this/machine"}, {}),
-        ({"Num Buckets": "4"}, {}),
-        ({}, {"file_format": "orc"}),
-        ({}, {"partition_by": ("day",)}),
+        ({"Provider": "delta"}, replace(PARQUET, format="delta")),
+        ({"Location": "hdfs://cluster/table"}, PARQUET),
+        ({"Location": "file:/not/on/this/machine"}, PARQUET),
+        ({"Num Buckets": "4"}, PARQUET),
+        ({"Num Buckets": "4"}, replace(PARQUET, buckets="4")),
+        ({}, replace(PARQUET, format="orc")),
+        ({}, BY_DAY),
     ],
     ids=str,
 )
 def test_a_table_that_is_stored_in_another_way_is_written_again(
-    folder: Path, details: dict[str, str], options: dict[str, Any]
+    folder: Path, details: dict[str, str], planned: Layout
 ) -> None:
-    write(folder, "a.parquet")
+    folder.mkdir()
 
-    assert plan(description(folder)) is not None
-    assert plan(description(folder, **details), **options) is None
+    assert can_keep_files(description(folder), PARQUET)
+    assert not can_keep_files(description(folder, **details), planned)
 
 
 def test_kept_files_are_in_both_tables_until_one_is_dropped(folder: Path, tmp_path: Path) -> None:
     write(folder, "day=1/a.parquet")
-    rewrite = plan(description(folder, "day"), partition_by=("day",))
-    assert rewrite
+    (tmp_path / "next").mkdir()
+    files = keep(description(folder, "day"))
+    assert files
 
-    rewrite.keep(tmp_path / "next")
+    files.link_into(description(tmp_path / "next", "day"))
 
     kept = tmp_path / "next" / "day=1" / "a.parquet"
     assert kept.samefile(folder / "day=1" / "a.parquet")
@@ -124,37 +125,33 @@ def test_kept_files_are_in_both_tables_until_one_is_dropped(folder: Path, tmp_pa
     assert kept.read_text() == "day=1/a.parquet"
 
 
-@pytest.mark.parametrize("file_format", ["delta", "iceberg"])
-def test_formats_that_can_merge_do_unless_something_is_to_be_stored_in_another_way(
-    folder: Path, file_format: str
+def test_kept_files_are_copied_where_there_are_no_links(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = description(folder, "day", Provider=file_format)
-    by_day = NodeConfig(partition_by=("Day",))
+    def refuse(*_: Path) -> None:
+        raise OSError("no links here")
 
-    assert can_merge(table, file_format, by_day)
-    assert not can_merge(table, "parquet", by_day)
-    assert not can_merge(table, file_format, NodeConfig())
-    assert not can_merge(description(folder, "day"), "parquet", by_day)
+    monkeypatch.setattr("os.link", refuse)
+    write(folder, "a.parquet")
+    (tmp_path / "next").mkdir()
+    files = keep(description(folder))
+    assert files
+
+    files.link_into(description(tmp_path / "next"))
+
+    assert (tmp_path / "next" / "a.parquet").read_text() == "a.parquet"
 
 
-@pytest.mark.parametrize("file_format", ["csv", "json", "orc", "text"])
-def test_formats_that_may_change_what_is_stored_have_no_rows_beside_them(
-    folder: Path, file_format: str
+def test_no_file_is_linked_into_a_table_that_is_stored_in_another_way(
+    folder: Path, tmp_path: Path
 ) -> None:
-    options = NodeConfig()
+    write(folder, "a.parquet")
+    (tmp_path / "next").mkdir()
+    files = keep(description(folder))
+    assert files
 
-    assert has_stored_rows(description(folder), "parquet", options)
-    assert not has_stored_rows(description(folder, Provider=file_format), file_format, options)
-    assert not has_stored_rows(description(folder), file_format, options)
+    with pytest.raises(DbtRuntimeError, match="made the next snapshot as orc") as error:
+        files.link_into(description(tmp_path / "next", Provider="orc"))
 
-
-def test_a_layout_is_format_partitions_and_buckets(folder: Path) -> None:
-    by_day = description(folder, "Day")
-    buckets = {"Num Buckets": "4", "Bucket Columns": "[`id`]", "Sort Columns": "[]"}
-
-    assert layout_of(by_day).partitions == ("day",)
-    assert layout_of(by_day) != layout_of(description(folder))
-    assert layout_of(description(folder, **buckets)).buckets == "4 [`id`]"
-    assert layout_of(description(folder, Provider="ORC")) == layout_of(
-        description(folder, Provider="orc")
-    )
+    assert "Nothing was changed" in str(error.value)
+    assert not list((tmp_path / "next").iterdir())

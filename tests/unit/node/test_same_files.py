@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dbt.adapters.openmirroring.node.reuse import FileRange
 from dbt.adapters.openmirroring.node.same_files import SameFiles, same_files
-from tests.unit.node.test_kept_files import description
+from tests.unit.described import RELATION, description
 
 
 @pytest.fixture
@@ -31,16 +32,8 @@ def write(folder: Path, **files: str) -> None:
         pq.write_table(pa.table({"text": [text]}), path)
 
 
-def information(folder: Path, provider: str = "parquet", comment: str = "orders") -> str:
-    """What Spark lists of a table that has a column called Location."""
-    return (
-        f"Type: MANAGED\nProvider: {provider}\nComment: {comment}\nLocation: file:{folder}\n"
-        "Schema: root\n |-- Location: integer (nullable = true)\n"
-    )
-
-
 def same(before: Path, after: Path) -> SameFiles | None:
-    return same_files(information(before), description(after))
+    return same_files(description(before), description(after))
 
 
 def test_without_a_pyarrow_that_works_none_is_known(
@@ -64,7 +57,7 @@ def test_the_same_bytes_are_the_same_rows_whatever_the_files_are_called(
 
     assert found
     assert found.are_all
-    assert sorted(found.kept_names) == ["b1.parquet", "b2.parquet", "b3.parquet"]
+    assert sorted(found.names_after) == ["b1.parquet", "b2.parquet", "b3.parquet"]
 
 
 def test_files_that_differ_are_left(before: Path, after: Path) -> None:
@@ -84,7 +77,7 @@ def test_a_file_is_the_same_as_one_other_only(before: Path, after: Path, gone_fr
 
     assert found
     assert not found.are_all
-    assert (len(found.names_before), len(found.kept_names)) == (1, 1)
+    assert (len(found.names_before), len(found.names_after)) == (1, 1)
 
 
 def test_a_byte_makes_a_difference_whatever_the_footer_says(before: Path, after: Path) -> None:
@@ -136,22 +129,38 @@ def test_only_folders_that_have_nothing_but_rows_are_compared(
     write(before, a="one")
     write(after, b="one")
 
-    assert same_files(information(before, provider), description(after)) is None
-    found = same_files(information(before), description(after, Provider=provider))
-    assert found is None
-
-
-def test_a_comment_does_not_name_the_folder(before: Path, after: Path) -> None:
-    write(before, a="one")
-    write(after, b="one")
-    comment = f"see\nLocation: file:{after}"
-
-    assert same_files(information(before, comment=comment), description(after)) is None
+    assert same_files(description(before, Provider=provider), description(after)) is None
+    assert same_files(description(before), description(after, Provider=provider)) is None
 
 
 def test_a_table_elsewhere_is_not_looked_at(before: Path, after: Path) -> None:
     write(after, b="one")
-    listed = information(before).replace(f"file:{before}", "abfss://lake/orders")
+    elsewhere = description(before, Location="abfss://lake/orders")
 
-    assert same_files(listed, description(after)) is None
+    assert same_files(elsewhere, description(after)) is None
+    assert same_files(description(after), elsewhere) is None
     assert same(before, after) is None
+
+
+def test_only_rows_of_other_files_are_compared(before: Path, after: Path) -> None:
+    write(before, a1="one", a2="two")
+    write(after, b1="one", b2="too")
+
+    found = same(before, after)
+
+    assert found
+    assert not found.compares_all
+    assert not found.is_everything
+    assert found.may_repeat_keys
+    assert found.before(RELATION) == FileRange(RELATION, other_than=("a1.parquet",))
+    assert found.after(RELATION) == FileRange(RELATION, other_than=("b1.parquet",))
+
+
+def test_of_the_same_files_nothing_is_compared(before: Path, after: Path) -> None:
+    write(before, a="one")
+    write(after, b="one")
+
+    found = same(before, after)
+
+    assert found
+    assert found.is_everything

@@ -1,22 +1,131 @@
-"""What a killed process leaves in the warehouse is out of the way of the next."""
+"""Tables beside a relation go with their run; what a killed process leaves is in nobody's way."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.node.scratch_tables import (
+    CHANGED,
     NEW_ROWS,
     NEXT,
     ROWS,
+    ScratchTables,
     is_made_for,
+    leftovers,
     name_beside,
     tidy,
 )
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 BATCH_ID = "20261121204415ef7e865d"
 NEXT_ORDERS, *ORDERS_ROWS = (name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *ROWS))
+
+ORDERS = OpenMirroringRelation.create(schema="sales", identifier="orders")
+
+
+class Tables(Warehouse):
+    """A Spark that has nothing but names of tables.
+
+    Args:
+        broken: whether a table cannot be dropped
+    """
+
+    def __init__(self, *names: str, broken: bool = False) -> None:
+        super().__init__(None, {})
+        self.names = list(names)
+        self.statements: list[str] = []
+        self._broken = broken
+
+    def sql(self, macro: str, *arguments: Any) -> str:
+        return f"{macro}({', '.join(map(str, arguments))})"
+
+    def build(self, sql: str) -> AdapterResponse:
+        self.statements.append(sql)
+        return AdapterResponse(_message="OK")
+
+    def added(self, relation: OpenMirroringRelation) -> None:
+        self.names.append(str(relation.identifier))
+
+    def found(self, relation: OpenMirroringRelation) -> OpenMirroringRelation | None:
+        return relation if relation.identifier in self.names else None
+
+    def beside(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
+        return [relation.incorporate(path={"identifier": name}) for name in self.names]
+
+    def drop(self, relation: OpenMirroringRelation) -> None:
+        if self._broken:
+            raise DbtRuntimeError("the server is gone")
+        self.names.remove(str(relation.identifier))
+
+
+def test_rows_are_kept_beside_the_relation_until_the_node_ends() -> None:
+    tables = Tables("orders")
+
+    with ScratchTables(tables, ORDERS, BATCH_ID) as scratch:
+        kept = scratch.keep(NEW_ROWS, "select 1")
+        assert tables.names == ["orders", f"orders__new_rows_{BATCH_ID}"]
+
+    assert tables.statements == [f"mirror_keep({kept}, select 1)"]
+    assert tables.names == ["orders"]
+
+
+def test_rows_are_kept_in_the_partitions_of_the_relation() -> None:
+    tables = Tables("orders")
+
+    with ScratchTables(tables, ORDERS, BATCH_ID) as scratch:
+        kept = scratch.keep(NEW_ROWS, "select 1", ("day",))
+
+    assert tables.statements == [f"mirror_keep_partitioned({kept}, select 1, ('day',))"]
+
+
+def test_a_node_that_fails_leaves_nothing_beside_its_relation() -> None:
+    tables = Tables("orders")
+
+    def fail() -> None:
+        with ScratchTables(tables, ORDERS, BATCH_ID) as scratch:
+            scratch.keep(NEW_ROWS, "select 1")
+            tables.added(scratch.table(NEXT))
+            scratch.table(CHANGED)  # which was never made
+            raise DbtRuntimeError("no such column")
+
+    with pytest.raises(DbtRuntimeError, match="no such column"):
+        fail()
+    assert tables.names == ["orders"]
+
+
+def test_what_a_committed_batch_needs_stays_for_the_next_run() -> None:
+    tables = Tables("orders")
+    is_committed = False
+
+    with ScratchTables(tables, ORDERS, BATCH_ID, lambda: is_committed) as scratch:
+        scratch.keep(NEW_ROWS, "select 1")
+        is_committed = True
+
+    assert tables.names == ["orders", f"orders__new_rows_{BATCH_ID}"]
+
+
+def test_a_table_that_cannot_be_dropped_hides_no_other_error() -> None:
+    def fail() -> None:
+        with ScratchTables(Tables(broken=True), ORDERS, BATCH_ID) as scratch:
+            scratch.keep(NEW_ROWS, "select 1")
+            raise DbtRuntimeError("no such column")
+
+    with pytest.raises(DbtRuntimeError, match="no such column"):
+        fail()
+
+
+def test_only_tables_of_earlier_runs_are_left_over() -> None:
+    new_rows = name_beside("orders", NEW_ROWS, BATCH_ID)
+    tables = Tables("orders", "orders__next_week", NEXT_ORDERS, new_rows)
+
+    assert [str(found.identifier) for found in leftovers(tables, ORDERS, [NEXT])] == [NEXT_ORDERS]
+    assert len(leftovers(tables, ORDERS, (NEXT, *ROWS))) == 2
 
 
 def folders(home: Path, *names: str) -> None:

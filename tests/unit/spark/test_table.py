@@ -1,36 +1,46 @@
-"""The columns and the size of a table, read from what Spark describes."""
+"""What Spark tells of a table: its columns, how it is stored, and where."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.table import described_columns
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
+from dbt.adapters.openmirroring.spark.table import Layout, TableDescription, described_columns
+from tests.unit.described import RELATION, described, description
 
-RELATION = OpenMirroringRelation.create(schema="shop", identifier="orders")
+
+def columns(statistics: str) -> list[OpenMirroringColumn]:
+    return described_columns(
+        RELATION,
+        described(
+            [("id", "int", "the key"), ("# of items", "int", "")],
+            {"Owner": "me", "Statistics": statistics},
+        ),
+    )
 
 
-def described(statistics: str) -> list[dict[str, str]]:
-    rows = [
-        ("id", "int", "the key"),
-        ("# of items", "int", ""),
-        ("", "", ""),
-        ("# Detailed Table Information", "", ""),
-        ("Owner", "me", ""),
-        ("Statistics", statistics, ""),
-    ]
-    return [dict(zip(("col_name", "data_type", "comment"), row, strict=True)) for row in rows]
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "it's a table"
+    (folder / "day=1").mkdir(parents=True)
+    (folder / "a.parquet").write_text("four")
+    (folder / "day=1" / "b.parquet").write_text("three")
+    (folder / "_SUCCESS").write_text("not a row")
+    (folder / ".a.parquet.crc").write_text("not a row")
+    return folder
 
 
 def test_columns_have_their_comments_and_the_table_its_owner() -> None:
-    columns = described_columns(RELATION, described("10 bytes"))
+    found = columns("10 bytes")
 
-    told = [column.to_column_dict() for column in columns]
+    told = [column.to_column_dict() for column in found]
     assert [(column["column"], column["column_comment"]) for column in told] == [
         ("id", "the key"),
         ("# of items", ""),
     ]
-    assert {column.table_owner for column in columns} == {"me"}
+    assert {column.table_owner for column in found} == {"me"}
 
 
 @pytest.mark.parametrize(
@@ -38,8 +48,62 @@ def test_columns_have_their_comments_and_the_table_its_owner() -> None:
     [("10 bytes, 3 rows", 3), ("10 bytes, 0 rows", None), ("10 bytes", None)],
 )
 def test_rows_that_nobody_has_counted_are_not_told(statistics: str, rows: int | None) -> None:
-    stats = described_columns(RELATION, described(statistics))[0].table_stats
+    stats = columns(statistics)[0].table_stats
 
     assert stats
     assert stats["stats:bytes:value"] == 10
     assert stats.get("stats:rows:value") == rows
+
+
+def test_a_layout_is_format_partitions_and_buckets(folder: Path) -> None:
+    buckets = {"Num Buckets": "4", "Bucket Columns": "[`Id`]", "Sort Columns": "[]"}
+
+    assert description(folder).layout == Layout("parquet", (), "")
+    assert description(folder, "Day").layout == Layout("parquet", ("day",), "")
+    assert description(folder, **buckets).layout == Layout("parquet", (), "4 [`id`]")
+    assert description(folder, Provider="ORC").layout == Layout("orc", (), "")
+
+
+def test_a_layout_is_told_in_words() -> None:
+    told = str(Layout("parquet", ("day", "hour"), "4 [`id`]"))
+
+    assert told == "parquet, partitioned by day, hour, in buckets 4 [`id`]"
+    assert str(Layout("delta", (), "")) == "delta"
+
+
+@pytest.mark.parametrize("url", ["file:{}", "file://{}"])
+def test_a_folder_is_known_if_it_is_on_this_machine(folder: Path, url: str) -> None:
+    assert description(folder, Location=url.format(folder)).folder == folder
+
+
+@pytest.mark.parametrize("url", ["", "hdfs://cluster/table", "file:/not/on/this/machine"])
+def test_a_folder_elsewhere_is_not_looked_at(folder: Path, url: str) -> None:
+    table = description(folder, Location=url)
+
+    assert table.folder is None
+    assert table.bytes is None
+
+
+def test_neither_a_column_nor_a_comment_names_the_folder(folder: Path) -> None:
+    rows = described(
+        [("Location", "struct<a:int>", "file:/a/column"), ("Provider", "int", "orc")],
+        {
+            "Comment": "see\nLocation: file:/a/comment",
+            "Provider": "parquet",
+            "Location": f"file:{folder}",
+        },
+    )
+
+    table = TableDescription.parse(RELATION, rows)
+
+    assert table.folder == folder
+    assert table.layout.format == "parquet"
+
+
+def test_a_table_is_as_large_as_spark_says_or_else_as_its_files_are(folder: Path) -> None:
+    assert description(folder, Statistics="10 bytes").bytes == 10
+    assert description(folder).bytes == len("four") + len("three")
+
+
+def test_a_size_that_is_guessed_is_none(folder: Path) -> None:
+    assert description(folder, Provider="iceberg", Statistics="10 bytes").bytes is None

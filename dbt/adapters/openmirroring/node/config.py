@@ -25,6 +25,8 @@ _UNITS = {"kb": 2**10, "mb": 2**20, "gb": 2**30}
 # Spark writes text in Hadoop's codecs: it has no zstd, and frames snappy in a way of its own
 _TEXT_COMPRESSIONS = ("none", "gzip")
 
+INCREMENTAL_STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
+
 # what numbers, dates and truth values are spelled like, which are not quoted
 _UNQUOTED = re.compile(r"[-+]?\d.*|true|false|[-+]?(nan|inf.*)", re.IGNORECASE | re.DOTALL)
 
@@ -62,8 +64,8 @@ class NodeConfig:
         default_row_marker: what a row without row marker is: `insert`, or `upsert`
         schema_folder: False puts the table folder at the root of the landing zone
         target_file_size: bytes
-        incremental_strategy: what the new rows of an incremental model do to the snapshot:
-            `append`, `merge`, `delete+insert`, `insert_overwrite`, `microbatch`
+        incremental_strategy: what the new rows of an incremental model do to the snapshot: one
+            of INCREMENTAL_STRATEGIES
         delete_when: SQL that is true for those new rows that delete
         partition_by: columns
     """
@@ -191,7 +193,7 @@ def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
     strategy: str = _choice(
         config if config.get("incremental_strategy") else default,
         "incremental_strategy",
-        ("append", "merge", "delete+insert", "insert_overwrite", "microbatch"),
+        INCREMENTAL_STRATEGIES,
     )
     if strategy == "delete+insert" and not unique_key:
         raise CompilationError("The strategy delete+insert needs a `unique_key`.")

@@ -94,7 +94,7 @@ class Node:
     def predicates(self) -> list[str]:
         """SQL that a new row and a row of the snapshot must meet to be the same one."""
         found = self.config.get("predicates") or self.config.get("incremental_predicates")
-        return list(found or [])
+        return [found] if isinstance(found, str) else list(found or [])
 
     @property
     def has_buckets(self) -> bool:

@@ -1,0 +1,138 @@
+"""What new rows do to a snapshot: the incremental strategies, and dbt's snapshots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.incremental import IncrementalColumn
+from dbt.adapters.openmirroring.node.reuse import FileRange
+from dbt.adapters.openmirroring.node.touched_rows import TouchedRows
+from tests.unit.macros.cases.shop import (
+    NEW_ROWS,
+    NEXT,
+    ODD_NAME,
+    OLD_ROWS,
+    ORDERS,
+    REPLACEMENT,
+    Case,
+    case,
+)
+
+
+def column(name: str, dtype: str, **others: Any) -> IncrementalColumn:
+    types = {"snapshot_type": dtype, "new_type": dtype, "is_updated": True}
+    return IncrementalColumn(name, dtype, **{**types, **others})
+
+
+ID, STATUS = column("id", "bigint"), column("status", "string")
+DAY, ODD = column("day", "date"), column(ODD_NAME, "string")
+ADDED = column("added", "double", snapshot_type=None)
+MISSING = column("missing", "int", new_type=None, is_updated=False)
+KEPT = column("kept", "string", is_updated=False)
+WIDER = column("wider", "bigint", snapshot_type="int")
+NESTED = column("nested", "array<bigint>", snapshot_type="array<int>")
+
+COLUMNS = (ID, STATUS)
+DIFFERENT = (ID, STATUS, ADDED, MISSING, KEPT, ODD)
+PREDICATES = [
+    "DBT_INTERNAL_DEST.`day` is null or DBT_INTERNAL_DEST.`day` > date'2026-01-01'",
+    "DBT_INTERNAL_SOURCE.`ok`",
+]
+
+SCD_COLUMNS = (
+    column("id", "bigint", is_updated=False),
+    column("dbt_scd_id", "string", is_updated=False),
+    column("dbt_valid_to", "timestamp"),
+    column("added", "double", snapshot_type=None, is_updated=False),
+)
+SCD_NAMES = {"dbt_scd_id": "dbt_scd_id", "dbt_valid_to": "dbt_valid_to"}
+
+ADDED_ROWS = TouchedRows(NEW_ROWS, (), None, None)
+TOUCHED_ROWS = TouchedRows(NEW_ROWS, ("id", ODD_NAME), OLD_ROWS, REPLACEMENT)
+NAMES = ["`id`", "`it's ``odd```"]
+
+
+def strategy(
+    options: NodeConfig,
+    columns: tuple[IncrementalColumn, ...] = COLUMNS,
+    snapshot: str = str(ORDERS),
+    predicates: tuple[str, ...] = (),
+) -> Case:
+    return case(options.strategy_macro, snapshot, NEW_ROWS, columns, options, list(predicates))
+
+
+def config(name: str, *unique_key: str, **others: Any) -> NodeConfig:
+    return NodeConfig(unique_key, incremental_strategy=name, **others)
+
+
+CASES = {
+    "typed_rows": case(
+        "mirror_typed_rows",
+        NEW_ROWS,
+        [("`id`", "bigint"), ("`it's ``odd```", None), ("`nested`", "array<bigint>")],
+    ),
+    "typed_snapshot_as_it_is": case("mirror_typed_snapshot", FileRange(ORDERS), DIFFERENT),
+    "typed_snapshot_some_files": case(
+        "mirror_typed_snapshot", FileRange(ORDERS, only=("file:/a.parquet",)), COLUMNS
+    ),
+    "typed_snapshot_cast": case(
+        "mirror_typed_snapshot", FileRange(ORDERS), (ID, WIDER, NESTED, ADDED, MISSING)
+    ),
+    "ambiguous_rows": case("mirror_ambiguous_rows", NEW_ROWS, ("id", ODD_NAME)),
+    "append": strategy(config("append")),
+    "append_columns_differ": strategy(config("append"), DIFFERENT),
+    "merge": strategy(config("merge", "id")),
+    "merge_two_keys_columns_differ": strategy(config("merge", "id", ODD_NAME), DIFFERENT),
+    "merge_deletes": strategy(config("merge", "id", delete_when="gone or late")),
+    "merge_predicates_deletes": strategy(
+        config("merge", "id", delete_when="gone"), predicates=tuple(PREDICATES)
+    ),
+    "merge_some_rows": strategy(
+        config("merge", "id"), snapshot=f"(select * from {ORDERS} where false)"
+    ),
+    "merge_without_key": strategy(config("merge")),
+    "delete_insert": strategy(config("delete+insert", "id")),
+    "delete_insert_two_keys_columns_differ": strategy(
+        config("delete+insert", "id", ODD_NAME, delete_when="gone"), DIFFERENT
+    ),
+    "delete_insert_predicates": strategy(
+        config("delete+insert", "id"), predicates=tuple(PREDICATES)
+    ),
+    "insert_overwrite": strategy(config("insert_overwrite")),
+    "insert_overwrite_partitions": strategy(
+        config("insert_overwrite", partition_by=("day", ODD_NAME)), (ID, DAY, ODD, ADDED)
+    ),
+    "microbatch": strategy(config("microbatch", partition_by=("day",)), (ID, DAY)),
+    "history": case("mirror_history", FileRange(ORDERS), NEW_ROWS, SCD_COLUMNS, SCD_NAMES, None),
+    "history_valid_to_current": case(
+        "mirror_history",
+        FileRange(ORDERS, only=("file:/a.parquet",)),
+        NEW_ROWS,
+        SCD_COLUMNS[:3],
+        SCD_NAMES,
+        "to_date('9999-12-31')",
+    ),
+    "touched_files": case("mirror_touched_files", ORDERS, NEW_ROWS, [("id", ODD_NAME)]),
+    "touched_files_by_partition_or_key": case(
+        "mirror_touched_files", ORDERS, NEW_ROWS, [("day",), ("id",)]
+    ),
+    "touched_rows": case("mirror_touched_rows", FileRange(ORDERS), NEW_ROWS, ("id",)),
+    "touched_rows_some_files_two_keys": case(
+        "mirror_touched_rows",
+        FileRange(ORDERS, only=("file:/a.parquet",)),
+        NEW_ROWS,
+        ("id", ODD_NAME),
+    ),
+    "with_touched_rows": case(
+        "mirror_with_touched_rows", FileRange(ORDERS), REPLACEMENT, TOUCHED_ROWS, NAMES
+    ),
+    "with_touched_rows_added": case(
+        "mirror_with_touched_rows", FileRange(ORDERS), NEXT, ADDED_ROWS, NAMES
+    ),
+    "merge_part": case("mirror_merge_part", ORDERS, NEXT, NEW_ROWS, ("id",), ["`id`", "`status`"]),
+    "merge_part_two_keys": case(
+        "mirror_merge_part", ORDERS, NEXT, NEW_ROWS, ("id", ODD_NAME), [*NAMES, "`status`"]
+    ),
+    "insert_part": case("mirror_insert_part", ORDERS, NEXT, NAMES),
+}

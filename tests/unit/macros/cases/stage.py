@@ -1,0 +1,118 @@
+"""The rows of files, and what is in those that were staged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
+from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
+from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.reuse import FileRange
+from tests.unit.macros.cases.shop import (
+    AMOUNT,
+    CODE,
+    DAY,
+    ID,
+    NEXT,
+    ODD,
+    ODD_TABLE,
+    PHOTO,
+    PLACED,
+    PRICE,
+    REPLACEMENT,
+    SEEN,
+    STATUS,
+    TAGS,
+    case,
+    plan,
+)
+
+COLUMNS = (ID, STATUS, PRICE)
+KEYS_LAST = (STATUS, CODE, ID)
+TYPES = (ID, STATUS, DAY, PRICE, PLACED, CODE, TAGS, ODD, AMOUNT, PHOTO, SEEN)
+
+LOADED, ADDED = RowCounts(inserted=3), RowCounts(inserted=3)
+WITHOUT_DELETES, CHANGED = RowCounts(3, 2), RowCounts(3, 2, 1)
+MANY = RowCounts(updated=1_000_001)
+
+ALL_ROWS = FileRange(NEXT)
+
+KEYED = plan(COLUMNS, ("id",), CHANGED)
+KEYLESS = plan(COLUMNS, (), ADDED)
+URL = "file:/lake/it's [odd]/rows"
+
+CASES = {
+    "load": case("mirror_load", NEXT, COLUMNS, 3),
+    "load_types": case("mirror_load", ODD_TABLE, TYPES, 1),
+    "changes_keyed_in_full": case(
+        "mirror_changes_keyed", ALL_ROWS, COLUMNS, replace(KEYED, in_full=True), 1
+    ),
+    "changes_keyed_in_full_two_keys_several_files": case(
+        "mirror_changes_keyed",
+        ALL_ROWS,
+        KEYS_LAST,
+        plan(KEYS_LAST, ("id", "code"), CHANGED, in_full=True),
+        2,
+    ),
+    "changes_keyed_in_full_not_marked": case(
+        "mirror_changes_keyed",
+        ALL_ROWS,
+        COLUMNS,
+        plan(COLUMNS, ("id",), WITHOUT_DELETES, in_full=True, default_row_marker="upsert"),
+        1,
+    ),
+    "changes_keyed_by_key": case("mirror_changes_keyed", ALL_ROWS, COLUMNS, KEYED, 2),
+    "changes_keyed_by_key_two_keys": case(
+        "mirror_changes_keyed",
+        FileRange(NEXT, other_than=("a.parquet",)),
+        KEYS_LAST,
+        plan(KEYS_LAST, ("id", "code"), CHANGED),
+        1,
+    ),
+    "changes_keyed_by_key_without_deletes": case(
+        "mirror_changes_keyed",
+        FileRange(REPLACEMENT),
+        COLUMNS,
+        plan(COLUMNS, ("id",), WITHOUT_DELETES),
+        1,
+    ),
+    "changes_keyed_by_key_not_marked": case(
+        "mirror_changes_keyed",
+        ALL_ROWS,
+        COLUMNS,
+        plan(COLUMNS, ("id",), WITHOUT_DELETES, default_row_marker="upsert"),
+        1,
+    ),
+    "changes_keyed_by_key_many": case(
+        "mirror_changes_keyed", ALL_ROWS, COLUMNS, plan(COLUMNS, ("id",), MANY), 9
+    ),
+    "changes_keyless": case("mirror_changes_keyless", ALL_ROWS, COLUMNS, KEYLESS, 1),
+    "changes_keyless_many": case(
+        "mirror_changes_keyless",
+        FileRange(NEXT, other_than=("a.parquet",)),
+        (ODD, TAGS),
+        plan((ODD, TAGS), (), RowCounts(inserted=1_000_001)),
+        9,
+    ),
+    "write_files": case("mirror_write_files", URL, "select 1 as `id`", NodeConfig(), 0),
+    "write_files_cut": case(
+        "mirror_write_files",
+        URL,
+        "select 1 as `id`",
+        NodeConfig(compression="snappy"),
+        5000,
+    ),
+    "write_files_text": case(
+        "mirror_write_files",
+        URL,
+        "select 'line' as line",
+        NodeConfig(
+            landing_format="csv", delimited=DelimitedText(encoding="utf-16le"), compression="gzip"
+        ),
+        0,
+    ),
+    "count_files": case(
+        "mirror_count_files", URL, plan(COLUMNS, ("id",), LOADED, publication="initial")
+    ),
+    "count_files_marked": case("mirror_count_files", URL, KEYED),
+}

@@ -1,0 +1,20 @@
+select k0, latest, p, case
+      when n > 1 or k0 is null then cast(null as int)
+      when n = 0 then 2
+      when p = 1 and not differs then -1
+      when p > 0 then 1
+      else 4
+    end as marker
+  from (
+    select k0, sum(n) as n, sum(p) as p, min(d0) <> max(d0) as differs, any_value(latest) ignore nulls as latest
+    from (
+      select /*+ COALESCE(1) */ *
+      from (
+        select `id` as k0, xxhash64(0, if(`it's ``odd``` is null, 1, 0), `it's ``odd```) as d0, 1 as n, 0 as p, struct(*) as latest
+        from `shop`.`orders__next` union all
+        select `id` as k0, xxhash64(0, if(`it's ``odd``` is null, 1, 0), `it's ``odd```) as d0, 0 as n, 1 as p, null as latest
+        from `shop`.`before`
+      )
+    )
+    group by k0
+  )

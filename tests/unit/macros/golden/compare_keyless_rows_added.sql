@@ -1,0 +1,11 @@
+select d0 as k0, d1 as k1, sum(n) as n
+  from (
+    select /*+ REPARTITION(d0, d1) */ *
+    from (
+      select xxhash64(0, if(`status` is null, 1, 0), `status`) as d0, xxhash64(1, if(`status` is null, 1, 0), `status`) as d1, 1 as n from `shop`.`orders__next`
+      union all
+      select xxhash64(0, if(`status` is null, 1, 0), `status`) as d0, xxhash64(1, if(`status` is null, 1, 0), `status`) as d1, -1 as n from (select * from `shop`.`orders` where false)
+    )
+  )
+  group by d0, d1
+  having sum(n) <> 0

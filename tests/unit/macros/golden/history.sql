@@ -1,0 +1,18 @@
+select
+    DBT_INTERNAL_DEST.`id` as `id`,
+    DBT_INTERNAL_DEST.`dbt_scd_id` as `dbt_scd_id`,
+    case when DBT_INTERNAL_SOURCE.dbt_change_type is not null
+      then DBT_INTERNAL_SOURCE.`dbt_valid_to` else DBT_INTERNAL_DEST.`dbt_valid_to` end as `dbt_valid_to`,
+    cast(null as double) as `added`
+  from `shop`.`orders` as DBT_INTERNAL_DEST
+  left join (select * from `shop`.`new_rows` where dbt_change_type in ('update', 'delete')) as DBT_INTERNAL_SOURCE
+    on DBT_INTERNAL_SOURCE.`dbt_scd_id` = DBT_INTERNAL_DEST.`dbt_scd_id`
+    and (DBT_INTERNAL_DEST.`dbt_valid_to` is null)
+  union all
+  select
+    DBT_INTERNAL_SOURCE.`id` as `id`,
+    DBT_INTERNAL_SOURCE.`dbt_scd_id` as `dbt_scd_id`,
+    DBT_INTERNAL_SOURCE.`dbt_valid_to` as `dbt_valid_to`,
+    DBT_INTERNAL_SOURCE.`added` as `added`
+  from (select * from `shop`.`new_rows` where dbt_change_type = 'insert') as DBT_INTERNAL_SOURCE
+  left anti join `shop`.`orders` as DBT_INTERNAL_DEST on DBT_INTERNAL_SOURCE.`dbt_scd_id` = DBT_INTERNAL_DEST.`dbt_scd_id`

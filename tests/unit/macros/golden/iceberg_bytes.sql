@@ -1,0 +1,1 @@
+select coalesce(sum(file_size_in_bytes), 0) from `shop`.`orders__next`.`files`

@@ -1,0 +1,14 @@
+select
+    case
+    when `id` is not null and try_cast(`id` as bigint) is null
+    then cast(raise_error(concat('`id` has the value ''', cast(`id` as string), ''', which is no bigint')) as bigint)
+    else try_cast(`id` as bigint)
+  end as `id`,
+    `it's ``odd``` as `it's ``odd```,
+    case
+    when `nested` is not null and try_cast(`nested` as array<bigint>) is null
+      or regexp_count(regexp_replace(replace(replace(to_json(try_cast(`nested` as array<bigint>), map('ignoreNullFields', 'false')), '\\\\', ''), '\\"', ''), '"[^"]*"', ''), 'null') > regexp_count(regexp_replace(replace(replace(to_json(`nested`, map('ignoreNullFields', 'false')), '\\\\', ''), '\\"', ''), '"[^"]*"', ''), 'null')
+    then cast(raise_error(concat('`nested` has the value ''', cast(`nested` as string), ''', which is no array<bigint>')) as array<bigint>)
+    else try_cast(`nested` as array<bigint>)
+  end as `nested`
+  from `shop`.`new_rows`

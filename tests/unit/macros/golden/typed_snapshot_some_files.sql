@@ -1,0 +1,1 @@
+(select * from `shop`.`orders` where _metadata.file_path in ('file:/a.parquet'))

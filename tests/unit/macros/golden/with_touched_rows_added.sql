@@ -1,0 +1,3 @@
+select `id`, `it's ``odd``` from `shop`.`orders` as DBT_INTERNAL_DEST
+  union all
+  select `id`, `it's ``odd``` from `shop`.`orders__next`

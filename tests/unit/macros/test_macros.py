@@ -1,0 +1,164 @@
+"""Macros write SQL and nothing else; each is asked for, and each that is asked for is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import jinja2
+import jinja2.meta
+import pytest
+
+from dbt.adapters.openmirroring.landing_zone.plan import Change
+from dbt.adapters.openmirroring.node.config import INCREMENTAL_STRATEGIES, NodeConfig
+from tests.unit.macros.rendered import CLAUSES, OURS, our_macros, warehouse
+from tests.unit.macros.test_golden import CASES
+
+PACKAGE = Path(__file__).parents[3] / "dbt" / "adapters" / "openmirroring"
+PREFIX = "openmirroring__"
+STRATEGIES = {
+    NodeConfig(incremental_strategy=name).strategy_macro for name in INCREMENTAL_STRATEGIES
+}
+WORDS = {
+    "columns_added": "changes",
+    "columns_reordered": "unchanged",
+    "spark_types_changed": "unchanged",
+    "declared_columns_changed": "rebuild",
+    "columns_dropped": "rebuild",
+    "column_case_changed": "rebuild",
+    "column_types_changed": "rebuild",
+    "key_columns_changed": "rebuild",
+    "landing_format_changed": "rebuild",
+    "keyless_rows_gone": "rebuild",
+}
+
+
+def dispatched() -> set[str]:
+    """The macros that a project can have instead of ours, without those of dbt-spark."""
+    return {
+        name.removeprefix(PREFIX) for name in our_macros() if name.startswith(f"{PREFIX}mirror_")
+    }
+
+
+def asked_by_python() -> Iterator[re.Pattern[str]]:
+    """The macros that the package names: one, or one whose name is put together."""
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            if node.func.attr in ("ask", "sql") and node.args:
+                yield from (p for p in names_in(node.args[0]) if p.pattern.startswith("mirror_"))
+
+
+def names_in(argument: ast.expr) -> Iterator[re.Pattern[str]]:
+    if isinstance(argument, ast.IfExp):
+        yield from (*names_in(argument.body), *names_in(argument.orelse))
+    elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+        yield re.compile(argument.value)
+    elif isinstance(argument, ast.JoinedStr):
+        parts = (
+            part.value if isinstance(part, ast.Constant) else "\\w+" for part in argument.values
+        )
+        yield re.compile("".join(map(str, parts)))
+
+
+def asked_by_macros() -> set[str]:
+    """What macros hand to `adapter.dispatch`."""
+    return {
+        call.args[0].value
+        for macro in our_macros().values()
+        for call in macro.syntax.find_all(jinja2.nodes.Call)
+        if isinstance(call.node, jinja2.nodes.Getattr)
+        and call.node.attr == "dispatch"
+        and isinstance(call.args[0], jinja2.nodes.Const)
+    }
+
+
+def kinds_of_changes() -> set[str]:
+    """The kinds that the package spells, also where one is chosen from two."""
+    found = set()
+    for file in (PACKAGE / "landing_zone" / "plan.py", PACKAGE / "node" / "decide.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            named = None
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Change":
+                named = node.args[0]
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "kind":
+                named = node.value
+            constants = ast.walk(named) if named else ()
+            found |= {each.value for each in constants if isinstance(each, ast.Constant)}
+    return {str(kind) for kind in found}
+
+
+def test_every_macro_is_asked_for_and_every_one_that_is_asked_for_is_there() -> None:
+    patterns = list(asked_by_python())
+    asked = {name for name in dispatched() if any(p.fullmatch(name) for p in patterns)}
+
+    assert asked | STRATEGIES | asked_by_macros() == dispatched()
+    assert not [p.pattern for p in patterns if not any(map(p.fullmatch, dispatched()))]
+
+
+def test_every_kind_of_change_has_a_macro() -> None:
+    assert kinds_of_changes() == set(WORDS)
+    assert {name for name in dispatched() if name.startswith("mirror_on_")} == {
+        f"mirror_on_{kind}" for kind in WORDS
+    }
+
+
+def test_every_macro_that_writes_sql_for_python_has_texts_to_read() -> None:
+    others = {name for name in dispatched() if name.startswith("mirror_on_")}
+    # a part of others; and a decision, below
+    others |= asked_by_macros() | {"mirror_is_small"}
+
+    assert {case.macro for case in CASES.values()} == dispatched() - others
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, m in our_macros().items() if m.folder in ("sql", "mapping")]
+)
+def test_a_macro_that_writes_sql_asks_nobody(name: str) -> None:
+    syntax = our_macros()[name].syntax
+
+    # jinja2 takes for undeclared what is set in a branch only
+    own = {node.name for node in syntax.find_all(jinja2.nodes.Name) if node.ctx == "store"}
+    names = jinja2.meta.find_undeclared_variables(syntax) - own
+    used = {
+        node.attr
+        for node in syntax.find_all(jinja2.nodes.Getattr)
+        if isinstance(node.node, jinja2.nodes.Name) and node.node.name == "adapter"
+    }
+
+    assert names <= {"adapter", "modules", "return", *CLAUSES, *our_macros()}
+    assert used <= {"quote", "dispatch"}
+    assert not any(syntax.find_all(jinja2.nodes.CallBlock))
+
+
+def test_a_macro_is_defined_once_in_a_room_for_it() -> None:
+    definitions = re.findall(
+        r"{%-? macro (\w+)", "".join(file.read_text("utf-8") for file in OURS.rglob("*.sql"))
+    )
+
+    assert len(definitions) == len(set(definitions))
+    assert {m.folder for n, m in our_macros().items() if n.startswith(f"{PREFIX}mirror_")} == {
+        *("sql", "mapping", "tests")
+    }
+
+
+@pytest.mark.parametrize(("kind", "word"), WORDS.items())
+def test_a_kind_of_change_leads_to_a_word(kind: str, word: str) -> None:
+    assert warehouse().ask(f"mirror_on_{kind}", Change(kind, "in words")) == word
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "is_small"),
+    [
+        (None, 0, False),
+        (0, 0, True),
+        (4 * 2**20, 1_000_000, True),
+        (4 * 2**20 + 1, 0, False),
+        (0, 1_000_001, False),
+    ],
+)
+def test_rows_are_few_only_if_that_is_known(size: int | None, rows: int, is_small: bool) -> None:
+    assert warehouse().ask("mirror_is_small", size, rows) is is_small

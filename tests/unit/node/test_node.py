@@ -1,0 +1,82 @@
+"""What a dbt context says of a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import agate
+import pytest
+
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import Layout
+
+
+class DefaultFormat(Warehouse):
+    """A Spark that is asked for nothing but the format of a table without `using`."""
+
+    def __init__(self) -> None:
+        super().__init__(None, {})
+
+    def query(self, sql: str) -> agate.Table:
+        assert sql == "set spark.sql.sources.default"
+        return agate.Table([("spark.sql.sources.default", "Parquet")], ["key", "value"])
+
+
+def node(**config: Any) -> Node:
+    context = {
+        "model": {
+            "unique_id": "model.shop.orders",
+            "config": {"materialized": "incremental", **config},
+        },
+        "this": OpenMirroringRelation.create(schema="sales", identifier="orders"),
+        "project_name": "shop",
+    }
+    return Node(context, DefaultFormat())
+
+
+@pytest.mark.parametrize(
+    ("config", "layout"),
+    [
+        ({}, Layout("parquet", (), "")),
+        ({"file_format": "ORC"}, Layout("orc", (), "")),
+        ({"partition_by": "Day"}, Layout("parquet", ("day",), "")),
+        (
+            {"file_format": "delta", "partition_by": ["Day", "hour"]},
+            Layout("delta", ("day", "hour"), ""),
+        ),
+    ],
+)
+def test_the_next_snapshot_is_planned_as_spark_will_describe_it(
+    config: dict[str, Any], layout: Layout
+) -> None:
+    assert node(**config).planned_layout == layout
+
+
+def test_a_dbt_snapshot_has_its_versions_as_its_key() -> None:
+    history = node(
+        materialized="snapshot",
+        unique_key="id",
+        snapshot_table_column_names={"dbt_scd_id": "version"},
+    )
+
+    assert history.options.unique_key == ("version",)
+
+
+@pytest.mark.parametrize(("schema_folder", "path"), [(True, "sales"), (False, "")])
+def test_a_table_folder_may_be_at_the_root(schema_folder: bool, path: str) -> None:
+    assert node(schema_folder=schema_folder).table_folder.schema == path
+
+
+@pytest.mark.parametrize(
+    ("config", "predicates"),
+    [
+        ({}, []),
+        ({"incremental_predicates": ["a", "b or c"]}, ["a", "b or c"]),
+        ({"predicates": ["a"]}, ["a"]),
+        ({"incremental_predicates": "b or c"}, ["b or c"]),
+    ],
+)
+def test_a_predicate_may_come_alone(config: dict[str, Any], predicates: list[str]) -> None:
+    assert node(**config).predicates == predicates
