@@ -24,8 +24,14 @@ class DefaultFormat(Warehouse):
         return agate.Table([("spark.sql.sources.default", "Parquet")], ["key", "value"])
 
 
-def node(**config: Any) -> Node:
+def node(names: dict[str, str] | None = None, **config: Any) -> Node:
+    """A node.
+
+    Args:
+        names: of the columns of a dbt snapshot, which only dbt's own object knows
+    """
     context = {
+        "config": {"snapshot_table_column_names": names},
         "model": {
             "unique_id": "model.shop.orders",
             "config": {"materialized": "incremental", **config},
@@ -55,11 +61,7 @@ def test_the_next_snapshot_is_planned_as_spark_will_describe_it(
 
 
 def test_a_dbt_snapshot_has_its_versions_as_its_key() -> None:
-    history = node(
-        materialized="snapshot",
-        unique_key="id",
-        snapshot_table_column_names={"dbt_scd_id": "version"},
-    )
+    history = node({"dbt_scd_id": "version"}, materialized="snapshot", unique_key="id")
 
     assert history.options.unique_key == ("version",)
 
