@@ -32,6 +32,7 @@ def node(names: dict[str, str] | None = None, **config: Any) -> Node:
     """
     context = {
         "config": {"snapshot_table_column_names": names},
+        "get_snapshot_table_column_names": lambda: {"dbt_scd_id": "dbt_scd_id"},
         "model": {
             "unique_id": "model.shop.orders",
             "config": {"materialized": "incremental", **config},
@@ -60,10 +61,15 @@ def test_the_next_snapshot_is_planned_as_spark_will_describe_it(
     assert node(**config).planned_layout == layout
 
 
-def test_a_dbt_snapshot_has_its_versions_as_its_key() -> None:
-    history = node({"dbt_scd_id": "version"}, materialized="snapshot", unique_key="id")
+@pytest.mark.parametrize(
+    ("names", "key"), [(None, "dbt_scd_id"), ({"dbt_scd_id": "version"}, "version")]
+)
+def test_a_dbt_snapshot_has_its_versions_as_its_key(
+    names: dict[str, str] | None, key: str
+) -> None:
+    history = node(names, materialized="snapshot", unique_key="id")
 
-    assert history.options.unique_key == ("version",)
+    assert history.options.unique_key == (key,)
 
 
 @pytest.mark.parametrize(("schema_folder", "path"), [(True, "sales"), (False, "")])
