@@ -149,7 +149,7 @@ def project(
         created.drop_schemas(f"{SCHEMA}*")
 
 
-@pytest.fixture(params=["small", "large"])
+@pytest.fixture(params=["small", pytest.param("large", marks=pytest.mark.variant)])
 def each_size(request: pytest.FixtureRequest, project: Project) -> None:
     """Tables are taken for small ones, as they are, or for large ones."""
     if request.param == "large":

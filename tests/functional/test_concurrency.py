@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.replicator import Replicator
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.functional.faults import KILLED, Fault
 from tests.functional.project import Project
 

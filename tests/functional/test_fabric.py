@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.openmirroring.replicator import Replicator
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.fabric_server import Database, FabricServer, table
 from tests.functional.project import Project
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from dbt.adapters.openmirroring.replicator import Replicator
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.functional.fast_paths import OFF, without
 from tests.functional.project import Project
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from dbt.adapters.openmirroring.landing_zone import limits
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.replicator import Replicator
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.functional.project import Project, Row, canonical
 
 ROWS = "select id, 'a' as name from range(3)"

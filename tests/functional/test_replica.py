@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dbt.adapters.openmirroring.replicator import Replicator
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.functional.project import Project
 
 pytestmark = pytest.mark.local("the replicator applies landing zones on this machine")

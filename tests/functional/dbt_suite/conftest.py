@@ -58,6 +58,13 @@ from tests.spark_server import SparkServer
 LANDING_ZONE = "mirror.MirroredDatabase/Files/LandingZone"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What dbt's tests show, ours show too, if not in all of dbt's words."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.variant)
+
+
 @pytest.fixture(scope="class")
 def dbt_profile_target(
     request: pytest.FixtureRequest,

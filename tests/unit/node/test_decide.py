@@ -378,8 +378,26 @@ def test_a_word_that_nobody_knows_is_refused() -> None:
 
 
 @pytest.mark.parametrize("word", ["changes", "unchanged"])
-def test_rows_that_are_gone_and_have_no_key_cannot_be_decided_otherwise(word: str) -> None:
-    with pytest.raises(CompilationError) as error:
-        decided(KEYLESS, KEYLESS, Counted(GONE), lambda _: word)
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        (KEYLESS, KEYLESS, "keyless_rows_gone"),
+        (PUBLISHED, KEYLESS, "key_columns_changed"),
+        (PUBLISHED, CSV, "landing_format_changed"),
+        (
+            CSV,
+            table("id int, a string, b date, c int", landing_format="csv"),
+            "declared_columns_changed",
+        ),
+    ],
+)
+def test_what_files_cannot_say_cannot_be_decided_otherwise(
+    before: TableDefinition, after: TableDefinition, kind: str, word: str
+) -> None:
+    def own(change: Change) -> str:
+        return word if change.kind == kind else word_of(change)
 
-    assert f"mirror_on_keyless_rows_gone returned '{word}'. Allowed: rebuild." in str(error.value)
+    with pytest.raises(CompilationError) as error:
+        decided(before, after, Counted(GONE), own)
+
+    assert f"mirror_on_{kind} returned '{word}'. Allowed: rebuild." in str(error.value)

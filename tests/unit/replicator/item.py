@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from dbt.adapters.openmirroring.replicator import Replicator, TableReport
+from dbt.adapters.openmirroring.replicator.monitoring import TableReport
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.openmirroring.replicator import Replicator, ReplicatorError
+from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.unit.replicator.item import Item, names, rows
 
 

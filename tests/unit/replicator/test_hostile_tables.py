@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from dbt.adapters.openmirroring.replicator import ReplicatorError, TableReport, lines
+from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
+from dbt.adapters.openmirroring.replicator.monitoring import TableReport, lines
 from tests.hostile_tables import (
     FIRST,
     HOSTILE_TABLES,

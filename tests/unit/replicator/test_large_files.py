@@ -21,7 +21,7 @@ from tests.unit.replicator.item import Item, rows
 SCAN = """
 import resource, sys
 from pathlib import Path
-from dbt.adapters.openmirroring.replicator import Replicator
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 (report,) = Replicator(Path(sys.argv[1])).scan()
 print(report.status, report.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.replicator import TableError
+from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata, TextColumn
 from tests.unit.replicator.item import Item, rows
 

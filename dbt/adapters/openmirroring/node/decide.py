@@ -14,6 +14,15 @@ from dbt.adapters.openmirroring.node.config import NodeConfig
 
 OUTCOMES = ("rebuild", "changes", "unchanged")
 
+# `_metadata.json` says what changes here, and only a new folder can say it anew; and no file can
+# take a row away that has no key
+_REBUILT = (
+    "key_columns_changed",
+    "landing_format_changed",
+    "declared_columns_changed",
+    "keyless_rows_gone",
+)
+
 
 class Counts(Protocol):
     """Rows, counted only if a decision needs it."""
@@ -65,8 +74,7 @@ def decide(
     found = None if reasons["rebuild"] else counts.changes(journal)
     if found and found.rows.deleted and not definition.key_columns:
         gone = Change("keyless_rows_gone", "rows changed or gone, and no unique_key to name them")
-        # no file can take a row away that has no key
-        reasons[_checked(gone, outcome_of(gone), ("rebuild",))].append(gone.detail)
+        reasons[_checked(gone, outcome_of(gone))].append(gone.detail)
     if found is None or reasons["rebuild"]:
         reason = "; ".join(reasons["rebuild"] + reasons["changes"])
         if options.on_breaking_change == "fail":
@@ -88,7 +96,8 @@ def decide(
     )
 
 
-def _checked(change: Change, outcome: str, allowed: tuple[str, ...] = OUTCOMES) -> str:
+def _checked(change: Change, outcome: str) -> str:
+    allowed = OUTCOMES[:1] if change.kind in _REBUILT else OUTCOMES
     if outcome not in allowed:
         raise CompilationError(
             f"The macro mirror_on_{change.kind} returned {outcome!r}. Allowed: "

@@ -13,7 +13,8 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 if TYPE_CHECKING:
-    from dbt.adapters.openmirroring.replicator import MirroredTable, Replicator
+    from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
+    from dbt.adapters.openmirroring.replicator.replicator import Replicator
 
 # seconds between two looks at what another process applies
 _PAUSE = 0.5
@@ -79,7 +80,7 @@ def replicator(landing_zone: Path) -> Replicator:
             "The replicator needs deltalake and pyarrow: "
             "pip install 'dbt-openmirroring[replicator]'"
         )
-    from dbt.adapters.openmirroring.replicator import Replicator
+    from dbt.adapters.openmirroring.replicator.replicator import Replicator
 
     return Replicator(landing_zone)
 
@@ -121,7 +122,7 @@ def applied(
 
 def replicate(landing_zone: Path) -> Replication:
     """Apply all that was published."""
-    from dbt.adapters.openmirroring.replicator import lines
+    from dbt.adapters.openmirroring.replicator.monitoring import lines
 
     reports = replicator(landing_zone).scan()
     failed = [shown(report.name) for report in reports if report.error]

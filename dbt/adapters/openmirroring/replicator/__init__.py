@@ -7,10 +7,3 @@ nothing with the publisher: nothing here imports the landing zone's side.
 Where the documentation is silent, it does what the service was seen doing, or else what shows a
 publisher's mistake soonest.
 """
-
-from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
-from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
-from dbt.adapters.openmirroring.replicator.monitoring import TableReport, lines
-from dbt.adapters.openmirroring.replicator.replicator import Replicator
-
-__all__ = ["MirroredTable", "Replicator", "ReplicatorError", "TableError", "TableReport", "lines"]

@@ -7,12 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from dbt.adapters.openmirroring.replicator import (
-    Replicator,
-    ReplicatorError,
-    TableReport,
-    lines,
-)
+from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
+from dbt.adapters.openmirroring.replicator.monitoring import TableReport, lines
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
 
 
 def main() -> int:
