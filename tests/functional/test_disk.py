@@ -15,6 +15,7 @@ import pytest
 from dbt.adapters.openmirroring.landing_zone import batch, local
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from tests.functional.project import Project
+from tests.variants import some
 
 pytestmark = pytest.mark.local("disks of this machine")
 
@@ -95,9 +96,9 @@ def test_a_disk_that_is_full_while_spark_stages_changes_nothing(
         project.assert_mirrored()
 
 
-@pytest.mark.parametrize("problem", ["fill", "make_read_only"])
+@pytest.mark.parametrize("problem", some(["fill", "make_read_only"]))
 @pytest.mark.parametrize("operation", ["create", "rename", "write", "delete"])
-@pytest.mark.parametrize("publication", ["changes", "rebuild"])
+@pytest.mark.parametrize("publication", some(["changes", "rebuild"]))
 def test_a_disk_that_fails_within_a_publication_is_told_and_the_next_run_finishes(
     project: Project,
     disk: Disk,

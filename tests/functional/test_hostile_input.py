@@ -222,6 +222,7 @@ def test_configuration_is_refused_before_anything_is_published(hostile: Project)
     assert hostile.tables() == ["victim"]
 
 
+@pytest.mark.variant
 def test_every_name_of_a_column_works_as_key_and_as_value(hostile: Project) -> None:
     for step in (0, 1):
         for i, name in enumerate(COLUMNS):
@@ -321,6 +322,7 @@ def test_a_seed_with_hostile_names_and_values(hostile: Project) -> None:
     hostile.assert_mirrored("regions")
 
 
+@pytest.mark.variant
 def test_a_cell_of_64_mb(project: Project) -> None:
     for digit in "12":
         project.model(f"select 1 as id, repeat('{digit}', 67108864) as text", unique_key="id")
