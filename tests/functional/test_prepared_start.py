@@ -35,15 +35,21 @@ def project(tmp_path: Path) -> Project:
 
 def run(project: Project, rows: int, cache: Path) -> None:
     project.model(f"select id from range({rows})", unique_key="id")
+    dbt(project, "run", cache)
+    project.assert_mirrored()
+
+
+def dbt(project: Project, command: str, cache: Path) -> str:
+    """Run a command of dbt in a process of its own, and return what it prints."""
     done = subprocess.run(
-        [BIN / "dbt", "run"],
+        [BIN / "dbt", command],
         cwd=project.path,
         env={**os.environ, "XDG_CACHE_HOME": str(cache)},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    project.assert_mirrored()
+    return done.stdout
 
 
 def starts_from_an_image(project: Project) -> bool:
@@ -81,6 +87,7 @@ def test_a_run_is_prepared_by_the_one_before_and_a_damaged_image_is_replaced(
     run(project, 3, cache)
     assert not starts_from_an_image(project)
     image = wait_for_the_image(cache)
+    assert f"starts from {image}" in dbt(project, "debug", cache)
 
     run(project, 4, cache)
 

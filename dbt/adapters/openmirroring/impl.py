@@ -39,6 +39,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     is_mirrored,
 )
 from dbt.adapters.openmirroring.operations.recover import recover_schemas, recover_tables
+from dbt.adapters.openmirroring.spark.process import process_spark
 from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
     OpenMirroringRelation,
@@ -165,6 +166,7 @@ class OpenMirroringAdapter(SparkAdapter):
         the landing zone tried.
         """
         super().debug_query()
+        process_spark.tell()
         self._mirror.check()
 
     # Nodes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,29 @@ def test_what_could_not_be_made_is_not_tried_again(tmp_path: Path, cache: Path) 
 
     assert found.options() == []
     assert not found.is_wanted
+
+
+def test_a_training_that_fails_is_remembered(tmp_path: Path, cache: Path) -> None:
+    def fail(folder: Path, options: Sequence[str]) -> None:
+        raise OSError("no Spark")
+
+    wanted = JavaImage(java(tmp_path, "17.0.15"), cache)
+    wanted.make(fail)
+
+    assert wanted.options() == []
+    assert not wanted.is_wanted
+    assert "could not be prepared" in wanted.description
+
+
+def test_an_image_tells_where_it_is_and_how_much_room_it_takes(
+    tmp_path: Path, cache: Path
+) -> None:
+    home = java(tmp_path, "17.0.15")
+    assert JavaImage(home, cache).description == f"will be prepared after a run, in {cache}"
+
+    made = image(home, cache, b"c" * (3 << 20))
+
+    assert made.description == f"starts from {made.path} (3 MB)"
 
 
 def test_a_part_of_an_image_is_none(tmp_path: Path, cache: Path) -> None:

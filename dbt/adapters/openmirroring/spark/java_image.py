@@ -68,6 +68,18 @@ class JavaImage:
             return False
         return self._has_room()
 
+    @property
+    def description(self) -> str:
+        """For `dbt debug`: whether the embedded Spark starts from it, and its room."""
+        size = self._size()
+        if self.is_there:
+            return f"starts from {self.path} ({(size or 0) >> 20} MB)"
+        if size == 0:
+            return f"could not be prepared with this Java; delete {self.path} to try again"
+        if not self.is_wanted:
+            return f"is not prepared: {self._folder} cannot be written, or lacks room"
+        return f"will be prepared after a run, in {self._folder}"
+
     def options(self) -> list[str]:
         """Java's options to start from it, none if it does not exist."""
         if not self.is_there:
@@ -109,7 +121,9 @@ class JavaImage:
                 return
             with tempfile.TemporaryDirectory(dir=self._folder, prefix="making-") as name:
                 made = Path(name) / self.path.name
-                train(Path(name), [f"-XX:{self._output}={made}"])
+                # whatever goes wrong would do so again
+                with suppress(Exception):
+                    train(Path(name), [f"-XX:{self._output}={made}"])
                 made.touch()
                 self._size_file.write_text(str(made.stat().st_size))
                 made.replace(self.path)

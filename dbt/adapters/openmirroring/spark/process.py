@@ -15,6 +15,8 @@ from typing import Any
 from weakref import WeakSet
 
 from dbt.adapters.exceptions.connection import FailedToConnectError
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -52,7 +54,8 @@ class ProcessSpark:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._started: _Started | None = None
-        self._wanted: JavaImage | None = None
+        self._image: JavaImage | None = None
+        self._is_image_ordered = False
         self._failed_early: Exception | None = None
         self._commands: WeakSet[Any] = WeakSet()
 
@@ -124,7 +127,7 @@ class ProcessSpark:
 
     def _start_prepared(self, project: Path, settings: Mapping[str, str]) -> SparkSession:
         java_home = embedded_spark.java_home_for(project)
-        image = JavaImage(java_home)
+        image = self._image = JavaImage(java_home)
         try:
             session = embedded_spark.start(project, settings, java_home, image.options())
         except embedded_spark.SparkInUseError:
@@ -134,16 +137,20 @@ class ProcessSpark:
                 raise
             session = embedded_spark.start(project, settings, java_home)
             image.remove()  # Java checks only a part of an image before it uses it
-        self._wanted = image if image.is_wanted else None
         return session
 
     def release(self, command: object) -> None:
         """Note that a command has ended. Spark runs on, because a start takes seconds."""
         with self._lock:
             self._commands.discard(command)
-            wanted, self._wanted = self._wanted, None
-        if wanted:
-            wanted.prepare()
+            is_ordered, self._is_image_ordered = self._is_image_ordered, True
+        if self._image and not is_ordered and self._image.is_wanted:
+            self._image.prepare()
+
+    def tell(self) -> None:
+        """For `dbt debug`: whether Spark starts from an image; nothing if that is turned off."""
+        if self._image:
+            fire_event(Note(msg=f"  Embedded Spark {self._image.description}"))
 
     def end(self) -> None:
         """Stop this Spark, to make room for another.
