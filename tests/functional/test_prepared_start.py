@@ -80,6 +80,17 @@ def damage(image: Path) -> None:
     image.write_bytes(part)
 
 
+def refuse_settings(project: Project, cache: Path) -> None:
+    """A setting that Spark refuses once its JVM runs is told: no JVM is left with the lock."""
+    given = project.target["server_side_parameters"]
+    project.target["server_side_parameters"] = {**given, "spark.task.cpus": "none"}
+    project.write_project()
+    with pytest.raises(AssertionError, match="Spark did not start"):
+        dbt(project, "run", cache)
+    project.target["server_side_parameters"] = given
+    project.write_project()
+
+
 def test_a_run_is_prepared_by_the_one_before_and_a_damaged_image_is_replaced(
     project: Project, tmp_path: Path
 ) -> None:
@@ -92,6 +103,7 @@ def test_a_run_is_prepared_by_the_one_before_and_a_damaged_image_is_replaced(
     run(project, 4, cache)
 
     assert starts_from_an_image(project)
+    refuse_settings(project, cache)
     damage(image)
 
     run(project, 5, cache)

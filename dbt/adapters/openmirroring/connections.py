@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
@@ -23,6 +22,7 @@ from pyspark.sql.utils import is_remote
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
+from dbt.adapters.openmirroring.spark.errors import explained, told
 from dbt.adapters.openmirroring.spark.process import process_spark
 from dbt.adapters.openmirroring.spark.session import (
     SESSION_SETTINGS,
@@ -36,24 +36,6 @@ logger = AdapterLogger("OpenMirroring")
 # dbt's commands that build nodes, and those that always have something for Spark
 BUILDING = ("run", "build", "seed", "snapshot", "retry")
 _USING_SPARK = (*BUILDING, "test", "show", "clone", "generate")
-
-# The plan in an analysis error, the statement (dbt says where it is), and the JVM's stack that
-# Spark Connect adds.
-_NOISE = re.compile(r"(;\n'.*|\n+== SQL.*|\n\nJVM stacktrace:.*|\n\tat .*)", re.DOTALL)
-
-# What a Thrift server puts before it.
-_WRAPPING = re.compile(r"^org\.apache\.hive\S+: Error running query: (\[\S+\] )?[\w.$]+: ")
-
-
-# What failed in a task, in the stack of what the task made fail.
-_CAUSE = re.compile(r"^Caused by: [\w.$]+: (.*)", re.MULTILINE)
-
-# A Spark that has no driver for OneLake: Hadoop knows the driver's name, or not even that.
-_NO_DRIVER = re.compile(r'azurebfs\.\w+ not found|No FileSystem for scheme:? "?abfss?\b')
-_WITHOUT_DRIVER = (
-    "This Spark has no driver for abfss (hadoop-azure). If it is to write to the landing zone, "
-    "set `staging_location` in the profile."
-)
 
 
 class OpenMirroringConnectionManager(SparkConnectionManager):
@@ -157,15 +139,15 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             yield
         except DbtDatabaseError as error:  # Thrift: in one text
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(_told(error.msg)) from None
+            raise DbtDatabaseError(told(error.msg)) from None
         except DbtRuntimeError:
             raise
         except PySparkException as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(_told(str(error))) from None
+            raise DbtDatabaseError(told(str(error))) from None
         except Py4JJavaError as error:  # PySpark has no class for it
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(_told(_explained(error))) from None
+            raise DbtDatabaseError(told(explained(error))) from None
         except Exception:
             with super().exception_handler(sql):
                 raise
@@ -179,23 +161,6 @@ def _is_there() -> bool:
 def _is_configured(parameters: Mapping[str, str]) -> bool:
     """The profile, or `spark-submit`, says which Spark to use."""
     return "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def _told(text: str) -> str:
-    """What is of use in an error of Spark."""
-    told = _NOISE.sub("", _WRAPPING.sub("", text)).strip()
-    causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause.rstrip(";") not in told]
-    remedy = [_WITHOUT_DRIVER] if _NO_DRIVER.search(text) else []
-    return "\n".join([told, *causes, *remedy])
-
-
-def _explained(error: Py4JJavaError) -> str:
-    """What the JVM says, and what it says of the cause: a task that failed does not tell why."""
-    cause = outermost = error.java_exception
-    while cause.getCause() is not None:
-        cause = cause.getCause()
-    texts = (str(found.getMessage() or found.toString()) for found in (outermost, cause))
-    return "\n".join(dict.fromkeys(texts))
 
 
 def project_folder(profile: AdapterRequiredConfig) -> Path:

@@ -15,12 +15,14 @@ from pathlib import Path
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from dbt.adapters.openmirroring.spark.errors import explained
 from dbt.adapters.openmirroring.spark.java import find_java_home
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
-from dbt.adapters.openmirroring.spark.submit import launch_jvm
+from dbt.adapters.openmirroring.spark.submit import end_jvm, launch_jvm
 
 FOLDER = ".spark"
 
@@ -72,6 +74,7 @@ def start(
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
     with _environment(**environment), (home / "spark.log").open("wb") as log:
+        gateway = None
         try:
             # The JVM inherits the lock, and then holds it alone: once the JVM is gone, the
             # metastore is free.
@@ -80,10 +83,15 @@ def start(
             context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway)
             return SparkSession(context)
         except Exception as error:
+            # an error of the JVM can be read only as long as the JVM is there
+            text = explained(error) if isinstance(error, Py4JJavaError) else str(error)
+            reason = ": ".join((text or type(error).__name__).splitlines())
+            if gateway:
+                end_jvm(gateway)
             raise FailedToConnectError(
-                f"Spark did not start: {str(error).splitlines()[0]} Its log, {log.name}, says "
-                "why. Check `server_side_parameters` in the profile."
-            ) from error
+                f"Spark did not start: {reason}. Its log, {log.name}, says why. Check "
+                "`server_side_parameters` in the profile."
+            ) from None
         finally:
             os.close(lock)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.java_image import JavaImage
-from dbt.adapters.openmirroring.spark.process import end_jvm
+from dbt.adapters.openmirroring.spark.submit import end_jvm
 
 # seconds that Java has to write the image
 _PATIENCE = 300.0

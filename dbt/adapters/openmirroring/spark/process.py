@@ -6,7 +6,6 @@ and not to the connections of one command.
 
 from __future__ import annotations
 
-import subprocess
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,9 +21,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.java_image import JavaImage
-
-# seconds before a JVM that does not end is killed
-_PATIENCE = 30.0
+from dbt.adapters.openmirroring.spark.submit import end_jvm
 
 
 @dataclass(frozen=True)
@@ -175,26 +172,7 @@ class ProcessSpark:
         self._commands.clear()
         if started.is_running:
             started.session.stop()
-        if SparkContext._gateway is started.gateway:
-            # otherwise the next Spark would start in the same JVM, with its static settings
-            SparkContext._gateway = SparkContext._jvm = None
-        end_jvm(started.gateway, _PATIENCE)
-
-
-def end_jvm(gateway: Any, seconds: float) -> None:
-    """End a JVM, which holds the metastore and its lock.
-
-    Args:
-        seconds: after these it is killed
-    """
-    gateway.shutdown()
-    # the JVM ends when its standard input does, which is how it notices that its parent is gone
-    gateway.proc.stdin.close()
-    try:
-        gateway.proc.wait(seconds)
-    except subprocess.TimeoutExpired:
-        gateway.proc.kill()
-        gateway.proc.wait()
+        end_jvm(started.gateway)
 
 
 process_spark = ProcessSpark()

@@ -1,4 +1,4 @@
-"""How settings reach the JVM of a Spark that this process starts.
+"""The JVM of a Spark that this process starts: how settings reach it, and its end.
 
 PySpark puts each of them on the command line of the JVM, which every user of the machine can read,
 and some are secrets.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,9 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+
+# seconds before a JVM that does not end is killed
+_PATIENCE = 30.0
 
 # whatever means something in a file of properties, and what is not ASCII
 _SPECIAL = re.compile(r"[^\w.$/@*+,;()\[\]{}<>|&%'\"-]", re.ASCII)
@@ -41,6 +45,25 @@ def launch_jvm(
     """
     with _submit_arguments(settings, folder):
         return launch_gateway(popen_kwargs=dict(popen or {}))
+
+
+def end_jvm(gateway: JavaGateway, seconds: float = _PATIENCE) -> None:
+    """End a JVM, which holds the metastore and its lock.
+
+    Args:
+        seconds: after these it is killed
+    """
+    if SparkContext._gateway is gateway:
+        # otherwise the next Spark would start in the same JVM, with its static settings
+        SparkContext._gateway = SparkContext._jvm = None
+    gateway.shutdown()
+    # the JVM ends when its standard input does, which is how it notices that its parent is gone
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(seconds)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
 
 
 def launch_jvm_of_next_context(settings: Mapping[str, str]) -> None:

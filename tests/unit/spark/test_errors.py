@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.openmirroring.connections import _told
+from dbt.adapters.openmirroring.spark.errors import told
 
 
 @pytest.mark.parametrize(
@@ -17,11 +17,11 @@ from dbt.adapters.openmirroring.connections import _told
     ],
 )
 def test_a_spark_without_a_driver_for_onelake_is_told_the_way_out(error: str) -> None:
-    assert "`staging_location`" in _told(f"org.apache.spark.SparkException: {error}\n\tat a.b.C")
+    assert "`staging_location`" in told(f"org.apache.spark.SparkException: {error}\n\tat a.b.C")
 
 
 @pytest.mark.parametrize(
     "error", ['No FileSystem for scheme "s3a"', "abfss://shop@onelake/orders was not found"]
 )
 def test_other_errors_have_no_such_way_out(error: str) -> None:
-    assert _told(error) == error
+    assert told(error) == error
