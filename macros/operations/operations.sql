@@ -5,6 +5,15 @@
   {%- do mirror_report(adapter.status(graph)) -%}
 {% endmacro %}
 
+{#- List what was published, batch by batch.
+
+    Args:
+      table: `schema.table`, the table alone, or the name or unique id of its node; none for all
+      limit: batches of a table -#}
+{% macro mirror_history(table=none, limit=10) %}
+  {%- do mirror_report(adapter.history(graph, table, limit)) -%}
+{% endmacro %}
+
 {#- Finish what earlier runs have committed, without building anything. -#}
 {% macro mirror_recover() %}
   {%- do mirror_report(adapter.recover(graph)) -%}

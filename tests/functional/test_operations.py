@@ -13,8 +13,8 @@ from unittest.mock import patch
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.batch import Journal
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from tests.functional.project import Project
 from tests.variants import some
@@ -88,6 +88,37 @@ def test_the_status_tells_what_was_published(project: Project, printed: Printed)
         "orders": ["published", "#2", "2", "changes", "+1 ~0 -1"],
         "regions": ["not published"],
     }
+
+
+def test_the_history_lists_what_was_published_the_last_first(
+    project: Project, printed: Printed
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.model("select 1 as id", "customers")
+    project.run()
+    project.model(f"{ORDERS} where id = 1 union all select 3, 'c'", unique_key="id")
+    project.run()
+    project.run("--full-refresh", "--select", "orders")
+
+    headline, *lines = printed("mirror_history", "--args", "{table: orders, limit: 2}")
+
+    assert headline.split()[:4] == ["mirrored", "table", "published", "(UTC)"]
+    told = [(line.split()[3], " ".join(line.split()[4:7])) for line in lines]
+    assert told == [("rebuild", "+2 ~0 -0"), ("changes", "+1 ~0 -1")]
+    assert lines[0].endswith("--full-refresh")
+    assert [line.split()[0].rpartition(".")[2] for line in printed("mirror_history")[1:]] == [
+        "customers",
+        *(["orders"] * 3),
+    ]
+
+
+@pytest.mark.parametrize("arguments", ["{limit: 0}", "{limit: many}", "{table: nothing}"])
+def test_a_history_that_cannot_be_is_refused(
+    project: Project, printed: Printed, arguments: str
+) -> None:
+    project.model(ORDERS, unique_key="id")
+
+    printed("mirror_history", "--args", arguments, succeeds=False)
 
 
 def test_the_status_asks_no_spark_and_changes_nothing(project: Project, printed: Printed) -> None:

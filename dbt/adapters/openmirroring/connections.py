@@ -34,8 +34,8 @@ from dbt.adapters.openmirroring.spark.submit import launch_jvm_of_next_context
 logger = AdapterLogger("OpenMirroring")
 
 # dbt's commands that build nodes, and those that always have something for Spark
-BUILDING = ("run", "build", "seed", "snapshot", "retry")
-_USING_SPARK = (*BUILDING, "test", "show", "clone", "generate")
+_BUILDING = ("run", "build", "seed", "snapshot", "retry")
+_USING_SPARK = (*_BUILDING, "test", "show", "clone", "generate")
 
 
 class OpenMirroringConnectionManager(SparkConnectionManager):
@@ -161,6 +161,16 @@ def _is_there() -> bool:
 def _is_configured(parameters: Mapping[str, str]) -> bool:
     """The profile, or `spark-submit`, says which Spark to use."""
     return "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_publishing() -> bool:
+    """The command builds nodes, and not only to check their SQL."""
+    from dbt.flags import get_flags
+
+    flags = get_flags()
+    if getattr(flags, "WHICH", None) not in _BUILDING:
+        return False
+    return not (getattr(flags, "EMPTY", False) or getattr(flags, "SAMPLE", None))
 
 
 def project_folder(profile: AdapterRequiredConfig) -> Path:

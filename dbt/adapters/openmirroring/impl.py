@@ -16,13 +16,13 @@ from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.connections import (
-    BUILDING,
     OpenMirroringConnectionManager,
+    is_publishing,
     logger,
     project_folder,
 )
-from dbt.adapters.openmirroring.landing_zone.batch import Manifest
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
+from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig, refuse_grants
 from dbt.adapters.openmirroring.node.difference import difference
@@ -32,6 +32,7 @@ from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations import catalog, replica
 from dbt.adapters.openmirroring.operations.database import DatabaseOperations
+from dbt.adapters.openmirroring.operations.history import history
 from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.project_tables import (
     Outcome,
@@ -207,6 +208,11 @@ class OpenMirroringAdapter(SparkAdapter):
         return Outcome((*lines, *self._project_tables(graph).status_lines(report)))
 
     @available
+    def history(self, graph: Mapping[str, Any], table: str | None, limit: int) -> Outcome:
+        """The last batches of each mirrored table; `operations.history` has the arguments."""
+        return history(self._project_tables(graph), table, limit)
+
+    @available
     def recover(self, graph: Mapping[str, Any]) -> Outcome:
         """Finish what an earlier run of this dbt project has committed.
 
@@ -300,21 +306,13 @@ class OpenMirroringAdapter(SparkAdapter):
         self, relation_configs: Iterable[Any], *args: Any, **named: Any
     ) -> None:
         """Before hooks and nodes: nothing is compiled with what an interrupted run has left."""
-        # the adapter is loaded before dbt's flags can be
-        from dbt.flags import get_flags
-
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, *args, **named)
-        flags = get_flags()
-        if getattr(flags, "WHICH", None) not in BUILDING:
-            return
-        if getattr(flags, "EMPTY", False) or getattr(flags, "SAMPLE", None):
-            return  # they publish nothing
-        self._recover_before_compiling(nodes)
+        # who mirrors nothing may have no landing zone
+        if is_publishing() and any(is_mirrored(node.config) for node in nodes):
+            self._recover_before_compiling(nodes)
 
     def _recover_before_compiling(self, nodes: list[Any]) -> None:
-        if not any(is_mirrored(node.config) for node in nodes):
-            return  # who mirrors nothing may have no landing zone
         # another target may share the landing zone, and its relations may be in another Spark
         schemas = {str(node.schema) for node in nodes}
         tables = self._project_tables({"nodes": {}})

@@ -2,8 +2,6 @@ from datetime import datetime, timezone
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Batch,
-    Journal,
-    Manifest,
     MirroredColumn,
     Owner,
     RowCounts,
@@ -12,6 +10,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     new_batch_id,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 
 ID = new_batch_id()

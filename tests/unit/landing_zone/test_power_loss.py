@@ -11,7 +11,6 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone import local_folders
 from dbt.adapters.openmirroring.landing_zone.batch import (
-    Manifest,
     MirroredColumn,
     Owner,
     RowCounts,
@@ -22,6 +21,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from tests.unit.landing_zone.power_loss import Loss, Recorder
 
 TABLE = TableFolder("sales", "orders")

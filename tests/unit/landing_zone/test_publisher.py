@@ -15,8 +15,6 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
 from dbt.adapters.openmirroring.landing_zone.batch import (
-    Journal,
-    Manifest,
     MirroredColumn,
     Owner,
     RowCounts,
@@ -34,6 +32,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
 from dbt.adapters.openmirroring.service.monitoring import (
     Service,
@@ -130,7 +129,7 @@ def test_an_initial_load_is_numbered_from_one_with_metadata_and_journal(storage:
     assert journal["batch"]["id"] == batch_id
     assert journal["batch"]["owner"] == {
         **{"project": "shop", "node": "model.shop.orders"},
-        "schema": "sales",
+        **{"schema": "sales", "invocation_id": ""},
     }
     assert (journal["batch"]["first_file"], journal["batch"]["last_file"]) == (1, 2)
 

@@ -14,13 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
-    Journal,
-    Manifest,
     MirroredColumn,
     Owner,
     RowCounts,
     TableDefinition,
-    _checksum,
 )
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
@@ -28,6 +25,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest, _checksum
 from dbt.adapters.openmirroring.operations.project_tables import BLOCKED, PUBLISHED, ProjectTables
 
 TABLE, OTHER = TableFolder("sales", "orders"), TableFolder("sales", "others")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
-    Journal,
     MirroredColumn,
     Owner,
     RowCounts,
@@ -19,6 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.source import PARTNER_EVENTS, Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage

@@ -6,13 +6,13 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Batch,
-    Journal,
     MirroredColumn,
     Owner,
     RowCounts,
     TableDefinition,
     new_batch_id,
 )
+from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 
 DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")

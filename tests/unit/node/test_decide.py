@@ -13,13 +13,13 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     LAST_UPDATE_TIME,
     UPSERT,
     Batch,
-    Journal,
     Owner,
     RowCounts,
     TableDefinition,
 )
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan
+from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.compare import Comparison
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.decide import decide

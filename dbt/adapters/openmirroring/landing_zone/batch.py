@@ -1,24 +1,18 @@
-"""What one publication is, as data: the batch, its manifest and the journal that remembers it."""
+"""What one publication is, as data: the batch, and what its table is."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import secrets
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 
 from dbt.adapters.openmirroring.landing_zone.delimited import COLUMN_SEPARATORS, DelimitedText
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_name
+from dbt.adapters.openmirroring.landing_zone.layout import file_name
 from dbt.adapters.openmirroring.landing_zone.shown import shown
-
-VERSION = 1
 
 # how a user gives up what is committed, but cannot be brought to its end
 WITHDRAW = (
@@ -103,11 +97,13 @@ class Owner:
         project: the dbt project
         node: its unique id
         schema: of its relation in Spark
+        invocation_id: of the command of dbt
     """
 
     project: str
     node: str
     schema: str
+    invocation_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -171,7 +167,7 @@ class Batch:
     table_rows: Count
 
     def __post_init__(self) -> None:
-        _check_batch_id(self.id)
+        check_batch_id(self.id)
         if self.publication not in (*STARTS_FOLDER, "changes", "unchanged"):
             raise ValueError(f"{self.publication!r} is no publication")
         landing_format = self.definition.landing_format
@@ -212,138 +208,11 @@ class Batch:
         return file_name(number, self.extension, self.id if self.definition.is_by_time else "")
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """The write-ahead record of a batch: its appearance commits the batch.
-
-    Args:
-        previous_batch_id: of the journal that the batch was planned against
-        files: in publication order; the first gets the number batch.first_file
-        snapshot_version: of a snapshot that is changed in place, before it is; None for one that
-            is replaced
-    """
-
-    batch: Batch
-    table: TableFolder
-    previous_batch_id: str | None
-    files: tuple[StagedFile, ...]
-    snapshot_version: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.previous_batch_id is not None:
-            _check_batch_id(self.previous_batch_id)
-        if self.table.schema not in ("", self.batch.owner.schema):
-            raise ValueError("its owner is in another schema")
-        if [len(self.files), sum(file.size for file in self.files)] != [
-            self.batch.files_written,
-            self.batch.bytes_written,
-        ]:
-            raise ValueError("its files are not those of its batch")
-
-    def to_json(self) -> bytes:
-        return _to_json(self)
-
-    @classmethod
-    def from_json(cls, content: bytes, where: str) -> Manifest:
-        """Read a record.
-
-        Args:
-            where: it was found: it speaks of no other table
-
-        Raises:
-            MirrorError: it is not what `to_json` has returned
-        """
-        remedy = f"{WITHDRAW.format(manifest='it')} Or restore it."
-        found = _from_json(_MANIFESTS, content, where, remedy)
-        if found.table.manifest != where:
-            raise _damaged(where, f"it is of the table {found.table}", remedy)
-        return found
-
-
-@dataclass(frozen=True)
-class Journal:
-    """The last completed batch of a table folder.
-
-    Args:
-        published_at: when its files appeared; UTC, ISO 8601
-    """
-
-    batch: Batch
-    published_at: str
-
-    def __post_init__(self) -> None:
-        if datetime.fromisoformat(self.published_at).tzinfo is None:
-            raise ValueError("its time has no zone")
-
-    @classmethod
-    def of(cls, batch: Batch, published_at: datetime) -> Journal:
-        return cls(batch, published_at.isoformat(timespec="milliseconds"))
-
-    def to_json(self) -> bytes:
-        return _to_json(self)
-
-    @classmethod
-    def from_json(cls, content: bytes, where: str) -> Journal:
-        """Read a record.
-
-        Args:
-            where: it was found
-
-        Raises:
-            MirrorError: it is not what `to_json` has returned
-        """
-        folder = where.rpartition("/")[0]
-        remedy = f"Restore it; or delete {folder}, and run again to publish a full load."
-        return _from_json(_JOURNALS, content, where, remedy)
-
-
 def new_batch_id() -> str:
     """Sorts by time, and is part of a table name: so digits and lower case letters only."""
     return f"{datetime.now(timezone.utc):%Y%m%d%H%M%S}{secrets.token_hex(4)}"
 
 
-_Record = TypeVar("_Record", Manifest, Journal)
-_MANIFESTS, _JOURNALS = TypeAdapter(Manifest), TypeAdapter(Journal)
-
-
-def _to_json(record: _Record) -> bytes:
-    data = {"version": VERSION, **asdict(record)}
-    return json.dumps({**data, "checksum": _checksum(data)}, indent=2).encode()
-
-
-def _from_json(records: TypeAdapter[_Record], content: bytes, where: str, remedy: str) -> _Record:
-    try:
-        data = dict(json.loads(content))
-        version = data["version"]
-        if version == VERSION:
-            if data.pop("checksum") != _checksum(data):
-                raise ValueError("its checksum is that of another content")
-            return records.validate_json(json.dumps(data), strict=True)
-    except ValidationError as error:
-        [first, *_] = error.errors(include_url=False, include_input=False)
-        path = ".".join(map(str, first["loc"]))
-        raise _damaged(where, f"{path}: {first['msg']}", remedy) from error
-    except (ValueError, LookupError, TypeError, RecursionError, MirrorError) as error:
-        raise _damaged(where, str(error), remedy) from error
-    raise MirrorError(
-        f"{where} has version {shown(version)}, this dbt-openmirroring reads version "
-        f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
-    )
-
-
-def _damaged(where: str, finding: str, remedy: str) -> MirrorError:
-    return MirrorError(
-        f"{where} is damaged or was edited: it is not what dbt-openmirroring has written "
-        f"({shown(finding)}). Nothing was changed. {remedy}"
-    )
-
-
-def _checksum(data: Mapping[str, Any]) -> str:
-    """A record is what was written, or is refused: an edited one would be taken for the truth."""
-    content = json.dumps(data, sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _check_batch_id(batch_id: str) -> None:
+def check_batch_id(batch_id: str) -> None:
     if not re.fullmatch(BATCH_ID, batch_id, re.ASCII):
         raise ValueError(f"{batch_id!r} is no id of a batch")

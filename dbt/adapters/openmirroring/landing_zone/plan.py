@@ -12,12 +12,12 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     STARTS_FOLDER,
     UPSERT,
     Batch,
-    Journal,
     Owner,
     RowCounts,
     StagedFile,
     TableDefinition,
 )
+from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 # row markers (specification, "Row marker")

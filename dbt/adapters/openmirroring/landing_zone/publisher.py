@@ -11,13 +11,7 @@ from contextlib import ExitStack
 from datetime import datetime, timezone
 from typing import Protocol
 
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    Journal,
-    Manifest,
-    Owner,
-    StagedFile,
-    new_batch_id,
-)
+from dbt.adapters.openmirroring.landing_zone.batch import Owner, StagedFile, new_batch_id
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     ForeignTableFolderError,
@@ -27,6 +21,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.requirements import (
     FilesUntouched,
     IncreasingTimes,
@@ -234,7 +229,8 @@ class Publication:
             last = 0
         batch = plan.batch(self.batch_id, self._owner, files, last)
         previous = journal.batch.id if journal else None
-        manifest = Manifest(batch, self.table, previous, tuple(files), snapshot_version)
+        history = journal.batches if journal else ()
+        manifest = Manifest(batch, self.table, previous, tuple(files), snapshot_version, history)
         if files:
             self._storage.flush(self._staged(batch.id).folder, [file.name for file in files])
         # if the storage does not answer, the manifest may be there, and needs the staged files
@@ -340,7 +336,7 @@ class Publication:
 
     def complete(self, manifest: Manifest) -> None:
         """7. Write the journal and clear the scratch pad, after the snapshot was swapped."""
-        journal = Journal.of(manifest.batch, self._renaming_since)
+        journal = Journal.of(manifest.batch, self._renaming_since, manifest.history)
         self._storage.write(self.table.journal, journal.to_json())
         self._last = journal
         self._storage.delete(self.table.manifest)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dbt.adapters.openmirroring.landing_zone.batch import Batch, Journal, Owner
+from dbt.adapters.openmirroring.landing_zone.batch import Batch, Owner
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ForeignTableFolderError,
     MirrorError,
     SnapshotMismatchError,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
+from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import problem_with

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.openmirroring.landing_zone.batch import Journal, RowCounts, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.columns import LandingColumn, published_columns
 from dbt.adapters.openmirroring.node.config import NodeConfig

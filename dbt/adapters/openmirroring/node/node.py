@@ -59,6 +59,7 @@ class Node:
             project=self._context["project_name"],
             node=self.model["unique_id"],
             schema=str(self.target.schema),
+            invocation_id=self._context["invocation_id"],
         )
 
     @property

@@ -9,7 +9,7 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.batch import Manifest
+from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
 
 logger = AdapterLogger("OpenMirroring")

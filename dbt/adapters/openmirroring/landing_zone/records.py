@@ -1,0 +1,212 @@
+"""What remembers a batch, as files that others can write: the manifest and the journal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    WITHDRAW,
+    Batch,
+    Count,
+    RowCounts,
+    StagedFile,
+    check_batch_id,
+)
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+
+VERSION = 1
+
+# batches that a journal knows
+_REMEMBERED = 100
+
+
+@dataclass(frozen=True)
+class PastBatch:
+    """A completed batch, in short.
+
+    Args:
+        published_at: when its files appeared; UTC, ISO 8601
+        table_rows: in the mirrored table after it
+        invocation_id: of the command of dbt that has published it
+    """
+
+    id: str
+    published_at: str
+    publication: str
+    reason: str
+    rows: RowCounts
+    files_written: Count
+    bytes_written: Count
+    table_rows: Count
+    invocation_id: str
+
+    def __post_init__(self) -> None:
+        check_batch_id(self.id)
+        _check_time(self.published_at)
+
+    @classmethod
+    def of(cls, batch: Batch, published_at: str) -> PastBatch:
+        return cls(
+            batch.id,
+            published_at,
+            batch.publication,
+            batch.reason,
+            batch.rows,
+            batch.files_written,
+            batch.bytes_written,
+            batch.table_rows,
+            batch.owner.invocation_id,
+        )
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The write-ahead record of a batch: its appearance commits the batch.
+
+    Args:
+        previous_batch_id: of the journal that the batch was planned against
+        files: in publication order; the first gets the number batch.first_file
+        snapshot_version: of a snapshot that is changed in place, before it is; None for one that
+            is replaced
+        history: the batches before this one, the last first; a rebuild drops the journal that has
+            them
+    """
+
+    batch: Batch
+    table: TableFolder
+    previous_batch_id: str | None
+    files: tuple[StagedFile, ...]
+    snapshot_version: str | None = None
+    history: tuple[PastBatch, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.previous_batch_id is not None:
+            check_batch_id(self.previous_batch_id)
+        if self.table.schema not in ("", self.batch.owner.schema):
+            raise ValueError("its owner is in another schema")
+        if [len(self.files), sum(file.size for file in self.files)] != [
+            self.batch.files_written,
+            self.batch.bytes_written,
+        ]:
+            raise ValueError("its files are not those of its batch")
+
+    def to_json(self) -> bytes:
+        return _to_json(self)
+
+    @classmethod
+    def from_json(cls, content: bytes, where: str) -> Manifest:
+        """Read a record.
+
+        Args:
+            where: it was found: it speaks of no other table
+
+        Raises:
+            MirrorError: it is not what `to_json` has returned
+        """
+        remedy = f"{WITHDRAW.format(manifest='it')} Or restore it."
+        found = _from_json(_MANIFESTS, content, where, remedy)
+        if found.table.manifest != where:
+            raise _damaged(where, f"it is of the table {found.table}", remedy)
+        return found
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The last completed batch of a table folder.
+
+    Args:
+        published_at: when its files appeared; UTC, ISO 8601
+        history: the batches before it, the last first
+    """
+
+    batch: Batch
+    published_at: str
+    history: tuple[PastBatch, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_time(self.published_at)
+
+    @classmethod
+    def of(
+        cls, batch: Batch, published_at: datetime, history: tuple[PastBatch, ...] = ()
+    ) -> Journal:
+        return cls(batch, published_at.isoformat(timespec="milliseconds"), history)
+
+    @property
+    def batches(self) -> tuple[PastBatch, ...]:
+        """The last hundred batches, the last first."""
+        last = PastBatch.of(self.batch, self.published_at)
+        return (last, *self.history)[:_REMEMBERED]
+
+    def to_json(self) -> bytes:
+        return _to_json(self)
+
+    @classmethod
+    def from_json(cls, content: bytes, where: str) -> Journal:
+        """Read a record.
+
+        Args:
+            where: it was found
+
+        Raises:
+            MirrorError: it is not what `to_json` has returned
+        """
+        folder = where.rpartition("/")[0]
+        remedy = f"Restore it; or delete {folder}, and run again to publish a full load."
+        return _from_json(_JOURNALS, content, where, remedy)
+
+
+_Record = TypeVar("_Record", Manifest, Journal)
+_MANIFESTS, _JOURNALS = TypeAdapter(Manifest), TypeAdapter(Journal)
+
+
+def _to_json(record: _Record) -> bytes:
+    data = {"version": VERSION, **asdict(record)}
+    return json.dumps({**data, "checksum": _checksum(data)}, indent=2).encode()
+
+
+def _from_json(records: TypeAdapter[_Record], content: bytes, where: str, remedy: str) -> _Record:
+    try:
+        data = dict(json.loads(content))
+        version = data["version"]
+        if version == VERSION:
+            if data.pop("checksum") != _checksum(data):
+                raise ValueError("its checksum is that of another content")
+            return records.validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        [first, *_] = error.errors(include_url=False, include_input=False)
+        path = ".".join(map(str, first["loc"]))
+        raise _damaged(where, f"{path}: {first['msg']}", remedy) from error
+    except (ValueError, LookupError, TypeError, RecursionError, MirrorError) as error:
+        raise _damaged(where, str(error), remedy) from error
+    raise MirrorError(
+        f"{where} has version {shown(version)}, this dbt-openmirroring reads version "
+        f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
+    )
+
+
+def _damaged(where: str, finding: str, remedy: str) -> MirrorError:
+    return MirrorError(
+        f"{where} is damaged or was edited: it is not what dbt-openmirroring has written "
+        f"({shown(finding)}). Nothing was changed. {remedy}"
+    )
+
+
+def _checksum(data: Mapping[str, Any]) -> str:
+    """A record is what was written, or is refused: an edited one would be taken for the truth."""
+    content = json.dumps(data, sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _check_time(text: str) -> None:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(f"the time {text!r} has no zone")

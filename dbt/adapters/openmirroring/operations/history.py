@@ -1,0 +1,57 @@
+"""What was published of each table, batch by batch."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.landing_zone.records import PastBatch
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.replicator.text_table import text_table
+
+_HEADLINE = (
+    *("mirrored table", "published (UTC)", "publication", "changes", "rows", "files", "KB"),
+    *("dbt's invocation", "reason"),
+)
+
+
+def history(tables: ProjectTables, table: str | None, limit: int) -> Outcome:
+    """List the last batches, the last first.
+
+    Args:
+        table: `schema.table`, the table alone, or the name or unique id of its node; None for all
+        limit: batches of a table; a journal has a hundred
+
+    Raises:
+        CompilationError: a limit that cannot be
+        DbtRuntimeError: no such table
+    """
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise CompilationError(f"`limit` is {limit!r}. It must be a number of batches, 1 or more.")
+    wanted = tables.node(table).table if table else None
+    rows = [
+        _cells(status.table, batch)
+        for status in tables.statuses()
+        if status.landed and status.landed.journal and wanted in (None, status.table)
+        for batch in status.landed.journal.batches[:limit]
+    ]
+    if not rows:
+        return Outcome(("Nothing was published.",))
+    return Outcome(tuple(text_table([_HEADLINE, *rows], numbers=(4, 5, 6))))
+
+
+def _cells(table: str, batch: PastBatch) -> tuple[str, ...]:
+    rows = batch.rows
+    return (
+        table,
+        f"{datetime.fromisoformat(batch.published_at):%Y-%m-%d %H:%M:%S}",
+        batch.publication,
+        f"+{rows.inserted} ~{rows.updated} -{rows.deleted}",
+        f"{batch.table_rows:,}",
+        f"{batch.files_written:,}",
+        f"{batch.bytes_written / 1000:,.1f}",
+        shown(batch.invocation_id),
+        shown(batch.reason),
+    )
