@@ -2,7 +2,7 @@
 
 {#- Show the state of each mirrored table. Nothing is changed, and Spark is not asked. -#}
 {% macro mirror_status() %}
-  {%- do mirror_report(adapter.status(graph)) -%}
+  {%- do mirror_outcome(adapter.status(graph)) -%}
 {% endmacro %}
 
 {#- List what was published, batch by batch.
@@ -11,12 +11,12 @@
       table: `schema.table`, the table alone, or the name or unique id of its node; none for all
       limit: batches of a table -#}
 {% macro mirror_history(table=none, limit=10) %}
-  {%- do mirror_report(adapter.history(graph, table, limit)) -%}
+  {%- do mirror_outcome(adapter.history(graph, table, limit)) -%}
 {% endmacro %}
 
 {#- Finish what earlier runs have committed, without building anything. -#}
 {% macro mirror_recover() %}
-  {%- do mirror_report(adapter.recover(graph)) -%}
+  {%- do mirror_outcome(adapter.recover(graph)) -%}
 {% endmacro %}
 
 {#- Publish a table as it is in Spark as a rebuild, without computing its rows.
@@ -24,7 +24,7 @@
     Args:
       table: `schema.table`, the table alone, or the name or unique id of its node -#}
 {% macro mirror_rebuild(table) %}
-  {%- do mirror_report(adapter.rebuild(graph, table)) -%}
+  {%- do mirror_outcome(adapter.rebuild(graph, table)) -%}
 {% endmacro %}
 
 {#- Drop the table folders of this project that no mirrored node has any more.
@@ -33,12 +33,12 @@
       dry_run: only list them
       schema: of those to drop; none for all schemas of this target -#}
 {% macro mirror_drop_orphans(dry_run=true, schema=none) %}
-  {%- do mirror_report(adapter.drop_orphans(graph, dry_run, schema)) -%}
+  {%- do mirror_outcome(adapter.drop_orphans(graph, dry_run, schema)) -%}
 {% endmacro %}
 
 {#- Apply what was published to the mirrored tables beside a local landing zone, as the service would. -#}
 {% macro mirror_replicate() %}
-  {%- do mirror_report(adapter.replicate()) -%}
+  {%- do mirror_outcome(adapter.replicate()) -%}
 {% endmacro %}
 
 {#- Create the mirrored database that `landing_zone` names, for open mirroring. It is not started.
@@ -71,7 +71,7 @@
 {% endmacro %}
 
 {#- Print what an operation did, and fail if it failed with a table. -#}
-{% macro mirror_report(outcome) %}
+{% macro mirror_outcome(outcome) %}
   {%- do mirror_print(outcome.lines) -%}
   {%- if outcome.failed -%}
     {%- do exceptions.raise_compiler_error(outcome.failed | join('\n')) -%}
