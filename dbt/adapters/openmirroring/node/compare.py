@@ -11,11 +11,10 @@ from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.columns import LandingColumn, published_columns
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.node.reuse import FileRange, Reuse
+from dbt.adapters.openmirroring.node.reuse import FileRange, NextSnapshot
 from dbt.adapters.openmirroring.node.scratch_tables import CHANGED, ScratchTables
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,9 @@ class Comparer:
     """Counts what a publication would have.
 
     Args:
-        columns: of the next snapshot
-        description: of the next snapshot
-        reuse: what need not be compared
+        definition: of the mirrored table, as it is to be
+        snapshot: the rows that were published last; it may not be there
+        built: the next snapshot
     """
 
     warehouse: Warehouse
@@ -68,11 +67,8 @@ class Comparer:
     publication: Publication
     options: NodeConfig
     definition: TableDefinition
-    columns: Sequence[LandingColumn]
     snapshot: OpenMirroringRelation
-    next_snapshot: OpenMirroringRelation
-    description: TableDescription
-    reuse: Reuse
+    built: NextSnapshot
 
     def load(self) -> RowCounts:
         """The rows of a full load.
@@ -80,9 +76,9 @@ class Comparer:
         Raises:
             DbtRuntimeError: keys are NULL or not unique
         """
-        keys = _of(self.columns, self.definition.key_columns)
-        is_small = self.warehouse.is_small(self.next_snapshot, self.description)
-        query = self.warehouse.sql("mirror_count_load", self.next_snapshot, keys, is_small)
+        keys = _of(self.built.columns, self.definition.key_columns)
+        is_small = self.warehouse.is_small(self.built.table, self.built.description)
+        query = self.warehouse.sql("mirror_count_load", self.built.table, keys, is_small)
         counts = self.warehouse.query(query).rows[0]
         if counts["bad_keys"]:
             raise self._bad_keys()
@@ -101,14 +97,14 @@ class Comparer:
             DbtRuntimeError: keys are NULL or not unique
             SnapshotMismatchError: the snapshot does not have the rows that were published
         """
-        if self.reuse.is_everything:
+        if self.built.reuse.is_everything:
             return Comparison(RowCounts())
         is_keyed = bool(self.definition.key_columns)
         is_small = self.warehouse.is_small(
-            self.next_snapshot, self.description, journal.batch.table_rows
+            self.built.table, self.built.description, journal.batch.table_rows
         )
         changed = self._changed(journal, is_small)
-        is_counted_by_key = is_small and is_keyed and self.reuse.compares_all
+        is_counted_by_key = is_small and is_keyed and self.built.reuse.compares_all
         counts = self.warehouse.query(
             self.warehouse.sql(
                 "mirror_count_keyed" if is_keyed else "mirror_count_keyless",
@@ -133,12 +129,12 @@ class Comparer:
         published = published_columns(journal.batch.definition)
         keys = self.definition.key_columns
         # a key that is 0.0 equals one that is -0.0, and lands differently
-        compared = [c for c in self.columns if c.name not in keys]
-        compared += [c for c in self.columns if c.name in keys and c.is_float]
+        compared = [c for c in self.built.columns if c.name not in keys]
+        compared += [c for c in self.built.columns if c.name in keys and c.is_float]
         if not keys:
-            compared = list(self.columns)
-        after = self._side(self.reuse.after(self.next_snapshot), self.columns, compared)
-        before = self._side(self.reuse.before(self.snapshot), published, compared)
+            compared = list(self.built.columns)
+        after = self._side(self.built.reuse.after(self.built.table), self.built.columns, compared)
+        before = self._side(self.built.reuse.before(self.snapshot), published, compared)
         query = self.warehouse.sql(
             "mirror_compare_keyed" if keys else "mirror_compare_keyless",
             after,
@@ -160,15 +156,15 @@ class Comparer:
 
     def _repeats_keys(self, changed: str, inserted: int) -> bool:
         """Whether a key that is new among the rows compared is in a file that was not."""
-        keys = _of(self.columns, self.definition.key_columns)
-        if not (keys and inserted and self.reuse.may_repeat_keys):
+        keys = _of(self.built.columns, self.definition.key_columns)
+        if not (keys and inserted and self.built.reuse.may_repeat_keys):
             return False
-        query = self.warehouse.sql("mirror_new_keys_elsewhere", self.next_snapshot, changed, keys)
+        query = self.warehouse.sql("mirror_new_keys_elsewhere", self.built.table, changed, keys)
         return len(self.warehouse.query(query).rows) > 0
 
     def _bad_keys(self) -> Exception:
-        keys = _of(self.columns, self.definition.key_columns)
-        query = self.warehouse.sql("mirror_bad_keys", self.next_snapshot, keys)
+        keys = _of(self.built.columns, self.definition.key_columns)
+        query = self.warehouse.sql("mirror_bad_keys", self.built.table, keys)
         return refusals.bad_keys(self.definition.key_columns, self.warehouse.query(query))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -14,18 +14,17 @@ from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.node.advance import finish, recover, snapshot_version
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.columns import LandingColumn, landing_columns
+from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.decide import decide
 from dbt.adapters.openmirroring.node.definition import table_definition
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.reuse import FileRange, Reuse
+from dbt.adapters.openmirroring.node.reuse import FileRange, NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.same_files import same_files
 from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.stage import stage
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
@@ -112,32 +111,21 @@ def _publish_rows(
     following, _ = build(node, rows, scratch, publication.batch_id)  # 1
     verify_contract(node, following)  # 3
     description = warehouse.describe(following)
-    columns = landing_columns(description.columns)
     stored = None if rows.in_place else _stored(node)
     reuse = rows.reuse or _same_files(node, stored, description, rebuild) or Reuse()
-    comparer = Comparer(
-        warehouse,
-        scratch,
-        publication,
-        options,
-        table_definition(columns, options),
-        columns,
-        target,
-        following,
-        description,
-        reuse,
-    )
+    columns = landing_columns(description.columns)
+    built = NextSnapshot(following, description, columns, reuse)
+    definition = table_definition(columns, options)
+    comparer = Comparer(warehouse, scratch, publication, options, definition, target, built)
     moved = _moved(stored, description)
     plan = _plan(node, destination, publication, comparer, rebuild, moved)  # 2 and 3
     if plan.is_void:
         warehouse.drop(following)
         return MirrorResponse.unchanged(plan)
     if plan.starts_folder and rows.in_place:
-        everything = _everything(node, rows, following, columns)
+        everything = _everything(node, rows, built)
         return _publish_rows(node, destination, publication, scratch, everything, rebuild)
-    files = stage(  # 4
-        warehouse, publication, plan, options, following, description, columns, reuse
-    )
+    files = stage(warehouse, publication, plan, options, built)  # 4
     version = snapshot_version(warehouse, target) if rows.in_place else None
     manifest = publication.commit(plan, files, version)  # 5
     finish(warehouse, publication, target, manifest, bool(options.partition_by))  # 6 and 7
@@ -201,12 +189,10 @@ def _moved(before: TableDescription | None, after: TableDescription) -> str:
     return f"stored as {after.layout} in Spark, before as {before.layout}"
 
 
-def _everything(
-    node: Node, rows: NextRows, part: OpenMirroringRelation, columns: Sequence[LandingColumn]
-) -> NextRows:
+def _everything(node: Node, rows: NextRows, part: NextSnapshot) -> NextRows:
     """All rows of a next snapshot of which only a part was computed."""
-    names = [column.quoted for column in columns]
+    names = [column.quoted for column in part.columns]
     query = node.warehouse.sql(
-        "mirror_with_touched_rows", FileRange(node.target), part, rows.touched, names
+        "mirror_with_touched_rows", FileRange(node.target), part.table, rows.touched, names
     )
     return NextRows(query)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
 @dataclass(frozen=True)
@@ -47,3 +50,20 @@ class Reuse:
     def after(self, next_snapshot: OpenMirroringRelation) -> FileRange:
         """The rows of the next snapshot that may be new or changed."""
         return FileRange(next_snapshot)
+
+
+@dataclass(frozen=True)
+class NextSnapshot:
+    """A next snapshot that is built; or the part of it that the snapshot is to take in place.
+
+    Args:
+        table: with its rows
+        description: of the table
+        columns: as they land
+        reuse: what of it need not be compared
+    """
+
+    table: OpenMirroringRelation
+    description: TableDescription
+    columns: Sequence[LandingColumn]
+    reuse: Reuse

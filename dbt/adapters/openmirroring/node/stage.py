@@ -9,12 +9,10 @@ from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
 from dbt.adapters.openmirroring.node import footers
-from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.ready_files import ready_files
-from dbt.adapters.openmirroring.node.reuse import Reuse
+from dbt.adapters.openmirroring.node.reuse import NextSnapshot
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription, local_path
 
 
@@ -23,17 +21,12 @@ def stage(
     publication: Publication,
     plan: Plan,
     options: NodeConfig,
-    next_snapshot: OpenMirroringRelation,
-    description: TableDescription,
-    columns: Sequence[LandingColumn],
-    reuse: Reuse,
+    built: NextSnapshot,
 ) -> list[StagedFile]:
     """Write the files of a batch: a full load, or a change set.
 
     Args:
-        description: of the next snapshot
-        columns: of the next snapshot
-        reuse: what is not part of a change set
+        built: the next snapshot
 
     Returns:
         the files in publication order, without those that have no row. A load of an empty table,
@@ -44,8 +37,8 @@ def stage(
     """
     if plan.publication == "unchanged":
         return []
-    if not _link_ready_files(warehouse, publication, plan, options, description):
-        _write(warehouse, publication, plan, options, next_snapshot, description, columns, reuse)
+    if not _link_ready_files(warehouse, publication, plan, options, built.description):
+        _write(warehouse, publication, plan, options, built)
     staged = publication.staged(plan)
     return publication.verify_staged(plan, staged, _count(warehouse, publication, plan, staged))
 
@@ -73,23 +66,21 @@ def _write(
     publication: Publication,
     plan: Plan,
     options: NodeConfig,
-    next_snapshot: OpenMirroringRelation,
-    description: TableDescription,
-    columns: Sequence[LandingColumn],
-    reuse: Reuse,
+    built: NextSnapshot,
 ) -> None:
-    size = warehouse.known_bytes(next_snapshot, description)
+    table, columns = built.table, built.columns
+    size = warehouse.known_bytes(table, built.description)
     if size is None:
-        size = warehouse.count(warehouse.sql("mirror_table_bytes", next_snapshot))
+        size = warehouse.count(warehouse.sql("mirror_table_bytes", table))
     table_rows = plan.row_count
     if not plan.starts_folder and size > options.target_file_size:
-        table_rows = warehouse.count(f"select count(*) from {next_snapshot}")
+        table_rows = warehouse.count(f"select count(*) from {table}")
     files = plan.files(size, table_rows, options.target_file_size)
     if plan.starts_folder:
-        rows = warehouse.sql("mirror_load", next_snapshot, columns, files.count)
+        rows = warehouse.sql("mirror_load", table, columns, files.count)
     else:
         keyed = "keyed" if plan.definition.key_columns else "keyless"
-        changed = reuse.after(next_snapshot)
+        changed = built.reuse.after(table)
         rows = warehouse.sql(f"mirror_changes_{keyed}", changed, columns, plan, files.count)
     if options.delimited:
         rows = warehouse.sql("mirror_lines", rows, columns, plan, files.rows_per_file)
