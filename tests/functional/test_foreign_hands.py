@@ -489,7 +489,7 @@ def test_records_tell_nothing_but_what_was_published(
     project.run("--vars", "step: 0")
     journal = json.loads(table.journal.read_text())
 
-    assert set(journal) == {"version", "checksum", "batch", "published_at"}
+    assert set(journal) == {"version", "checksum", "batch", "published_at", "history"}
     own = {"table", "previous_batch_id", "files", "snapshot_version"}
     assert set(manifest) == {*journal, *own} - {"published_at"}
     assert "not for others" not in str((manifest, journal))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
+from pyspark import SparkContext
 
 from dbt.adapters.openmirroring.spark import embedded, process
 from dbt.adapters.openmirroring.spark.embedded import SparkInUseError
@@ -35,9 +36,11 @@ class Starts:
 
 
 class Session:
-    """One of a Spark that runs; here there is none."""
+    """One of the Spark that runs in this process, if one does."""
 
-    sparkContext = None
+    @property
+    def sparkContext(self) -> SparkContext | None:
+        return SparkContext._active_spark_context
 
     def sql(self, _: str) -> Session:
         return self
