@@ -14,6 +14,11 @@
   {%- do mirror_outcome(adapter.history(graph, table, limit)) -%}
 {% endmacro %}
 
+{#- Write state and history of each mirrored table to a page, target/mirror_report.html. -#}
+{% macro mirror_report() %}
+  {%- do mirror_outcome(adapter.report(graph)) -%}
+{% endmacro %}
+
 {#- Finish what earlier runs have committed, without building anything. -#}
 {% macro mirror_recover() %}
   {%- do mirror_outcome(adapter.recover(graph)) -%}

@@ -17,6 +17,7 @@ from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from tests.functional.project import Project
+from tests.report_parser import Parsed
 from tests.variants import some
 
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
@@ -119,6 +120,29 @@ def test_a_history_that_cannot_be_is_refused(
     project.model(ORDERS, unique_key="id")
 
     printed("mirror_history", "--args", arguments, succeeds=False)
+
+
+def test_the_report_shows_each_table_with_its_batches(project: Project, printed: Printed) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.model("select 1 as id", "customers")
+    project.run()
+    project.model(f"{ORDERS} where id = 1 union all select 3, 'c'", unique_key="id")
+    project.model("select 1 as id", "later")
+    project.run("--select", "orders")
+    before = project.state()
+
+    with patch.object(SessionHandle, "execute", side_effect=AssertionError):
+        (line,) = printed("mirror_report")
+
+    path = project.path / "target" / "mirror_report.html"
+    assert line == f"Report on 3 tables: {path}"
+    tables = Parsed(path.read_text(encoding="utf-8")).tables
+    assert {table.name.rpartition(".")[2]: table.publications for table in tables} == {
+        "customers": ["initial"],
+        "later": [],
+        "orders": ["changes", "initial"],
+    }
+    assert project.state() == before
 
 
 def test_the_status_asks_no_spark_and_changes_nothing(project: Project, printed: Printed) -> None:

@@ -261,11 +261,14 @@ def clean_environment(packages: Path, tmp_path_factory: pytest.TempPathFactory) 
     return environment / "bin"
 
 
-def test_the_wheel_holds_the_macros_and_nothing_else_than_the_package(packages: Path) -> None:
+def test_the_wheel_holds_macros_and_templates_and_nothing_else_than_the_package(
+    packages: Path,
+) -> None:
     (wheel,) = packages.glob("*.whl")
     macros = {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "macros").rglob("*.sql")}
     packed = set(zipfile.ZipFile(wheel).namelist())
     assert {f"dbt/include/openmirroring/{macro}" for macro in macros} <= packed
+    assert "dbt/adapters/openmirroring/operations/report.html" in packed
     assert not [name for name in packed if not name.startswith(("dbt/", "dbt_openmirroring-"))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from dbt.adapters.base.impl import ConstraintSupport
@@ -40,6 +41,9 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     is_mirrored,
 )
 from dbt.adapters.openmirroring.operations.recover import recover_schemas, recover_tables
+from dbt.adapters.openmirroring.operations.report import report
+from dbt.adapters.openmirroring.operations.report_page import Heading
+from dbt.adapters.openmirroring.operations.status import status
 from dbt.adapters.openmirroring.spark.process import process_spark
 from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
@@ -199,13 +203,16 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def status(self, graph: Mapping[str, Any]) -> Outcome:
-        """The state of each mirrored table, and of the mirrored database in Fabric.
+        """The state of each mirrored table, and of the mirrored database in Fabric."""
+        return status(self._project_tables(graph), self._mirror)
 
-        Args:
-            graph: of dbt
-        """
-        report, lines = self._mirror.report()
-        return Outcome((*lines, *self._project_tables(graph).status_lines(report)))
+    @available
+    def report(self, graph: Mapping[str, Any]) -> Outcome:
+        """Write the state and the history of each mirrored table to a page."""
+        config = self.config
+        heading = Heading(config.project_name, config.target_name, self._mirror.place)
+        folder = Path(config.project_target_path)
+        return report(self._project_tables(graph), self._mirror, heading, folder)
 
     @available
     def history(self, graph: Mapping[str, Any], table: str | None, limit: int) -> Outcome:
@@ -214,11 +221,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def recover(self, graph: Mapping[str, Any]) -> Outcome:
-        """Finish what an earlier run of this dbt project has committed.
-
-        Args:
-            graph: of dbt
-        """
+        """Finish what an earlier run of this dbt project has committed."""
         return recover_tables(self._project_tables(graph), self._recover_table)
 
     @available
@@ -245,13 +248,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def drop_orphans(self, graph: Mapping[str, Any], dry_run: bool, schema: str | None) -> Outcome:
-        """Drop the table folders of this dbt project that no mirrored node has any more.
-
-        Args:
-            graph: of dbt
-            dry_run: only list them
-            schema: of those to drop; None for all schemas of this target
-        """
+        """Drop the table folders that no mirrored node has any more, or only list them."""
         self._mirror.replicate_at_the_end(not dry_run)
         return self._project_tables(graph).drop_orphans(dry_run, schema)
 

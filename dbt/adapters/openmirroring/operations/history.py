@@ -8,7 +8,11 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.landing_zone.shown import shown
-from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.operations.project_tables import (
+    Outcome,
+    ProjectTables,
+    utc_text,
+)
 from dbt.adapters.openmirroring.replicator.text_table import text_table
 
 _HEADLINE = (
@@ -46,7 +50,7 @@ def _cells(table: str, batch: PastBatch) -> tuple[str, ...]:
     rows = batch.rows
     return (
         table,
-        f"{datetime.fromisoformat(batch.published_at):%Y-%m-%d %H:%M:%S}",
+        utc_text(datetime.fromisoformat(batch.published_at)),
         batch.publication,
         f"+{rows.inserted} ~{rows.updated} -{rows.deleted}",
         f"{batch.table_rows:,}",

@@ -22,6 +22,7 @@ from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations import replica
@@ -108,6 +109,11 @@ class Mirror:
         self._is_source_declared = False
         self._is_to_replicate = False
         self._published: dict[str, datetime] = {}
+
+    @property
+    def place(self) -> str:
+        """The landing zone as the profile names it, fit for a message."""
+        return shown_url(self._target.landing_zone)
 
     def storage(self) -> Storage:
         place = self._target.onelake

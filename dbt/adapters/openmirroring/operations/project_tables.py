@@ -87,21 +87,34 @@ class TableStatus:
     @property
     def schema(self) -> str:
         """The schema of the relation in Spark that was published last."""
-        return self._journal.batch.owner.schema if self._journal else ""
+        return self.journal.batch.owner.schema if self.journal else ""
 
     @property
-    def _journal(self) -> Journal | None:
+    def journal(self) -> Journal | None:
         return self.landed.journal if self.landed else None
 
     @property
     def mirrored_table(self) -> str:
         return self.landed.folder.mirrored_table if self.landed else self.table
 
+    def applied(self, report: ServiceReport) -> TableReport:
+        """What the service says of it."""
+        return report.tables.get(self.mirrored_table, TableReport())
+
+    def is_behind(self, report: ServiceReport) -> bool:
+        """Whether the service has not applied its last files."""
+        journal = self.journal
+        if not report.status or not journal or not journal.batch.first_file:
+            return False
+        published_at = datetime.fromisoformat(journal.published_at)
+        return is_behind(self.applied(report), published_at)
+
     def cells(self, report: ServiceReport) -> tuple[str, ...]:
-        applied = report.tables.get(self.mirrored_table, TableReport())
+        applied = self.applied(report)
         synced = applied.last_sync
-        journal = self._journal
+        journal = self.journal
         pending = self.landed.pending if self.landed else None
+        behind = "behind" if self.is_behind(report) else ""
         told: tuple[str, ...] = ("", "", "", "", "")
         if journal:
             batch, rows = journal.batch, journal.batch.rows
@@ -109,7 +122,7 @@ class TableStatus:
                 f"#{batch.last_file}",
                 f"{batch.table_rows:,}",
                 batch.publication,
-                _time(datetime.fromisoformat(journal.published_at)),
+                utc_text(datetime.fromisoformat(journal.published_at)),
                 f"+{rows.inserted} ~{rows.updated} -{rows.deleted}",
             )
         return (
@@ -118,16 +131,9 @@ class TableStatus:
             *told,
             pending.batch.summary if pending else "",
             applied.status,
-            _time(synced) if synced else "",
-            "; ".join(filter(None, (self.note, self._behind(report, applied), applied.error))),
+            utc_text(synced) if synced else "",
+            "; ".join(filter(None, (self.note, behind, applied.error))),
         )
-
-    def _behind(self, report: ServiceReport, applied: TableReport) -> str:
-        journal = self._journal
-        if not report.status or not journal or not journal.batch.first_file:
-            return ""
-        published_at = datetime.fromisoformat(journal.published_at)
-        return "behind" if is_behind(applied, published_at) else ""
 
 
 @dataclass(frozen=True)
@@ -311,7 +317,8 @@ def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
     ]
 
 
-def _time(utc: datetime) -> str:
+def utc_text(utc: datetime) -> str:
+    """A time as operations tell it."""
     return f"{utc:%Y-%m-%d %H:%M:%S}"
 
 

@@ -1,0 +1,98 @@
+"""A page with the state and the history of each mirrored table."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.openmirroring.operations.mirror import Mirror
+from dbt.adapters.openmirroring.operations.project_tables import (
+    BLOCKED,
+    NOT_PUBLISHED,
+    ORPHAN,
+    PUBLISHED,
+    UNFINISHED,
+    Outcome,
+    ProjectTables,
+    TableStatus,
+)
+from dbt.adapters.openmirroring.operations.report_page import (
+    Heading,
+    Page,
+    TableOnPage,
+    html,
+)
+from dbt.adapters.openmirroring.service.monitoring import FAILED, ServiceReport
+
+FILE = "mirror_report.html"
+
+# of a mirrored database that applies what is published
+RUNNING = "Running"
+
+# what the service adds to the states of a table
+FAILING = "failing"
+BEHIND = "behind"
+
+# the states with their colors; those that need a user come first
+_TONES = {
+    FAILING: "bad",
+    BLOCKED: "bad",
+    UNFINISHED: "warn",
+    BEHIND: "warn",
+    ORPHAN: "warn",
+    NOT_PUBLISHED: "plain",
+    PUBLISHED: "good",
+}
+
+
+def report(tables: ProjectTables, mirror: Mirror, heading: Heading, folder: Path) -> Outcome:
+    """Write the page. Nothing else is changed, and Spark is not asked.
+
+    Args:
+        folder: where it is written, the target path of dbt
+
+    Raises:
+        DbtRuntimeError: it cannot be written
+    """
+    found, lines = mirror.report()
+    page = report_page(tables, heading, found, " ".join(lines).strip())
+    path = folder / FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(html(page), encoding="utf-8")
+    except OSError as error:
+        raise DbtRuntimeError(f"The report could not be written to {path}: {error}") from error
+    count = len(page.tables)
+    return Outcome((f"Report on {count:,} table{'' if count == 1 else 's'}: {path}",))
+
+
+def report_page(
+    tables: ProjectTables, heading: Heading, found: ServiceReport, problem: str = ""
+) -> Page:
+    """The page as data. Tables with trouble come first.
+
+    Args:
+        found: by the service
+        problem: why the service tells nothing
+    """
+    order = list(_TONES)
+    on_page = [_table(status, found) for status in tables.statuses()]
+    return Page(
+        heading,
+        datetime.now(timezone.utc),
+        found.description or problem,
+        found.status == RUNNING and not found.error,
+        tuple(sorted(on_page, key=lambda table: (order.index(table.state), table.status.table))),
+    )
+
+
+def _table(status: TableStatus, found: ServiceReport) -> TableOnPage:
+    applied = status.applied(found)
+    state = status.state
+    if applied.status == FAILED:
+        state = FAILING
+    elif state == PUBLISHED and status.is_behind(found):
+        state = BEHIND
+    return TableOnPage(state, _TONES[state], status, applied)

@@ -1,0 +1,149 @@
+"""The page of `mirror_report`: its data, and how it becomes HTML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
+from dbt.adapters.openmirroring.landing_zone.records import PastBatch
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.operations.chart import HEIGHT, WIDTH, Chart
+from dbt.adapters.openmirroring.operations.project_tables import TableStatus, utc_text
+from dbt.adapters.openmirroring.service.monitoring import TableReport
+
+
+@dataclass(frozen=True)
+class Heading:
+    """Whose tables a page shows.
+
+    Args:
+        project: the dbt project
+        target: of its profile
+        landing_zone: as the profile names it
+    """
+
+    project: str
+    target: str
+    landing_zone: str
+
+
+@dataclass(frozen=True)
+class TableOnPage:
+    """A table.
+
+    Args:
+        state: in a word, what a user should know first
+        tone: the color of the state: `bad`, `warn`, `plain` or `good`
+        applied: what the service says of it
+    """
+
+    state: str
+    tone: str
+    status: TableStatus
+    applied: TableReport
+
+    @property
+    def notes(self) -> list[str]:
+        pending = self.status.landed and self.status.landed.pending
+        unfinished = f"pending: {pending.batch.summary}" if pending else ""
+        return list(filter(None, (self.status.note, unfinished, self.applied.error)))
+
+    @property
+    def batches(self) -> tuple[PastBatch, ...]:
+        return self.status.journal.batches if self.status.journal else ()
+
+    @property
+    def last(self) -> str:
+        """What the last batch has done."""
+        batch = self.batches[0]
+        rows = batch.rows
+        if batch.publication in STARTS_FOLDER:
+            return f"{batch.publication} +{rows.inserted:,}"
+        if not rows:
+            return batch.publication
+        return f"+{rows.inserted:,} ~{rows.updated:,} -{rows.deleted:,}"
+
+    @cached_property
+    def chart(self) -> Chart:
+        return Chart.of(self.batches)
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that the page shows.
+
+    Args:
+        written_at: in UTC
+        database: the state of the mirrored database, or why it is not known; empty if no service
+            tells anything
+        is_running: the mirrored database applies what is published
+        tables: in the order of the page
+    """
+
+    heading: Heading
+    written_at: datetime
+    database: str
+    is_running: bool
+    tables: tuple[TableOnPage, ...]
+
+    @property
+    def states(self) -> Counter[tuple[str, str]]:
+        """How many tables have a state and its tone, in the order of the page."""
+        return Counter((table.state, table.tone) for table in self.tables)
+
+    @property
+    def rows(self) -> int:
+        return sum(table.batches[0].table_rows for table in self.tables if table.batches)
+
+    @property
+    def last_published_at(self) -> str:
+        """ISO 8601; empty if nothing was published."""
+        return max((t.batches[0].published_at for t in self.tables if t.batches), default="")
+
+
+def html(page: Page) -> str:
+    """The page. It loads nothing, and has no script."""
+    environment = Environment(
+        autoescape=True,
+        # names and texts come from records that others can write
+        finalize=_fit,
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update(count=_count, size=_size, time=_time)
+    source = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
+    template = environment.from_string(source)
+    return template.render(page=page, width=WIDTH, height=HEIGHT)
+
+
+def _fit(value: Any) -> Any:
+    return value if isinstance(value, (Markup, int, float)) else shown(value)
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _size(number: int) -> str:
+    """Bytes, in the unit that leaves the fewest digits."""
+    if number < 1000:
+        return f"{number} B"
+    size = float(number)
+    for unit in ("kB", "MB", "GB"):
+        size /= 1000
+        if size < 999.95:
+            return f"{size:,.1f} {unit}"
+    return f"{size / 1000:,.1f} TB"
+
+
+def _time(time: datetime | str) -> str:
+    return utc_text(datetime.fromisoformat(time) if isinstance(time, str) else time)

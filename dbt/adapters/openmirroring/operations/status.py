@@ -1,0 +1,12 @@
+"""The state of the mirrored database and of its tables, as lines of text."""
+
+from __future__ import annotations
+
+from dbt.adapters.openmirroring.operations.mirror import Mirror
+from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+
+
+def status(tables: ProjectTables, mirror: Mirror) -> Outcome:
+    """List the mirrored tables. Nothing is changed, and Spark is not asked."""
+    report, lines = mirror.report()
+    return Outcome((*lines, *tables.status_lines(report)))

@@ -1,0 +1,286 @@
+"""The page with the state and the history of each mirrored table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    MirroredColumn,
+    Owner,
+    RowCounts,
+    TableDefinition,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import PastBatch
+from dbt.adapters.openmirroring.operations.chart import HEIGHT, WIDTH, Chart
+from dbt.adapters.openmirroring.operations.mirror import Mirror, Target
+from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
+from dbt.adapters.openmirroring.operations.report import report, report_page
+from dbt.adapters.openmirroring.operations.report_page import Heading, html
+from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
+from tests.report_parser import Parsed
+
+DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
+HEADING = Heading("shop", "local", "mirror.MirroredDatabase/Files/LandingZone")
+HOSTILE = '<script>alert("1")</script>\'&amp;\x1b[31m\u202e\nlast'
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(tmp_path / "LandingZone")
+
+
+def node(name: str) -> dict[str, Any]:
+    return {
+        "unique_id": f"model.shop.{name}",
+        "name": name,
+        "alias": name,
+        "schema": "sales",
+        "resource_type": "model",
+        "config": {"materialized": "table"},
+    }
+
+
+def publish(
+    storage: LocalStorage,
+    name: str = "orders",
+    kind: str = "initial",
+    rows: RowCounts = RowCounts(1),  # noqa: B008 - a value
+    *,
+    reason: str = "",
+    owner: Owner | None = None,
+    completes: bool = True,
+) -> None:
+    table = TableFolder("sales", name)
+    owner = owner or Owner("shop", f"model.shop.{name}", "sales", "an-invocation")
+    opened = Publication(storage, table, owner)
+    if rows:
+        storage.write(f"{table.staging(opened.batch_id)}/rows/0.parquet", b"rows" * 300)
+    plan = Plan(kind, reason, DEFINITION, rows, journal=opened.journal())
+    manifest = opened.commit(plan, opened.staged(plan) if rows else [])
+    if completes:
+        opened.publish(manifest)
+        opened.complete(manifest)
+    opened.close()
+
+
+def parsed(
+    storage: LocalStorage,
+    names: Sequence[str] = ("orders",),
+    found: ServiceReport = ServiceReport(),  # noqa: B008 - a value
+    problem: str = "",
+    heading: Heading = HEADING,
+) -> Parsed:
+    return Parsed(page(storage, names, found, problem, heading))
+
+
+def page(
+    storage: LocalStorage,
+    names: Sequence[str] = ("orders",),
+    found: ServiceReport = ServiceReport(),  # noqa: B008 - a value
+    problem: str = "",
+    heading: Heading = HEADING,
+) -> str:
+    tables = ProjectTables(storage, "shop", "sales", [node(name) for name in names])
+    return html(report_page(tables, heading, found, problem))
+
+
+def test_every_batch_of_a_table_is_there_the_last_first(storage: LocalStorage) -> None:
+    publish(storage, rows=RowCounts(1200))
+    publish(storage, kind="changes", rows=RowCounts(3, 2, 1))
+    publish(storage, kind="unchanged", rows=RowCounts())
+    publish(storage, kind="rebuild", rows=RowCounts(1202), reason="--full-refresh")
+
+    (table,) = parsed(storage).tables
+
+    assert (table.name, table.state) == ("sales.orders", "published")
+    assert [cells[1:] for cells in table.batches] == [
+        ["rebuild", "+1,202", "0", "0", "1,202", "1", "1.2 kB", "--full-refresh", "an-invocation"],
+        ["unchanged", "0", "0", "0", "1,202", "0", "0 B", "", "an-invocation"],
+        ["changes", "+3", "~2", "-1", "1,202", "1", "1.2 kB", "", "an-invocation"],
+        ["initial", "+1,200", "0", "0", "1,200", "1", "1.2 kB", "", "an-invocation"],
+    ]
+    assert all(
+        re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", cells[0]) for cells in table.batches
+    )
+
+
+def test_the_chart_has_a_bar_for_each_batch_the_last_at_the_end(storage: LocalStorage) -> None:
+    publish(storage)
+    for _ in range(2):
+        publish(storage, kind="changes", rows=RowCounts(3, 2, 1))
+    publish(storage, kind="unchanged", rows=RowCounts())
+
+    (table,) = parsed(storage).tables
+
+    assert [bar.split(" · ")[1:] for bar in table.bars] == [
+        ["initial", "+1 ~0 -0"],
+        *[["changes", "+3 ~2 -1"]] * 2,
+        ["unchanged", "+0 ~0 -0"],
+    ]
+
+
+def test_tables_with_trouble_come_first(storage: LocalStorage) -> None:
+    names = ["a_new", "b_good", "c_behind", "e_unfinished", "f_blocked", "g_failing"]
+    for name in (*names[1:], "d_orphan"):
+        publish(storage, name)
+    publish(storage, "e_unfinished", "changes", completes=False)
+    storage.write(TableFolder("sales", "f_blocked").journal, b"{}")
+    later = datetime.now(timezone.utc) + timedelta(minutes=1)
+    applied = {f"sales.{name}": TableReport("Replicating", "", later) for name in names}
+    applied["sales.c_behind"] = TableReport("Replicating", "", later - timedelta(hours=1))
+    applied["sales.g_failing"] = TableReport("Failed", "a file has zero bytes", later)
+
+    found = parsed(storage, names, ServiceReport("Running", "", applied))
+
+    assert [(table.name.partition(".")[2], table.state) for table in found.tables] == [
+        ("g_failing", "failing"),
+        ("f_blocked", "blocked"),
+        ("e_unfinished", "unfinished"),
+        ("c_behind", "behind"),
+        ("d_orphan", "orphan"),
+        ("a_new", "not published"),
+        ("b_good", "published"),
+    ]
+    notes = [table.text for table in found.tables]
+    assert "a file has zero bytes" in notes[0]
+    assert "_journal.json is damaged or was edited" in notes[1]
+    assert "pending: +1 ~0 -0 · #2" in notes[2]
+    assert "model.shop.d_orphan is gone" in notes[4]
+    assert [table.batches for table in found.tables if table.state == "blocked"] == [[]]
+
+
+def test_the_page_loads_and_runs_nothing(storage: LocalStorage) -> None:
+    publish(storage)
+
+    text = page(storage)
+
+    found = Parsed(text)
+    names = {name for name, _ in found.attributes}
+    assert not names & {"src", "href", "srcset", "action", "data", "style", "xlink:href"}
+    assert not [name for name in names if name.startswith("on")]
+    assert not found.elements & {"script", "link", "img", "iframe", "object", "embed", "base"}
+    assert not re.search(r"url\(|@import|https?:", text)
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert ("content", policy) in found.attributes
+
+
+def test_names_and_texts_of_others_are_only_text(storage: LocalStorage) -> None:
+    owner = Owner("shop", f"model.shop.{HOSTILE}", "sales", HOSTILE)
+    publish(storage, reason=HOSTILE, owner=owner)
+    publish(storage, "theirs", owner=Owner(HOSTILE, HOSTILE, "sales"))
+    publish(storage, "gone", owner=owner)
+    applied = {"sales.orders": TableReport(HOSTILE, HOSTILE, None)}
+    service = ServiceReport(HOSTILE, HOSTILE, applied)
+    heading = Heading(HOSTILE, HOSTILE, HOSTILE)
+    plain = parsed(storage, ["orders", "theirs"])
+
+    text = page(storage, ["orders", "theirs", HOSTILE], service, heading=heading)
+
+    found = Parsed(text)
+    assert found.elements == plain.elements
+    assert {name for name, _ in found.attributes} == {name for name, _ in plain.attributes}
+    assert not [each for each in text if not each.isprintable() and each != "\n"]
+    fit = '<script>alert("1")</script>\'&amp;?[31m? last'
+    assert found.text.count(fit) > 10
+    orders = next(table for table in found.tables if table.name == "sales.orders")
+    assert orders.batches[0][-2:] == [fit, fit]
+    assert [table.name for table in found.tables if table.state == "blocked"] == [
+        f"sales.{fit}",
+        "sales.theirs",
+    ]
+
+
+def test_a_project_without_mirrored_tables_is_told_so(storage: LocalStorage) -> None:
+    found = parsed(storage, [])
+
+    assert found.tables == []
+    assert "no mirrored tables" in found.text
+
+
+def test_a_landing_zone_without_files_has_tables_that_are_not_published(
+    storage: LocalStorage,
+) -> None:
+    found = parsed(storage, ["orders", "customers"])
+
+    assert [(table.name, table.state, table.bars) for table in found.tables] == [
+        ("sales.customers", "not published", []),
+        ("sales.orders", "not published", []),
+    ]
+
+
+def test_the_page_tells_why_nothing_is_known_of_the_service(storage: LocalStorage) -> None:
+    assert "Fabric does not answer" in parsed(storage, problem="Fabric does not answer").text
+    assert (
+        "Paused (no capacity)"
+        in parsed(storage, found=ServiceReport("Paused", "no capacity")).text
+    )
+
+
+def test_each_state_can_be_shown_alone(storage: LocalStorage) -> None:
+    publish(storage)
+
+    text = page(storage, ["orders", "later", "never"])
+
+    ids = [value for name, value in Parsed(text).attributes if name == "id"]
+    assert ids == ["show-1", "show-2"]
+    assert all(f"body:has(#{each}:checked)" in text for each in ids)
+    assert (text.count('<li class="of-1">'), text.count('<li class="of-2">')) == (2, 1)
+
+
+def test_the_report_is_written_to_the_target_path(storage: LocalStorage, tmp_path: Path) -> None:
+    publish(storage)
+    mirror = Mirror(Target("LandingZone"), project=lambda: tmp_path, warehouse=lambda: None)
+    tables = ProjectTables(storage, "shop", "sales", [node("orders")])
+
+    outcome = report(tables, mirror, HEADING, tmp_path / "new" / "target")
+
+    path = tmp_path / "new" / "target" / "mirror_report.html"
+    assert outcome.lines == (f"Report on 1 table: {path}",)
+    assert len(Parsed(path.read_text(encoding="utf-8")).tables) == 1
+    with pytest.raises(DbtRuntimeError, match="could not be written"):
+        report(tables, mirror, HEADING, path)
+
+
+counts = st.integers(0, 2**63 - 1) | st.integers(0, 20)
+batches = st.builds(
+    PastBatch,
+    id=st.just("2026112306000000000000"),
+    published_at=st.just("2026-11-23T06:00:00.000+00:00"),
+    publication=st.sampled_from(["initial", "changes", "rebuild", "unchanged"]),
+    reason=st.just(""),
+    rows=st.builds(RowCounts, counts, counts, counts),
+    files_written=counts,
+    bytes_written=counts,
+    table_rows=counts,
+    invocation_id=st.just(""),
+)
+
+
+@given(st.lists(batches, max_size=120))
+def test_every_batch_is_seen_and_within_the_chart(drawn: list[PastBatch]) -> None:
+    chart = Chart.of(drawn)
+
+    assert len(chart.bars) == min(len(drawn), 100)
+    for bar in chart.bars:
+        assert bar.pieces
+        for piece in bar.pieces:
+            assert piece.height >= 1
+            assert piece.x >= 0
+            assert piece.x < WIDTH
+            assert piece.y >= 0
+            assert piece.y + piece.height <= HEIGHT + 0.1
+    xs = [bar.pieces[0].x for bar in chart.bars]
+    assert xs == sorted(set(xs))
