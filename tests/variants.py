@@ -15,5 +15,6 @@ def some(values: Iterable[Any], count: int = 1) -> list[Any]:
         values: of a parameter
         count: that `make test` takes
     """
-    listed = list(values)
-    return [*listed[:count], *(pytest.param(v, marks=pytest.mark.variant) for v in listed[count:])]
+    first, rest = (listed := list(values))[:count], listed[count:]
+    variants = [v if isinstance(v, tuple) else (v,) for v in rest]
+    return [*first, *(pytest.param(*v, marks=pytest.mark.variant) for v in variants)]

@@ -33,6 +33,8 @@ SETTINGS = {
     "spark.hadoop.fs.s3a.secret.key": SECRET,
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "2g",
+    # most statements are run only a few times: it is not worth to compile them well
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     # a type that tables do not have otherwise
     "spark.sql.timeType.enabled": "true",
 }
