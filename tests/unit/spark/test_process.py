@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -132,3 +133,23 @@ def test_a_command_fails_with_the_error_of_the_start_in_the_background(
         spark.session(starts, Path("shop"), {}, prepared_start=True)
 
     assert len(starts.options) == 1
+
+
+def test_a_command_that_fails_at_once_does_not_wait_for_spark(
+    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark, starts, is_released = ProcessSpark(), threading.Event(), threading.Event()
+
+    def start(*_: object) -> Session:
+        starts.set()
+        assert is_released.wait(60), "the end of the command waits for this start"
+        return Session()
+
+    monkeypatch.setattr(embedded, "start", start)
+    spark.start_early(Path("shop"), {}, prepared_start=True)
+    assert starts.wait(60)
+
+    spark.release(start)
+    is_released.set()
+
+    assert isinstance(spark.session(start, Path("shop"), {}, prepared_start=True), Session)

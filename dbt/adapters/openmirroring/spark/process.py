@@ -137,12 +137,19 @@ class ProcessSpark:
         return session
 
     def release(self, command: object) -> None:
-        """Note that a command has ended. Spark runs on, because a start takes seconds."""
-        with self._lock:
-            self._commands.discard(command)
+        """Note that a command has ended. Spark runs on, because a start takes seconds.
+
+        Nobody waits here for a Spark that is still starting: the command has failed before.
+        """
+        self._commands.discard(command)
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
             is_ordered, self._is_image_ordered = self._is_image_ordered, True
-        if self._image and not is_ordered and self._image.is_wanted:
-            self._image.prepare()
+            if self._image and not is_ordered and self._image.is_wanted:
+                self._image.prepare()
+        finally:
+            self._lock.release()
 
     def tell(self) -> None:
         """For `dbt debug`: whether Spark starts from an image; nothing if that is turned off."""
