@@ -131,8 +131,6 @@ class Comparer:
         # a key that is 0.0 equals one that is -0.0, and lands differently
         compared = [c for c in self.built.columns if c.name not in keys]
         compared += [c for c in self.built.columns if c.name in keys and c.is_float]
-        if not keys:
-            compared = list(self.built.columns)
         after = self._side(self.built.reuse.after(self.built.table), self.built.columns, compared)
         before = self._side(self.built.reuse.before(self.snapshot), published, compared)
         query = self.warehouse.sql(

@@ -38,8 +38,8 @@ def history(tables: ProjectTables, table: str | None, limit: int) -> Outcome:
     rows = [
         _cells(status.table, batch)
         for status in tables.statuses()
-        if status.landed and status.landed.journal and wanted in (None, status.table)
-        for batch in status.landed.journal.batches[:limit]
+        if status.journal and wanted in (None, status.table)
+        for batch in status.journal.batches[:limit]
     ]
     if not rows:
         return Outcome(("Nothing was published.",))
