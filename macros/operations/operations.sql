@@ -32,6 +32,25 @@
   {%- do mirror_outcome(adapter.rebuild(graph, table)) -%}
 {% endmacro %}
 
+{#- Publish what is held, whatever its tests say; also what `max_deleted` has stopped.
+
+    Args:
+      table: `schema.table`, the table alone, or the name or unique id of its node; none for all -#}
+{% macro mirror_publish(table=none) %}
+  {%- do mirror_outcome(adapter.publish_held(graph, table)) -%}
+{% endmacro %}
+
+{#- At the end of a command: publish what has passed its tests. A failure is a failure of the command. -#}
+{% macro mirror_publish_tested(results) %}
+  {%- if execute -%}
+    {%- set outcome = adapter.publish_held(graph, results=results) -%}
+    {%- for line in outcome.lines -%}{%- do log(line, info=True) -%}{%- endfor -%}
+    {%- if outcome.failed -%}
+      select raise_error('{{ mirror_literal(outcome.failed | join('\n')) }}')
+    {%- endif -%}
+  {%- endif -%}
+{% endmacro %}
+
 {#- Drop the table folders of this project that no mirrored node has any more.
 
     Args:

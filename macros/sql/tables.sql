@@ -79,3 +79,18 @@
 {% macro openmirroring__mirror_iceberg_bytes(table) %}
   select coalesce(sum(file_size_in_bytes), 0) from {{ table }}.`files`
 {% endmacro %}
+
+
+{#- Set properties of a table. -#}
+{% macro openmirroring__mirror_mark(table, properties) %}
+  alter table {{ table }} set tblproperties (
+  {%- for name, value in properties.items() -%}
+    '{{ mirror_literal(name) }}' = '{{ mirror_literal(value) }}' {{- ', ' if not loop.last }}
+  {%- endfor -%}
+  )
+{% endmacro %}
+
+{#- Remove properties of a table, as far as it has them. -#}
+{% macro openmirroring__mirror_unmark(table, names) %}
+  alter table {{ table }} unset tblproperties if exists ({{ mirror_literals(names) }})
+{% endmacro %}

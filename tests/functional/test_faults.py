@@ -71,6 +71,13 @@ class Changes(Table):
         return f"{super().expected(n)} where id >= {n}"
 
 
+class Held(Changes):
+    """Built, and published at the end of the command."""
+
+    def change(self, project: Project, n: int) -> None:
+        project.model(self.expected(n), publish="after_tests", **KEYED)
+
+
 class Rebuild(Table):
     def expected(self, n: int) -> str:
         return f"select *, 1 as c{n} from ({super().expected(n)})"
@@ -130,6 +137,12 @@ class Merge(Scenario):
         return f"select id, {kept[n % 3]} as name from range({10 + n})"
 
 
+class HeldMerge(Merge):
+    def change(self, project: Project, n: int) -> None:
+        new_rows = f"select id, {n} as name from range({n % 3}, {10 + n})"
+        project.model(new_rows, materialized="incremental", publish="after_tests", **KEYED)
+
+
 class Seed(Scenario):
     command = "seed"
 
@@ -162,6 +175,8 @@ class Snapshot(Scenario):
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "initial load": Initial,
     "changes": Changes,
+    "held": Held,
+    "held merge": HeldMerge,
     "rebuild": Rebuild,
     "column added": ColumnAdded,
     "append": Append,
@@ -172,7 +187,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
 }
 
 
-ALWAYS = {("changes", KILLED)}
+ALWAYS = {("changes", KILLED), ("held", KILLED)}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,12 @@ from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import Any
 
-from dbt.adapters.contracts.connection import AdapterRequiredConfig, Connection, ConnectionState
+from dbt.adapters.contracts.connection import (
+    AdapterRequiredConfig,
+    AdapterResponse,
+    Connection,
+    ConnectionState,
+)
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt.adapters.spark.connections import SparkConnectionManager
@@ -122,6 +127,17 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         project = project_folder(self.profile)
         process_spark.start_early(project, parameters, credentials.prepared_start)
 
+    def execute(
+        self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
+    ) -> tuple[AdapterResponse, Any]:
+        """Execute a statement, also one whose rows nobody fetches."""
+        response, table = super().execute(sql, auto_begin, fetch, limit)
+        handle = self.get_thread_connection().handle
+        if not fetch and isinstance(handle, SessionHandle):
+            with self.exception_handler(sql):
+                handle.run_to_end(sql)
+        return response, table
+
     def refresh(self, table: str) -> None:
         """Let the session that the user brought forget the files that a table had."""
         if self._brought:
@@ -171,6 +187,13 @@ def is_publishing() -> bool:
     if getattr(flags, "WHICH", None) not in _BUILDING:
         return False
     return not (getattr(flags, "EMPTY", False) or getattr(flags, "SAMPLE", None))
+
+
+def is_testing() -> bool:
+    """The command may run data tests."""
+    from dbt.flags import get_flags
+
+    return getattr(get_flags(), "WHICH", None) in ("test", "build", "retry")
 
 
 def project_folder(profile: AdapterRequiredConfig) -> Path:

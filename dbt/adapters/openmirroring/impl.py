@@ -19,22 +19,29 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
     is_publishing,
+    is_testing,
     logger,
     project_folder,
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
-from dbt.adapters.openmirroring.node.config import OpenMirroringConfig, refuse_grants
+from dbt.adapters.openmirroring.node.config import (
+    AFTER_TESTS,
+    OpenMirroringConfig,
+    refuse_grants,
+)
 from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.publish import rebuild
+from dbt.adapters.openmirroring.node.publish import keep_held, publish_held, rebuild
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations import catalog, replica
 from dbt.adapters.openmirroring.operations.database import DatabaseOperations
+from dbt.adapters.openmirroring.operations.held import publish_all, publish_tested
 from dbt.adapters.openmirroring.operations.history import history
 from dbt.adapters.openmirroring.operations.mirror import Mirror
+from dbt.adapters.openmirroring.operations.project_tables import Node as ProjectNode
 from dbt.adapters.openmirroring.operations.project_tables import (
     Outcome,
     ProjectTables,
@@ -51,6 +58,13 @@ from dbt.adapters.openmirroring.spark.relation import (
     quoted,
 )
 from dbt.adapters.openmirroring.spark.table import described_columns
+
+# the hook that publishes what has passed its tests
+_END_OF_COMMAND = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
+
+
+def _is_gated(config: Any) -> bool:
+    return is_mirrored(config) and config.get("publish") == AFTER_TESTS
 
 
 class OpenMirroringAdapter(SparkAdapter):
@@ -235,16 +249,49 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: no such table
         """
+        found = self._project_tables(graph).node(table)
+        response = rebuild(self._node_of(found), self._mirror)
+        return Outcome((f"{found.table}: {response}",))
+
+    @available
+    def publish_held(
+        self, graph: Mapping[str, Any], table: str | None = None, results: Any = None
+    ) -> Outcome:
+        """Publish what is held: all of it or that of a table, or what a command has tested.
+
+        Args:
+            graph: of dbt
+            table: as for `rebuild`; None for all
+            results: of the command; None if a user asks for it, whatever the tests say
+        """
+        tables = self._project_tables(graph)
+        if results is None:
+            return publish_all(
+                tables, table, lambda node: publish_held(self._node_of(node), self._mirror)
+            )
+        statuses = {result.node.unique_id: str(result.status) for result in results}
+        gated = {id for id, node in graph["nodes"].items() if _is_gated(node["config"])}
+        return publish_tested(
+            tables, gated, graph["nodes"], statuses, self._publish_tested, self._keep_held
+        )
+
+    def _publish_tested(self, found: ProjectNode) -> Any:
+        build = self._mirror.build_of(found.unique_id)
+        return publish_held(self._node_of(found), self._mirror, build) if build else None
+
+    def _keep_held(self, found: ProjectNode, why: str) -> bool:
+        is_held = self._mirror.build_of(found.unique_id) is not None
+        if is_held:
+            keep_held(self._node_of(found), self._mirror, why)
+        return is_held
+
+    def _node_of(self, found: ProjectNode) -> Node:
         # the adapter is loaded before dbt's contexts can be
         from dbt.context.providers import generate_runtime_model_context
 
-        found = self._project_tables(graph).node(table)
         manifest: Any = self._macro_resolver
-        context = generate_runtime_model_context(
-            manifest.nodes[found.unique_id], self.config, manifest
-        )
-        response = rebuild(self._node(context), self._mirror)
-        return Outcome((f"{found.table}: {response}",))
+        node = manifest.nodes[found.unique_id]
+        return self._node(generate_runtime_model_context(node, self.config, manifest))
 
     @available
     def drop_orphans(self, graph: Mapping[str, Any], dry_run: bool, schema: str | None) -> Outcome:
@@ -305,9 +352,24 @@ class OpenMirroringAdapter(SparkAdapter):
         """Before hooks and nodes: nothing is compiled with what an interrupted run has left."""
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, *args, **named)
+        self._note_builds(nodes)
         # who mirrors nothing may have no landing zone
         if is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._recover_before_compiling(nodes)
+
+    def _note_builds(self, nodes: list[Any]) -> None:
+        """Before anything is tested: what is held now is what the tests of the command see."""
+        gated = [node for node in nodes if _is_gated(node.config)]
+        manifest: Any = self._macro_resolver
+        if not gated:
+            # it would have nothing to do, and would be shown
+            manifest.nodes.pop(_END_OF_COMMAND, None)
+        warehouse = Warehouse(self, {})
+        for node in gated if is_testing() else []:
+            found = warehouse.found(self.Relation.create_from(self.config, node))
+            build = warehouse.marks(found).held
+            if build:
+                self._mirror.built(node.unique_id, build)
 
     def _recover_before_compiling(self, nodes: list[Any]) -> None:
         # another target may share the landing zone, and its relations may be in another Spark

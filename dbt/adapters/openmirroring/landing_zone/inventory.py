@@ -12,7 +12,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
     SCRATCH_PAD,
     TableFolder,
 )
-from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import problem_with
 
@@ -25,6 +25,7 @@ class LandedTable:
         exists: there is something in its table folder
         journal: the last completed batch
         pending: a batch that is committed, but not completed
+        held: rows that are held back from publication
         problem: why the next run will refuse to publish, as far as the landing zone tells
     """
 
@@ -32,6 +33,7 @@ class LandedTable:
     exists: bool
     journal: Journal | None = None
     pending: Manifest | None = None
+    held: HeldRecord | None = None
     problem: str = ""
 
     def is_of(self, project: str) -> bool:
@@ -49,12 +51,14 @@ def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
     try:
         journal = storage.read(folder.journal)
         pending = storage.read(folder.manifest)
+        held = storage.read(folder.held)
         exists = journal is not None or bool(storage.list(folder.path))
         last = Journal.from_json(journal, folder.journal) if journal is not None else None
         manifest = Manifest.from_json(pending, folder.manifest) if pending is not None else None
+        ahead = HeldRecord.from_json(held, folder.held) if held is not None else None
         # what is being published is not in the journal yet
         problem = problem_with(storage, folder, last) if last and not manifest else ""
-        return LandedTable(folder, exists, last, manifest, problem)
+        return LandedTable(folder, exists, last, manifest, ahead, problem)
     except MirrorError as error:
         return LandedTable(folder, exists, problem=error.msg)
 

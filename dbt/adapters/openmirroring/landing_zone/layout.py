@@ -105,6 +105,11 @@ class TableFolder:
         """One place for the table, not one for each batch: so only one batch can be committed."""
         return f"{self.scratch}/manifest.json"
 
+    @property
+    def held(self) -> str:
+        """The record of what is held back from publication."""
+        return f"{self.scratch}/held.json"
+
     def staging(self, batch_id: str) -> str:
         return f"{self.scratch}/{batch_id}"
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from datetime import datetime, timezone
 from typing import Protocol
 
-from dbt.adapters.openmirroring.landing_zone.batch import Owner, StagedFile, new_batch_id
+from dbt.adapters.openmirroring.landing_zone.batch import Owner, StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     ForeignTableFolderError,
@@ -21,15 +21,9 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
-from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.requirements import (
-    FilesUntouched,
-    IncreasingTimes,
-    NoFolder,
-    SameBatch,
-    SameOwner,
-    SameRows,
-)
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.requirements import IncreasingTimes, SameOwner
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
@@ -54,7 +48,7 @@ class ServiceWatch(Protocol):
         """Wait until a table is mirrored again after its folder was recreated."""
 
 
-class Publication:
+class Publication(PublishedTable):
     """One publication of one table. It holds the table's lock until it is closed.
 
     Args:
@@ -74,17 +68,14 @@ class Publication:
         owner: Owner,
         service: ServiceWatch | None = None,
     ) -> None:
-        self.batch_id = new_batch_id()
-        self.table = table
+        super().__init__(storage, table, owner)
         self.published_at: datetime | None = None
         """When the files of the completed batch appeared; None before that, or without files."""
-        self._storage = storage
-        self._owner = owner
         self._service = service
         self._renaming_since = datetime.now(timezone.utc)
         self.committed = False
         self._is_completed = False
-        self._last: Journal | None = None
+        self._is_held = False
         self._lock = ExitStack()
         self._lock.enter_context(storage.lock(table.scratch))
 
@@ -99,10 +90,7 @@ class Publication:
             MirrorError: the manifest or the journal is damaged
         """
         self._last = self.journal()
-        content = self._storage.read(self.table.manifest)
-        manifest = (
-            Manifest.from_json(content, self.table.manifest) if content is not None else None
-        )
+        manifest = self._pending()
         if manifest:
             SameOwner(self.table, self._owner).validate(manifest.batch)
         if manifest and not self._is_current(manifest):
@@ -120,53 +108,28 @@ class Publication:
         kept = {self.table.manifest, self.table.staging(manifest.batch.id)} if manifest else set()
         for entry in self._storage.list(self.table.scratch):
             path = f"{self.table.scratch}/{entry.name}"
-            if path not in kept:
+            if path == self.table.held:
+                self._is_held = True
+            elif path not in kept:
                 self._storage.delete(path)
         self.committed = manifest is not None
         return manifest
 
-    def journal(self) -> Journal | None:
-        """The last completed batch, or None if the table has never been published."""
-        content = self._storage.read(self.table.journal)
-        return Journal.from_json(content, self.table.journal) if content is not None else None
-
-    def verify(self, snapshot_batch_id: str | None, full_refresh: bool) -> Journal | None:
-        """2. Make sure that journal, table folder and snapshot belong together.
+    def hold(self, why: str) -> None:
+        """Let everybody who asks know that rows are held back.
 
         Args:
-            snapshot_batch_id: carried by the snapshot; None without a snapshot, or if it was
-                never published
-            full_refresh: the user asked for a rebuild, so the snapshot need not match
-
-        Returns:
-            the journal, None for a table that does not exist yet
-
-        Raises:
-            ForeignTableFolderError: the folder, or a file in it, is somebody else's
-            SnapshotMismatchError: the snapshot is not what was published last
+            why: and until when
         """
-        # Not read again: a newer journal would be another run's, and the next snapshot was built
-        # without its rows.
-        journal = self._last
-        if journal is None:
-            NoFolder(self.table).validate(self._storage)
-            return None
-        SameOwner(self.table, self._owner).validate(journal.batch)
-        if not full_refresh:
-            SameBatch(self.table, snapshot_batch_id).validate(journal)
-            FilesUntouched(self.table, self._storage).validate(journal)
-        return journal
+        record = HeldRecord.of(self._owner, datetime.now(timezone.utc), why)
+        self._storage.write(self.table.held, record.to_json())
+        self._is_held = True
 
-    def verify_rows(self, journal: Journal, rows: int) -> None:
-        """2. Make sure that the snapshot has as many rows as the mirrored table.
-
-        Args:
-            rows: of the snapshot
-
-        Raises:
-            SnapshotMismatchError: the numbers differ
-        """
-        SameRows(self.table, rows).validate(journal)
+    def let_go(self) -> None:
+        """Nothing is held back any more."""
+        if self._is_held:
+            self._storage.delete(self.table.held)
+            self._is_held = False
 
     def restore_metadata(self, journal: Journal) -> bool:
         """2. Write `_metadata.json` again if it is not what was published.
@@ -210,7 +173,11 @@ class Publication:
         return self._staged(self.batch_id).verified(plan, files, found)
 
     def commit(
-        self, plan: Plan, files: list[StagedFile], snapshot_version: str | None = None
+        self,
+        plan: Plan,
+        files: list[StagedFile],
+        snapshot_version: str | None = None,
+        held: str | None = None,
     ) -> Manifest:
         """5. Let the manifest appear. From here on every step can be repeated.
 
@@ -218,6 +185,7 @@ class Publication:
             plan: of this batch
             files: in publication order
             snapshot_version: of a snapshot that is changed in place, before the change
+            held: the id of the held snapshot that is published
 
         Raises:
             ConcurrentPublicationError: somebody else has published since the plan was made
@@ -230,7 +198,9 @@ class Publication:
         batch = plan.batch(self.batch_id, self._owner, files, last)
         previous = journal.batch.id if journal else None
         history = journal.batches if journal else ()
-        manifest = Manifest(batch, self.table, previous, tuple(files), snapshot_version, history)
+        manifest = Manifest(
+            batch, self.table, previous, tuple(files), snapshot_version, history, held
+        )
         if files:
             self._storage.flush(self._staged(batch.id).folder, [file.name for file in files])
         # if the storage does not answer, the manifest may be there, and needs the staged files
@@ -339,6 +309,7 @@ class Publication:
         journal = Journal.of(manifest.batch, self._renaming_since, manifest.history)
         self._storage.write(self.table.journal, journal.to_json())
         self._last = journal
+        self.let_go()
         self._storage.delete(self.table.manifest)
         self._storage.delete(self.table.staging(manifest.batch.id))
         self.committed = False

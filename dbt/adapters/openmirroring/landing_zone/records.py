@@ -15,6 +15,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     WITHDRAW,
     Batch,
     Count,
+    Owner,
     RowCounts,
     StagedFile,
     check_batch_id,
@@ -79,6 +80,8 @@ class Manifest:
             is replaced
         history: the batches before this one, the last first; a rebuild drops the journal that has
             them
+        held: the id of the held snapshot that it publishes; None for one that is built in the
+            same run
     """
 
     batch: Batch
@@ -87,10 +90,12 @@ class Manifest:
     files: tuple[StagedFile, ...]
     snapshot_version: str | None = None
     history: tuple[PastBatch, ...] = ()
+    held: str | None = None
 
     def __post_init__(self) -> None:
-        if self.previous_batch_id is not None:
-            check_batch_id(self.previous_batch_id)
+        for batch_id in (self.previous_batch_id, self.held):
+            if batch_id is not None:
+                check_batch_id(batch_id)
         if self.table.schema not in ("", self.batch.owner.schema):
             raise ValueError("its owner is in another schema")
         if [len(self.files), sum(file.size for file in self.files)] != [
@@ -165,8 +170,48 @@ class Journal:
         return _from_json(_JOURNALS, content, where, remedy)
 
 
-_Record = TypeVar("_Record", Manifest, Journal)
+@dataclass(frozen=True)
+class HeldRecord:
+    """What a landing zone knows of rows that are held back from publication.
+
+    Only Spark knows the rows; this is for those who ask for the state of the mirror.
+
+    Args:
+        held_at: when the rows were built; UTC, ISO 8601
+        why: they are held
+    """
+
+    owner: Owner
+    held_at: str
+    why: str
+
+    def __post_init__(self) -> None:
+        _check_time(self.held_at)
+
+    @classmethod
+    def of(cls, owner: Owner, held_at: datetime, why: str) -> HeldRecord:
+        return cls(owner, held_at.isoformat(timespec="milliseconds"), why)
+
+    def to_json(self) -> bytes:
+        return _to_json(self)
+
+    @classmethod
+    def from_json(cls, content: bytes, where: str) -> HeldRecord:
+        """Read a record.
+
+        Args:
+            where: it was found
+
+        Raises:
+            MirrorError: it is not what `to_json` has returned
+        """
+        remedy = "Delete it: the next run of the node writes it again."
+        return _from_json(_HELD, content, where, remedy)
+
+
+_Record = TypeVar("_Record", Manifest, Journal, HeldRecord)
 _MANIFESTS, _JOURNALS = TypeAdapter(Manifest), TypeAdapter(Journal)
+_HELD = TypeAdapter(HeldRecord)
 
 
 def _to_json(record: _Record) -> bytes:

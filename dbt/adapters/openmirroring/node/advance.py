@@ -7,7 +7,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.node.build import has_partitions_in_catalog
+from dbt.adapters.openmirroring.node.held import bring_back, forget, settle
 from dbt.adapters.openmirroring.node.scratch_tables import (
     NEW_ROWS,
     NEXT,
@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     table_beside,
     tidy_warehouse,
 )
+from dbt.adapters.openmirroring.node.swap import snapshot_version, swap, take_in_place
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
 
@@ -39,6 +40,7 @@ def recover(
     manifest = publication.pending()
     if manifest:
         finish(warehouse, publication, target, manifest, may_have_partitions=True)
+    bring_back(warehouse, target, publication.last.batch.id if publication.last else None)
     for leftover in leftovers(warehouse, target, (NEXT, *ROWS)):
         warehouse.drop(leftover)
     return manifest
@@ -67,61 +69,25 @@ def finish(
     if in_place:
         # before anything is published: the table may refuse
         _store_in_place(warehouse, publication, target, manifest)
-    elif not has_next and warehouse.batch_id(warehouse.found(target)) != batch_id:
+    elif not has_next and not _has_rows(warehouse, target, manifest):
         raise _lost(manifest, target)
     publication.publish(manifest)  # 6
     if in_place:
         warehouse.drop(part)
-    else:
+    elif has_next:
         swap(warehouse, target, following, may_have_partitions)
+        forget(warehouse, target, manifest.previous_batch_id)
+    else:
+        settle(warehouse, target, manifest.previous_batch_id, batch_id)
     publication.complete(manifest)  # 7
 
 
-def swap(
-    warehouse: Warehouse,
-    target: OpenMirroringRelation,
-    following: OpenMirroringRelation,
-    may_have_partitions: bool,
-) -> None:
-    """The next snapshot becomes the snapshot. If there is none, an earlier run has swapped."""
-    if warehouse.found(following):
-        snapshot = warehouse.found(target)
-        if snapshot:
-            warehouse.drop(snapshot)
-        warehouse.rename(following, target)
-    if warehouse.found(target):
-        if may_have_partitions and has_partitions_in_catalog(warehouse.describe(target)):
-            # the catalog of a session without a metastore forgets them when a table is renamed
-            warehouse.execute(f"alter table {target} recover partitions")
-        warehouse.replaced(target)
-
-
-def take_in_place(
-    warehouse: Warehouse,
-    target: OpenMirroringRelation,
-    part: OpenMirroringRelation,
-    new_rows: OpenMirroringRelation,
-    keys: tuple[str, ...],
-) -> None:
-    """Let a snapshot take rows in the place of others.
-
-    Args:
-        part: a table of these rows
-        new_rows: a table; without keys not needed
-        keys: rows with the same are replaced; without any, rows are only added
-    """
-    names = [column.quoted for column in warehouse.columns(target)]
-    if keys:
-        sql = warehouse.sql("mirror_merge_part", target, part, new_rows, keys, names)
-    else:
-        sql = warehouse.sql("mirror_insert_part", target, part, names)
-    warehouse.execute(sql)
-
-
-def snapshot_version(warehouse: Warehouse, target: OpenMirroringRelation) -> str:
-    """The state of a snapshot that can be changed in place: another one after each change."""
-    version = warehouse.property_of(target, "current-snapshot-id")  # Iceberg's
-    return version or str(warehouse.query(f"describe history {target} limit 1").rows[0][0])
+def _has_rows(warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest) -> bool:
+    """Whether the snapshot has the rows of a batch already: it was held, or swapped before."""
+    marks = warehouse.marks(warehouse.found(target))
+    return marks.batch_id == manifest.batch.id or (
+        manifest.held is not None and marks.held == manifest.held
+    )
 
 
 def _store_in_place(
@@ -138,7 +104,7 @@ def _store_in_place(
         if is_repeated:
             # a server may still be at the INSERT of a run that died: Delta refuses what was begun
             # before its table changed
-            _set_property(warehouse, target, "openmirroring.recovered_by", publication.batch_id)
+            warehouse.mark(target, {"openmirroring.recovered_by": publication.batch_id})
         _take_batch(warehouse, target, manifest)
     except DbtRuntimeError:
         is_untouched = is_repeated or _is_as_planned(warehouse, manifest, target)
@@ -155,15 +121,9 @@ def _take_batch(warehouse: Warehouse, target: OpenMirroringRelation, manifest: M
     # an earlier run may have added the rows, and died then
     if keys or warehouse.count(f"select count(*) from {target}") != batch.table_rows:
         take_in_place(warehouse, target, table_beside(target, PART, batch.id), new_rows, keys)
-    _set_property(warehouse, target, BATCH_ID_PROPERTY, batch.id)
+    warehouse.mark(target, {BATCH_ID_PROPERTY: batch.id})
     warehouse.carries(target, batch.id)
     warehouse.replaced(target)
-
-
-def _set_property(
-    warehouse: Warehouse, target: OpenMirroringRelation, name: str, value: str
-) -> None:
-    warehouse.execute(f"alter table {target} set tblproperties ('{name}' = '{value}')")
 
 
 def _is_as_planned(

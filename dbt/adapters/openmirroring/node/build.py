@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.openmirroring.node.constraints import (
@@ -17,12 +19,13 @@ from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
 def build(
-    node: Node, rows: NextRows, scratch: ScratchTables, batch_id: str | None = None
+    node: Node, rows: NextRows, scratch: ScratchTables, marks: Mapping[str, str]
 ) -> tuple[OpenMirroringRelation, AdapterResponse]:
     """1. Compute the rows of the next snapshot, or those that the snapshot is to take in place.
 
     Args:
-        batch_id: what the snapshot will be recognised by; None for a node that is not mirrored
+        marks: properties by which the snapshot will be recognised; none for a node that is not
+            mirrored
 
     Returns:
         the table with the rows, and what Spark says of the statement
@@ -44,10 +47,9 @@ def build(
             [column.quoted for column in warehouse.columns(node.target)],
         )
     following = scratch.table(NEXT)
-    properties = dict(node.config.get("tblproperties") or {})
-    if batch_id:
-        following = following.carrying(batch_id)
-        properties[BATCH_ID_PROPERTY] = batch_id
+    properties = {**(node.config.get("tblproperties") or {}), **marks}
+    if BATCH_ID_PROPERTY in marks:
+        following = following.carrying(marks[BATCH_ID_PROPERTY])
     if node.has_contract:
         query = node.checked_contract(query)
     statement = warehouse.sql(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.columns import LandingColumn, published_columns
@@ -64,7 +64,7 @@ class Comparer:
 
     warehouse: Warehouse
     scratch: ScratchTables
-    publication: Publication
+    published: PublishedTable
     options: NodeConfig
     definition: TableDefinition
     snapshot: OpenMirroringRelation
@@ -112,7 +112,7 @@ class Comparer:
                 None if is_counted_by_key else self.snapshot,
             )
         ).rows[0]
-        self.publication.verify_rows(journal, int(counts["rows_before"] or 0))
+        self.published.verify_rows(journal, int(counts["rows_before"] or 0))
         if counts["bad_keys"] or self._repeats_keys(changed, int(counts["inserted"])):
             raise self._bad_keys()
         rows = RowCounts(

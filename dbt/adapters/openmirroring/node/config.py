@@ -17,6 +17,7 @@ from dbt.adapters.openmirroring.landing_zone.delimited import (
     COLUMN_SEPARATORS,
     DelimitedText,
 )
+from dbt.adapters.openmirroring.node.max_deleted import MaxDeleted
 
 _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
 _PROVIDER = re.compile(r"[\w.]+")
@@ -24,6 +25,9 @@ _UNITS = {"kb": 2**10, "mb": 2**20, "gb": 2**30}
 
 # Spark writes text in Hadoop's codecs: it has no zstd, and frames snappy in a way of its own
 _TEXT_COMPRESSIONS = ("none", "gzip")
+
+# when a node is published
+IMMEDIATELY, AFTER_TESTS, ON_REQUEST = "immediately", "after_tests", "on_request"
 
 INCREMENTAL_STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
 
@@ -46,6 +50,8 @@ class OpenMirroringConfig(SparkConfig):
     schema_folder: bool | None = None
     target_file_size: str | None = None
     delete_when: str | None = None
+    publish: str | None = None
+    max_deleted: int | str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,8 @@ class NodeConfig:
             of INCREMENTAL_STRATEGIES
         delete_when: SQL that is true for those new rows that delete
         partition_by: columns
+        publish: when: `immediately`, `after_tests`, or `on_request`
+        max_deleted: what one publication may take away
     """
 
     unique_key: tuple[str, ...] = ()
@@ -84,11 +92,18 @@ class NodeConfig:
     incremental_strategy: str = "append"
     delete_when: str | None = None
     partition_by: tuple[str, ...] = ()
+    publish: str = IMMEDIATELY
+    max_deleted: MaxDeleted | None = None
 
     @property
     def strategy_macro(self) -> str:
         """The macro of the incremental strategy."""
         return f"mirror_{self.incremental_strategy.replace('+', '_')}"
+
+    @property
+    def held_until(self) -> str:
+        """When a node that is held is published."""
+        return "until mirror_publish" if self.publish == ON_REQUEST else "until its tests pass"
 
     @property
     def touched_by(self) -> list[tuple[str, ...]] | None:
@@ -133,6 +148,8 @@ class NodeConfig:
             incremental_strategy=_strategy(config, unique_key),
             delete_when=_text(config, "delete_when"),
             partition_by=_columns(config, "partition_by"),
+            publish=_choice(config, "publish", (IMMEDIATELY, AFTER_TESTS, ON_REQUEST)),
+            max_deleted=MaxDeleted.parse(config.get("max_deleted")),
         )
         file_format = _text(config, "file_format")
         if file_format and not _PROVIDER.fullmatch(file_format):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
-from dbt.adapters.openmirroring.node.advance import swap, take_in_place
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
@@ -18,6 +17,7 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     leftovers,
     tidy_warehouse,
 )
+from dbt.adapters.openmirroring.node.swap import swap, take_in_place
 
 
 def materialize(node: Node, destination: Destination) -> None:
@@ -52,7 +52,7 @@ def _build_only(node: Node) -> AdapterResponse:
             swap(warehouse, target, leftover, may_have_partitions=True)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = next_rows(node, scratch, was_incremental)
-        following, response = build(node, rows, scratch)
+        following, response = build(node, rows, scratch, {})
         verify_contract(node, following)
         if rows.touched and rows.in_place:
             take_in_place(warehouse, target, following, rows.touched.new_rows, rows.touched.keys)
@@ -72,7 +72,7 @@ def _check_only(node: Node) -> AdapterResponse:
     tidy_warehouse(warehouse, target)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)
-        following, _ = build(node, rows, scratch)
+        following, _ = build(node, rows, scratch, {})
         if not warehouse.found(target):
             swap(warehouse, target, following, bool(node.options.partition_by))
     return AdapterResponse(_message="SQL checked, nothing published")

@@ -58,12 +58,15 @@ class NextRows:
         return (self.kept or Reuse()).before(snapshot)
 
 
-def next_rows(node: Node, scratch: ScratchTables, was_incremental: bool) -> NextRows:
+def next_rows(
+    node: Node, scratch: ScratchTables, was_incremental: bool, may_touch: bool = True
+) -> NextRows:
     """What the next snapshot is to be made of.
 
     Args:
         scratch: where new rows are computed, once
         was_incremental: what is_incremental() was when the node was compiled
+        may_touch: False looks at all rows of the snapshot
 
     Raises:
         CompilationError: that has changed since; or the new rows have other columns than the
@@ -71,12 +74,12 @@ def next_rows(node: Node, scratch: ScratchTables, was_incremental: bool) -> Next
         DbtRuntimeError: several new rows have the same key
     """
     if node.is_history:
-        return _history(node, scratch)
+        return _history(node, scratch, may_touch)
     if node.is_incremental != was_incremental:
         raise refuse_stale_compilation()
     if not was_incremental:
         return live_rows(node)
-    return _incremental(node, scratch)
+    return _incremental(node, scratch, may_touch)
 
 
 def live_rows(node: Node) -> NextRows:
@@ -91,7 +94,7 @@ def first_rows(node: Node) -> NextRows:
     return live_rows(node)
 
 
-def _incremental(node: Node, scratch: ScratchTables) -> NextRows:
+def _incremental(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRows:
     warehouse, target, options = node.warehouse, node.target, node.options
     computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
     found, before = warehouse.columns(computed), warehouse.columns(target)
@@ -103,7 +106,8 @@ def _incremental(node: Node, scratch: ScratchTables) -> NextRows:
         )
         if ambiguous.rows:
             raise refusals.ambiguous_new_rows(options.unique_key, ambiguous)
-    reused = _reused(node, scratch, new_rows, before, columns, options.touched_by)
+    touched_by = options.touched_by if may_touch else None
+    reused = _reused(node, scratch, new_rows, before, columns, touched_by)
     snapshot = _snapshot_rows(reused, target)
     rows = warehouse.sql("mirror_typed_snapshot", snapshot, columns)
     query = warehouse.sql(
@@ -112,7 +116,7 @@ def _incremental(node: Node, scratch: ScratchTables) -> NextRows:
     return NextRows(query, reused.touched, reused.kept)
 
 
-def _history(node: Node, scratch: ScratchTables) -> NextRows:
+def _history(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRows:
     """A dbt snapshot: what has changed is computed once, as dbt defines it."""
     warehouse, target = node.warehouse, node.target
     if not warehouse.found(target):
@@ -124,7 +128,8 @@ def _history(node: Node, scratch: ScratchTables) -> NextRows:
     names = node.history_columns
     columns = history_columns(before, found, names["dbt_valid_to"])
     changes = _typed_rows(node, scratch, computed, found, columns)
-    reused = _reused(node, scratch, changes, before, columns, [[names["dbt_scd_id"]]])
+    touched_by = [[names["dbt_scd_id"]]] if may_touch else None
+    reused = _reused(node, scratch, changes, before, columns, touched_by)
     query = warehouse.sql(
         "mirror_history",
         _snapshot_rows(reused, target),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from dbt_common.exceptions import CompilationError
@@ -12,12 +13,20 @@ from dbt.adapters.openmirroring.landing_zone.batch import Owner, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.node.advance import finish, recover, snapshot_version
+from dbt.adapters.openmirroring.node.advance import finish, recover
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.compare import Comparer
+from dbt.adapters.openmirroring.node.config import IMMEDIATELY
 from dbt.adapters.openmirroring.node.decide import decide
 from dbt.adapters.openmirroring.node.definition import table_definition
+from dbt.adapters.openmirroring.node.held import (
+    PublishedRows,
+    hold,
+    marks_of_build,
+    published_rows,
+    settle,
+)
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.response import MirrorResponse
@@ -25,6 +34,9 @@ from dbt.adapters.openmirroring.node.reuse import FileRange, NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.same_files import same_files
 from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.stage import stage
+from dbt.adapters.openmirroring.node.swap import snapshot_version
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
@@ -40,20 +52,61 @@ class Destination(Protocol):
     def add_table(self, table: TableFolder, definition: TableDefinition) -> list[str]:
         """Count a table that is published for the first time; returns warnings for the user."""
 
+    def built(self, node: str, build_id: str) -> None:
+        """Note a build that is held: what has passed the tests of this command is this one."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A node whose turn it is, with what an earlier run has left brought to its end.
+
+    Args:
+        publication: which holds the table's lock
+        scratch: tables that live as long
+        published: the rows that were published last
+        is_recovered: an earlier run was brought to its end
+    """
+
+    node: Node
+    destination: Destination
+    publication: Publication
+    scratch: ScratchTables
+    published: PublishedRows
+    is_recovered: bool
+
+    @property
+    def warehouse(self) -> Warehouse:
+        return self.node.warehouse
+
+    @property
+    def target(self) -> OpenMirroringRelation:
+        return self.node.target
+
+    @property
+    def may_have_partitions(self) -> bool:
+        return bool(self.node.options.partition_by)
+
 
 def publish(node: Node, destination: Destination) -> MirrorResponse:
-    """Build a node, and publish what has changed.
+    """Build a node, and publish what has changed; or hold it, if its configuration says so.
 
     Raises:
         DbtRuntimeError: nothing was published, or the next run finishes what was begun
     """
     was_incremental = node.is_incremental
     rebuild = "--full-refresh" if node.is_full_refresh else ""
-
-    def rows(scratch: ScratchTables) -> NextRows:
-        return next_rows(node, scratch, was_incremental)
-
-    return _publish(node, destination, rows, rebuild, is_compiled=True)
+    with _attempt(node, destination) as attempt:
+        if attempt.is_recovered and node.reads_itself:
+            raise refuse_stale_compilation()
+        is_held = node.options.publish != IMMEDIATELY
+        if not is_held:
+            destination.check_table(attempt.publication.table, bool(rebuild))
+        # what is reused must be of the rows that were published, or not be compared at all
+        may_touch = is_held or not attempt.published.is_held
+        rows = next_rows(node, attempt.scratch, was_incremental, may_touch)
+        if is_held:
+            return _hold_rows(attempt, rows, rebuild)
+        return _publish_rows(attempt, rows, rebuild)
 
 
 def rebuild(node: Node, destination: Destination) -> MirrorResponse:
@@ -62,92 +115,189 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
     Raises:
         CompilationError: Spark has no table of the node
     """
+    with _attempt(node, destination) as attempt:
+        destination.check_table(attempt.publication.table, rebuilds=True)
+        _require_table(node)
+        rows = NextRows(f"select * from {node.target}")
+        return _publish_rows(attempt, rows, "mirror_rebuild", is_limited=False)
 
-    def rows(_: ScratchTables) -> NextRows:
-        snapshot = node.warehouse.found(node.target)
-        if snapshot is None or not snapshot.is_table:
+
+def publish_held(
+    node: Node, destination: Destination, tested: str | None = None
+) -> MirrorResponse | None:
+    """Publish what is held of a node.
+
+    Args:
+        tested: the id of the build that has passed its tests; None publishes whatever is held,
+            also what `max_deleted` has stopped
+
+    Returns:
+        None if nothing is held
+
+    Raises:
+        DbtRuntimeError: nothing was published, or the next run finishes what was begun
+    """
+    warehouse, target = node.warehouse, node.target
+    with _attempt(node, destination) as attempt:
+        publication, marks = attempt.publication, attempt.published.marks
+        if not attempt.published.is_held:
+            publication.let_go()
+            return None
+        if tested and marks.held != tested:
             raise CompilationError(
-                f"Spark has no table {node.target}, so there is nothing to publish. Run its node."
+                f"Another run has built {target} since its tests have begun, so it stays held. "
+                "Run its tests again."
             )
-        return NextRows(f"select * from {node.target}")
+        _require_table(node)
+        destination.check_table(publication.table, bool(marks.rebuild))
+        built = _next_snapshot(attempt, target, None, marks.rebuild)
+        plan = _plan(attempt, _comparer(attempt, built), marks.rebuild)  # 2 and 3
+        finding = _finding(node, plan) if tested else ""
+        if finding:
+            publication.hold(finding)
+            raise _too_many_deleted(node, finding)
+        if plan.is_void:
+            assert plan.journal, "a table is unchanged only since it was published"
+            settle(warehouse, target, plan.journal.batch.id, plan.journal.batch.id)
+            publication.let_go()
+            return MirrorResponse.unchanged(plan)
+        files = stage(warehouse, publication, plan, node.options, built)  # 4
+        manifest = publication.commit(plan, files, held=marks.held)  # 5
+        finish(warehouse, publication, target, manifest, attempt.may_have_partitions)  # 6 and 7
+        return MirrorResponse.of(manifest.batch)
 
-    return _publish(node, destination, rows, "mirror_rebuild", is_compiled=False)
+
+def keep_held(node: Node, destination: Destination, why: str) -> None:
+    """Let everybody who asks know why a node stays held."""
+    with destination.publication(node.table_folder, node.owner) as publication:
+        if not publication.pending():
+            publication.hold(why)
 
 
-def _publish(
-    node: Node,
-    destination: Destination,
-    rows: Callable[[ScratchTables], NextRows],
-    rebuild: str,
-    is_compiled: bool,
-) -> MirrorResponse:
+@contextmanager
+def _attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
+    warehouse, target = node.warehouse, node.target
     with (
         destination.publication(node.table_folder, node.owner) as publication,
         ScratchTables(
-            node.warehouse, node.target, publication.batch_id, lambda: publication.committed
+            warehouse, target, publication.batch_id, lambda: publication.committed
         ) as scratch,
     ):
-        finished = recover(node.warehouse, publication, node.target)  # 0
+        finished = recover(warehouse, publication, target)  # 0
         if finished:
             node.tell(
-                f"Finished batch {finished.batch.id} of {node.target}, which an earlier run had "
-                "left"
+                f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"
             )
-            if is_compiled and node.reads_itself:
-                raise refuse_stale_compilation()
-        destination.check_table(publication.table, bool(rebuild))
-        return _publish_rows(node, destination, publication, scratch, rows(scratch), rebuild)
+        last = publication.last
+        published = published_rows(warehouse, target, last.batch.id if last else None)
+        yield Attempt(node, destination, publication, scratch, published, finished is not None)
 
 
 def _publish_rows(
-    node: Node,
-    destination: Destination,
-    publication: Publication,
-    scratch: ScratchTables,
-    rows: NextRows,
-    rebuild: str,
+    attempt: Attempt, rows: NextRows, rebuild: str, is_limited: bool = True
 ) -> MirrorResponse:
-    warehouse, target, options = node.warehouse, node.target, node.options
-    following, _ = build(node, rows, scratch, publication.batch_id)  # 1
+    node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
+    marks = {BATCH_ID_PROPERTY: publication.batch_id}
+    following, _ = build(node, rows, attempt.scratch, marks)  # 1
     verify_contract(node, following)  # 3
-    description = warehouse.describe(following)
-    stored = None if rows.in_place else _stored(node)
-    reuse = rows.reuse or _same_files(node, stored, description, rebuild) or Reuse()
-    columns = landing_columns(description.columns)
-    built = NextSnapshot(following, description, columns, reuse)
-    definition = table_definition(columns, options)
-    comparer = Comparer(warehouse, scratch, publication, options, definition, target, built)
-    moved = _moved(stored, description)
-    plan = _plan(node, destination, publication, comparer, rebuild, moved)  # 2 and 3
+    built = _next_snapshot(attempt, following, rows, rebuild)
+    plan = _plan(attempt, _comparer(attempt, built), rebuild)  # 2 and 3
     if plan.is_void:
         warehouse.drop(following)
+        publication.let_go()
         return MirrorResponse.unchanged(plan)
+    finding = _finding(node, plan) if is_limited else ""
+    if finding:
+        if not rows.in_place:
+            following = warehouse.remark(
+                following, marks, marks_of_build(publication.batch_id, rebuild)
+            )
+        _hold(attempt, following, rows, finding)
+        raise _too_many_deleted(node, finding)
     if plan.starts_folder and rows.in_place:
-        everything = _everything(node, rows, built)
-        return _publish_rows(node, destination, publication, scratch, everything, rebuild)
-    files = stage(warehouse, publication, plan, options, built)  # 4
-    version = snapshot_version(warehouse, target) if rows.in_place else None
+        return _publish_rows(attempt, _everything(node, rows, built), rebuild, is_limited)
+    files = stage(warehouse, publication, plan, node.options, built)  # 4
+    version = snapshot_version(warehouse, attempt.target) if rows.in_place else None
     manifest = publication.commit(plan, files, version)  # 5
-    finish(warehouse, publication, target, manifest, bool(options.partition_by))  # 6 and 7
+    # 6 and 7
+    finish(warehouse, publication, attempt.target, manifest, attempt.may_have_partitions)
     return MirrorResponse.of(manifest.batch)
 
 
-def _plan(
-    node: Node,
-    destination: Destination,
-    publication: Publication,
-    comparer: Comparer,
-    rebuild: str,
-    moved: str,
-) -> Plan:
+def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse:
+    """Build a node, and let the rows be the snapshot, but not the mirror's yet."""
+    node, publication, published = attempt.node, attempt.publication, attempt.published
+    if published.is_view and publication.last:
+        rebuild = rebuild or "was a view meanwhile"
+    rebuild = rebuild or published.marks.rebuild
+    marks = marks_of_build(publication.batch_id, rebuild)
+    following, _ = build(node, rows, attempt.scratch, marks)
+    verify_contract(node, following)
+    description = attempt.warehouse.describe(following)
+    built = NextSnapshot(following, description, landing_columns(description.columns), Reuse())
+    # whatever keeps rows from being published is an error of the node that builds them
+    _comparer(attempt, built).load()
+    publication.verify(published.batch_id, bool(rebuild))
+    why = node.options.held_until
+    _hold(attempt, following, rows, why)
+    return MirrorResponse.held(why)
+
+
+def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: str) -> None:
+    node, publication = attempt.node, attempt.publication
+    # first: a record of what is not held yet is put right by the next run, and does no harm
+    publication.hold(why)
+    hold(
+        attempt.warehouse,
+        attempt.target,
+        built,
+        rows,
+        attempt.published,
+        publication.last.batch.id if publication.last else None,
+        publication.batch_id,
+        attempt.may_have_partitions,
+    )
+    attempt.destination.built(node.owner.node, publication.batch_id)
+
+
+def _next_snapshot(
+    attempt: Attempt, table: OpenMirroringRelation, rows: NextRows | None, rebuild: str
+) -> NextSnapshot:
+    """The next snapshot, with what of it need not be compared with the published rows.
+
+    Args:
+        rows: that it was built of in this run; None if it was held
+    """
+    description = attempt.warehouse.describe(table)
+    columns = landing_columns(description.columns)
+    stored = None if rows and rows.in_place else _stored(attempt)
+    reuse = rows.reuse if rows and not attempt.published.is_held else None
+    if reuse is None and stored and not rebuild and attempt.warehouse.is_local:
+        reuse = same_files(stored, description)
+    moved = _moved(stored, description)
+    return NextSnapshot(table, description, columns, reuse or Reuse(), moved)
+
+
+def _comparer(attempt: Attempt, built: NextSnapshot) -> Comparer:
+    options = attempt.node.options
+    return Comparer(
+        attempt.warehouse,
+        attempt.scratch,
+        attempt.publication,
+        options,
+        table_definition(built.columns, options),
+        attempt.published.relation or attempt.target,
+        built,
+    )
+
+
+def _plan(attempt: Attempt, comparer: Comparer, rebuild: str) -> Plan:
     """2 and 3. Decide what to publish, after making sure that it can be."""
-    warehouse, definition = node.warehouse, comparer.definition
-    snapshot = warehouse.found(node.target)
-    was_view = snapshot is not None and snapshot.is_view
-    published = warehouse.batch_id(snapshot)
-    journal = publication.verify(published, bool(rebuild) or was_view)
+    node, publication, published = attempt.node, attempt.publication, attempt.published
+    was_view = published.is_view
+    journal = publication.verify(published.batch_id, bool(rebuild) or was_view)
     if journal is None:
-        for warning in destination.add_table(publication.table, definition):
+        for warning in attempt.destination.add_table(publication.table, comparer.definition):
             node.warn(warning)
     elif was_view and not rebuild:
         rebuild = "was a view meanwhile"
@@ -158,35 +308,52 @@ def _plan(
         )
     return decide(
         journal,
-        definition,
+        comparer.definition,
         node.options,
         comparer,
-        lambda change: str(warehouse.ask(f"mirror_on_{change.kind}", change)),
+        lambda change: str(attempt.warehouse.ask(f"mirror_on_{change.kind}", change)),
         rebuild=rebuild,
-        moved=moved,
-        initial="the table folder was gone" if published else "",
+        moved=comparer.built.moved,
+        initial="the table folder was gone" if published.batch_id else "",
     )
 
 
-def _stored(node: Node) -> TableDescription | None:
-    """The snapshot as Spark has it; None without one."""
-    snapshot = node.warehouse.found(node.target)
-    return node.warehouse.describe(snapshot) if snapshot and snapshot.is_table else None
-
-
-def _same_files(
-    node: Node, before: TableDescription | None, after: TableDescription, rebuild: str
-) -> Reuse | None:
-    if before is None or rebuild or not node.warehouse.is_local:
+def _stored(attempt: Attempt) -> TableDescription | None:
+    """The published rows as Spark has stored them; None if it has none, or tells nothing."""
+    published = attempt.published
+    if published.relation is None or published.is_view or published.is_past:
         return None
-    return same_files(before, after)
+    return attempt.warehouse.describe(published.relation)
 
 
 def _moved(before: TableDescription | None, after: TableDescription) -> str:
-    """How the next snapshot is stored in another way than the snapshot; empty if it is not."""
+    """How a next snapshot is stored in another way than before; empty if it is not."""
     if before is None or before.layout == after.layout:
         return ""
     return f"stored as {after.layout} in Spark, before as {before.layout}"
+
+
+def _finding(node: Node, plan: Plan) -> str:
+    """What a publication takes away beyond the limit of its node; empty if it keeps to it."""
+    limit = node.options.max_deleted
+    return limit.finding(plan) if limit else ""
+
+
+def _too_many_deleted(node: Node, finding: str) -> CompilationError:
+    return CompilationError(
+        f"{finding}. Nothing was published: {node.target} has the new rows in Spark, and the "
+        "mirror keeps the old ones. Mend the model and run it again. If the rows are right, "
+        f"`dbt run-operation mirror_publish --args '{{table: {node.table_folder}}}'` publishes "
+        "them; or set another `max_deleted`."
+    )
+
+
+def _require_table(node: Node) -> None:
+    snapshot = node.warehouse.found(node.target)
+    if snapshot is None or not snapshot.is_table:
+        raise CompilationError(
+            f"Spark has no table {node.target}, so there is nothing to publish. Run its node."
+        )
 
 
 def _everything(node: Node, rows: NextRows, part: NextSnapshot) -> NextRows:

@@ -18,7 +18,7 @@ class MirrorResponse(AdapterResponse):
         rows_inserted, rows_updated, rows_deleted: what the files do to the mirrored table
         files_written, bytes_written: data files
         first_file, last_file: names of the data files, None when there is none
-        publication: initial, changes, rebuild or unchanged
+        publication: initial, changes, rebuild, unchanged or held
         reason: why a rebuild, or what else is worth telling
     """
 
@@ -48,6 +48,15 @@ class MirrorResponse(AdapterResponse):
             publication=batch.publication,
             reason=batch.reason or None,
         )
+
+    @classmethod
+    def held(cls, why: str) -> MirrorResponse:
+        """What to tell of rows that are built, but not published.
+
+        Args:
+            why: and until when
+        """
+        return cls(_message=f"held {why}", publication="held", reason=why)
 
     @classmethod
     def unchanged(cls, plan: Plan) -> MirrorResponse:

@@ -61,9 +61,11 @@ class NextSnapshot:
         description: of the table
         columns: as they land
         reuse: what of it need not be compared
+        moved: how it is stored in another way than the snapshot; empty if it is not
     """
 
     table: OpenMirroringRelation
     description: TableDescription
     columns: Sequence[LandingColumn]
     reuse: Reuse
+    moved: str = ""

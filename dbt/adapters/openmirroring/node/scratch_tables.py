@@ -25,6 +25,9 @@ BEFORE, AFTER = "before", "after"
 # The latter in a format that can change a snapshot: needed until it has taken them.
 PART = "part"
 
+# The rows that were published last, while the snapshot is ahead of the mirror.
+PUBLISHED_SUFFIX = "__published"
+
 ROWS = (NEW_ROWS, TYPED_ROWS, CHANGED, BEFORE, AFTER, PART)
 
 
@@ -174,12 +177,19 @@ def tidy(warehouse: Path, schema: str, identifier: str, tables: Collection[str])
         for folder in home.glob("*"):
             if is_made_for(folder.name, identifier, kind) and folder.name not in known:
                 shutil.rmtree(folder)
+    published = f"{identifier}{PUBLISHED_SUFFIX}"
+    if (home / published).is_dir() and published not in known:
+        if identifier in known and not (home / identifier).exists():
+            (home / published).rename(home / identifier)
+        else:
+            shutil.rmtree(home / published)
     folder = home / identifier
     if folder.is_dir() and identifier not in known:
         renamed = [
             name
             for name in known
-            if is_made_for(name, identifier, NEXT) and not (home / name).exists()
+            if (is_made_for(name, identifier, NEXT) or name == published)
+            and not (home / name).exists()
         ]
         if renamed:
             folder.rename(home / renamed[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.spark.relation import (
-    BATCH_ID_PROPERTY,
+    Marks,
     OpenMirroringColumn,
     OpenMirroringRelation,
 )
@@ -132,10 +133,18 @@ class Warehouse:
         """
         return self.ask("mirror_is_small", self.known_bytes(relation, description), rows) is True
 
-    def property_of(self, relation: OpenMirroringRelation, name: str) -> str | None:
-        """A property of a table; None if the table has none of that name."""
+    def properties(self, relation: OpenMirroringRelation) -> dict[str, str]:
+        """The properties of a table."""
         rows = self.query(f"show tblproperties {relation}").rows
-        return next((str(row[1]) for row in rows if row[0] == name), None)
+        return {str(row[0]): str(row[1]) for row in rows}
+
+    def mark(self, relation: OpenMirroringRelation, properties: Mapping[str, str]) -> None:
+        """Set properties of a table."""
+        self.execute(self.sql("mirror_mark", relation, properties))
+
+    def unmark(self, relation: OpenMirroringRelation, names: Collection[str]) -> None:
+        """Remove properties of a table, as far as it has them."""
+        self.execute(self.sql("mirror_unmark", relation, names))
 
     def batch_id(self, snapshot: OpenMirroringRelation | None) -> str | None:
         """The batch that a snapshot was published with.
@@ -143,9 +152,33 @@ class Warehouse:
         Where a format keeps the properties of its tables to itself, as Delta does, they are not in
         the list of the relations that dbt has made.
         """
-        if snapshot is None or snapshot.is_view or snapshot.batch_id:
-            return snapshot.batch_id if snapshot else None
-        return self.property_of(snapshot, BATCH_ID_PROPERTY)
+        return self.marks(snapshot).batch_id
+
+    def marks(self, snapshot: OpenMirroringRelation | None) -> Marks:
+        """What a snapshot says of its publication; nothing without one."""
+        if snapshot is None or snapshot.is_view:
+            return Marks()
+        if snapshot.batch_id:  # what is held has none where dbt's list has properties
+            return Marks(snapshot.batch_id)
+        return Marks.of(self.properties(snapshot))
+
+    def remark(
+        self,
+        relation: OpenMirroringRelation,
+        names: Collection[str],
+        properties: Mapping[str, str],
+    ) -> OpenMirroringRelation:
+        """Replace properties of a table.
+
+        Args:
+            names: of those to remove
+        """
+        self.unmark(relation, names)
+        self.mark(relation, properties)
+        self.adapter.cache_dropped(relation)
+        plain = replace(relation, information=None)
+        self.adapter.cache_added(plain)
+        return plain
 
     def carries(self, relation: OpenMirroringRelation, batch_id: str) -> None:
         """Let dbt's cache know that a relation has taken the rows of a batch."""

@@ -109,6 +109,7 @@ class Mirror:
         self._is_source_declared = False
         self._is_to_replicate = False
         self._published: dict[str, datetime] = {}
+        self._builds: dict[str, str] = {}
 
     @property
     def place(self) -> str:
@@ -219,6 +220,18 @@ class Mirror:
         """
         if self._target.onelake:
             self._service.check_table(table.mirrored_table, rebuilds)
+
+    def built(self, node: str, build_id: str) -> None:
+        """Note a build that is held.
+
+        Args:
+            node: its unique id
+        """
+        self._builds[node] = build_id
+
+    def build_of(self, node: str) -> str | None:
+        """The held build of a node that the tests of this command have seen; None if none was."""
+        return self._builds.get(node)
 
     def report(self) -> tuple[ServiceReport, list[str]]:
         """The report of the service, and lines to print about it."""

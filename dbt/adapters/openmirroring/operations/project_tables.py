@@ -28,6 +28,7 @@ from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableRe
 PUBLISHED = "published"
 NOT_PUBLISHED = "not published"
 UNFINISHED = "unfinished"
+HELD = "held"
 ORPHAN = "orphan"
 BLOCKED = "blocked"
 
@@ -281,12 +282,15 @@ class ProjectTables:
         """The state of a mirrored node, and a note."""
         if table.problem:
             return BLOCKED, table.problem
-        for record in (table.journal, table.pending):
-            if record and record.batch.owner.project != self._project:
-                project, node = (shown(record.batch.owner.project), shown(record.batch.owner.node))
+        records = [record.batch.owner for record in (table.journal, table.pending) if record]
+        for owner in [*records, *([table.held.owner] if table.held else [])]:
+            if owner.project != self._project:
+                project, node = (shown(owner.project), shown(owner.node))
                 return BLOCKED, f"belongs to the dbt project {project!r} ({node})"
         if table.pending:
             return UNFINISHED, ""
+        if table.held:
+            return HELD, f"held {shown(table.held.why)}"
         if table.journal:
             return PUBLISHED, ""
         if table.exists:

@@ -10,6 +10,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.project_tables import (
     BLOCKED,
+    HELD,
     NOT_PUBLISHED,
     ORPHAN,
     PUBLISHED,
@@ -40,6 +41,7 @@ _TONES = {
     FAILING: "bad",
     BLOCKED: "bad",
     UNFINISHED: "warn",
+    HELD: "warn",
     BEHIND: "warn",
     ORPHAN: "warn",
     NOT_PUBLISHED: "plain",

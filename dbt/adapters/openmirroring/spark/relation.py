@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dbt.adapters.base.column import Column
@@ -12,6 +12,9 @@ from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.relation import SparkRelation
 
 BATCH_ID_PROPERTY = "openmirroring.batch_id"
+HELD_PROPERTY = "openmirroring.held"
+REBUILD_PROPERTY = "openmirroring.held_rebuild"
+VERSION_PROPERTY = "openmirroring.published_version"
 _PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
 _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 
@@ -19,6 +22,36 @@ _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 def quoted(name: str) -> str:
     """A name as an identifier of Spark SQL."""
     return "`{}`".format(name.replace("`", "``"))
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What a snapshot says of its publication, in properties of its table.
+
+    Args:
+        batch_id: that it was published with
+        held: the id of the build that is ahead of the mirror; None if nothing is
+        rebuild: why what is held will be a rebuild; empty if what has changed decides
+        version: the state of the table that was published, if it was changed in place since
+    """
+
+    batch_id: str | None = None
+    held: str | None = None
+    rebuild: str = ""
+    version: str | None = None
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Marks:
+        """Read them. A table's properties are input: whatever is not of our form is none."""
+
+        def found(name: str) -> str | None:
+            value = properties.get(name, "")
+            return value if re.fullmatch(r"\w+", value, re.ASCII) else None
+
+        rebuild = properties.get(REBUILD_PROPERTY, "")
+        return cls(
+            found(BATCH_ID_PROPERTY), found(HELD_PROPERTY), rebuild, found(VERSION_PROPERTY)
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,6 +62,13 @@ class OpenMirroringRelation(SparkRelation):
     a catalog that knows it as `orders`. So the policy stays dbt-spark's, and rendering does not
     ask for it.
     """
+
+    version: str | None = None
+    """The state of the table that is read, for formats with time travel; None for its last one."""
+
+    def render(self) -> str:
+        name: str = super().render()
+        return f"{name} version as of {self.version}" if self.version else name
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
         for key in ComponentName:

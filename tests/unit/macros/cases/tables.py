@@ -75,6 +75,8 @@ CASES = {
     ),
     "live_rows": case("mirror_live_rows", QUERY, None),
     "live_rows_without_deletes": case("mirror_live_rows", QUERY, "gone or late"),
+    "mark": case("mirror_mark", NEXT, {"openmirroring.held": "1", "it's": "a 'word'"}),
+    "unmark": case("mirror_unmark", NEXT, ("openmirroring.held", "it's")),
     "table_bytes": case("mirror_table_bytes", NEXT),
     "iceberg_bytes": case("mirror_iceberg_bytes", NEXT),
     "count_broken": case("mirror_count_broken", NEXT, [NOT_NULL, UNIQUE, CHECK]),

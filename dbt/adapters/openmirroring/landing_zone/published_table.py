@@ -1,0 +1,102 @@
+"""What was published of a table: looked at, and not changed."""
+
+from __future__ import annotations
+
+from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.requirements import (
+    FilesUntouched,
+    NoFolder,
+    SameBatch,
+    SameOwner,
+    SameRows,
+)
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+
+
+class PublishedTable:
+    """A table, as it was published last.
+
+    Args:
+        storage: the landing zone
+        table: the table folder
+        owner: who asks
+    """
+
+    def __init__(self, storage: Storage, table: TableFolder, owner: Owner) -> None:
+        self.batch_id = new_batch_id()
+        self.table = table
+        self._storage = storage
+        self._owner = owner
+        self._last: Journal | None = None
+
+    def open(self) -> None:
+        """Read what was published last.
+
+        Raises:
+            MirrorError: an earlier run was interrupted, and has to be brought to its end; or a
+                record is damaged
+        """
+        self._last = self.journal()
+        pending = self._pending()
+        if pending:
+            raise MirrorError(
+                f"An earlier run has committed batch {pending.batch.id} of {self.table}, and was "
+                "interrupted. A dry run changes nothing, so it cannot finish it. Run `dbt "
+                "run-operation mirror_recover` with a target that is no dry run."
+            )
+
+    @property
+    def last(self) -> Journal | None:
+        """The batch that this publication follows; None before the first."""
+        return self._last
+
+    def journal(self) -> Journal | None:
+        """The last completed batch, or None if the table has never been published."""
+        content = self._storage.read(self.table.journal)
+        return Journal.from_json(content, self.table.journal) if content is not None else None
+
+    def _pending(self) -> Manifest | None:
+        """The batch that is committed, but not completed."""
+        content = self._storage.read(self.table.manifest)
+        return Manifest.from_json(content, self.table.manifest) if content is not None else None
+
+    def verify(self, snapshot_batch_id: str | None, full_refresh: bool) -> Journal | None:
+        """2. Make sure that journal, table folder and snapshot belong together.
+
+        Args:
+            snapshot_batch_id: carried by the snapshot; None without a snapshot, or if it was
+                never published
+            full_refresh: the user asked for a rebuild, so the snapshot need not match
+
+        Returns:
+            the journal, None for a table that does not exist yet
+
+        Raises:
+            ForeignTableFolderError: the folder, or a file in it, is somebody else's
+            SnapshotMismatchError: the snapshot is not what was published last
+        """
+        # Not read again: a newer journal would be another run's, and the next snapshot was built
+        # without its rows.
+        journal = self._last
+        if journal is None:
+            NoFolder(self.table).validate(self._storage)
+            return None
+        SameOwner(self.table, self._owner).validate(journal.batch)
+        if not full_refresh:
+            SameBatch(self.table, snapshot_batch_id).validate(journal)
+            FilesUntouched(self.table, self._storage).validate(journal)
+        return journal
+
+    def verify_rows(self, journal: Journal, rows: int) -> None:
+        """2. Make sure that the snapshot has as many rows as the mirrored table.
+
+        Args:
+            rows: of the snapshot
+
+        Raises:
+            SnapshotMismatchError: the numbers differ
+        """
+        SameRows(self.table, rows).validate(journal)

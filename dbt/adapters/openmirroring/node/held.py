@@ -1,0 +1,188 @@
+"""A snapshot that is ahead of the mirror, with the rows that were published last beside it.
+
+The snapshot is marked as held. The rows that were published last are in `<identifier>__published`;
+or, where the table was changed in place, in an earlier state of the table itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.node.next_rows import NextRows
+from dbt.adapters.openmirroring.node.scratch_tables import NEXT, PUBLISHED_SUFFIX, leftovers
+from dbt.adapters.openmirroring.node.swap import move, snapshot_version, swap, take_in_place
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import (
+    BATCH_ID_PROPERTY,
+    HELD_PROPERTY,
+    REBUILD_PROPERTY,
+    VERSION_PROPERTY,
+    Marks,
+    OpenMirroringRelation,
+)
+
+
+@dataclass(frozen=True)
+class PublishedRows:
+    """The rows that were published last, as Spark has them.
+
+    Args:
+        relation: of these rows, maybe an earlier state of the snapshot; None without any
+        batch_id: that they were published with; None if they were not published
+        marks: of the snapshot
+        are_beside: they are in a table of their own, beside the snapshot
+    """
+
+    relation: OpenMirroringRelation | None
+    batch_id: str | None
+    marks: Marks
+    are_beside: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        """The snapshot is ahead of them."""
+        return self.marks.held is not None or self.are_beside
+
+    @property
+    def is_view(self) -> bool:
+        return self.relation is not None and self.relation.is_view
+
+    @property
+    def is_past(self) -> bool:
+        """They are an earlier state of a table, which can be read, but not described."""
+        return self.relation is not None and self.relation.version is not None
+
+
+def published_rows(
+    warehouse: Warehouse, target: OpenMirroringRelation, last: str | None
+) -> PublishedRows:
+    """Find the rows that were published last.
+
+    Args:
+        last: the id of the batch that was published last
+    """
+    snapshot = warehouse.found(target)
+    beside = _published_beside(warehouse, target, last)
+    marks = warehouse.marks(snapshot)
+    if beside:
+        kept = warehouse.marks(beside)
+        relation = beside.incorporate(version=kept.version)
+        return PublishedRows(relation, kept.batch_id, marks, are_beside=True)
+    if snapshot and marks.version:
+        snapshot = snapshot.incorporate(version=marks.version)
+    return PublishedRows(snapshot, marks.batch_id, marks)
+
+
+def marks_of_build(build_id: str, rebuild: str) -> dict[str, str]:
+    """The properties of a next snapshot that is to be held.
+
+    Args:
+        build_id: of this build
+        rebuild: why what is held will be a rebuild
+    """
+    return {HELD_PROPERTY: build_id, **({REBUILD_PROPERTY: rebuild} if rebuild else {})}
+
+
+def hold(
+    warehouse: Warehouse,
+    target: OpenMirroringRelation,
+    built: OpenMirroringRelation,
+    rows: NextRows,
+    published: PublishedRows,
+    last: str | None,
+    build_id: str,
+    may_have_partitions: bool,
+) -> None:
+    """Let a build become the snapshot, and keep the rows that were published last beside it.
+
+    Killed in between, the next run brings it to its end (`bring_back`).
+
+    Args:
+        built: the next snapshot, marked as held; or the rows that the snapshot takes in place
+        last: the id of the batch that was published last
+        build_id: of this build
+
+    Raises:
+        CompilationError: somebody else has a table of the name that the published rows need
+        DbtRuntimeError: the snapshot refuses the rows
+    """
+    if rows.in_place:
+        assert rows.touched, "rows that are taken in place are touched ones"
+        marks = {HELD_PROPERTY: build_id}
+        if not published.is_held:
+            marks[VERSION_PROPERTY] = snapshot_version(warehouse, target)
+        warehouse.mark(target, marks)
+        take_in_place(warehouse, target, built, rows.touched.new_rows, rows.touched.keys)
+        warehouse.replaced(target)
+        return
+    snapshot = warehouse.found(target)
+    if snapshot and not published.are_beside and last and published.batch_id == last:
+        beside = _beside(target)
+        if warehouse.found(beside):
+            raise CompilationError(
+                f"{beside} is there already, and dbt-openmirroring did not make it. Rows that are "
+                "held back need that name for those that were published last. Nothing was "
+                "changed. Drop it, or give that model another `alias`."
+            )
+        move(warehouse, snapshot, beside, may_have_partitions)
+    swap(warehouse, target, built, may_have_partitions)
+
+
+def bring_back(warehouse: Warehouse, target: OpenMirroringRelation, last: str | None) -> None:
+    """Bring to its end what a killed process has left between two tables of a hold.
+
+    Args:
+        last: the id of the batch that was published last
+    """
+    if warehouse.found(target):
+        return
+    beside = _published_beside(warehouse, target, last)
+    if beside:
+        # a build was complete before the snapshot was moved out of its way
+        builds = sorted(leftovers(warehouse, target, [NEXT]), key=str)
+        move(warehouse, builds[-1] if builds else beside, target, may_have_partitions=True)
+
+
+def settle(
+    warehouse: Warehouse, target: OpenMirroringRelation, last: str | None, batch_id: str
+) -> None:
+    """What was held is published: nothing is ahead of the mirror any more. Can be repeated.
+
+    Args:
+        last: the id of the batch that was published before
+        batch_id: that the snapshot was published with
+    """
+    marks = Marks.of(warehouse.properties(target))
+    if marks.batch_id != batch_id:
+        warehouse.mark(target, {BATCH_ID_PROPERTY: batch_id})
+    if marks.held or marks.rebuild or marks.version:
+        warehouse.unmark(target, (HELD_PROPERTY, REBUILD_PROPERTY, VERSION_PROPERTY))
+    warehouse.carries(target, batch_id)
+    forget(warehouse, target, last)
+
+
+def forget(warehouse: Warehouse, target: OpenMirroringRelation, last: str | None) -> None:
+    """Drop the rows that were published before, if they are beside the snapshot.
+
+    Args:
+        last: the id of the batch that they were published with
+    """
+    beside = _published_beside(warehouse, target, last)
+    if beside:
+        warehouse.drop(beside)
+
+
+def _published_beside(
+    warehouse: Warehouse, target: OpenMirroringRelation, last: str | None
+) -> OpenMirroringRelation | None:
+    """The table of the rows that were published last; not one of a user that has its name."""
+    beside = warehouse.found(_beside(target))
+    return beside if beside and last and warehouse.batch_id(beside) == last else None
+
+
+def _beside(target: OpenMirroringRelation) -> OpenMirroringRelation:
+    identifier = f"{target.identifier}{PUBLISHED_SUFFIX}"
+    beside: OpenMirroringRelation = target.incorporate(path={"identifier": identifier})
+    return beside

@@ -1,0 +1,149 @@
+"""Which held nodes have passed their tests in a command, and what is published at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.operations.project_tables import (
+    HELD,
+    Node,
+    Outcome,
+    ProjectTables,
+    TableStatus,
+)
+
+# of a test that lets a node be published
+_PASSING = ("pass", "warn")
+# of a node that was built
+_BUILT = "success"
+# names of tests that are told
+_TOLD = 3
+
+# by unique id: what dbt has of a node, and the status that a node or a test has in a command
+Graph = Mapping[str, Mapping[str, Any]]
+Statuses = Mapping[str, str]
+
+# publishes what is held of a node; returns what it says, or nothing if nothing is held
+Publish = Callable[[Node], Any]
+
+
+def publish_tested(
+    tables: ProjectTables,
+    gated: Collection[str],
+    graph: Graph,
+    statuses: Statuses,
+    publish: Publish,
+    keep: Callable[[Node, str], bool],
+) -> Outcome:
+    """Publish what a command has built or tested, if all its tests have passed.
+
+    One table after the other, parents first, so that they become visible together.
+
+    Args:
+        gated: the unique ids of the nodes that are published after their tests
+        graph: the nodes of dbt
+        statuses: of this command
+        keep: notes why a node stays held; returns whether anything of it is held
+    """
+    lines, failed = [], []
+    for node in _in_order(tables.mirrored, graph):
+        if node.unique_id not in gated or not _took_part(node.unique_id, graph, statuses):
+            continue
+        why = not_passed(node.unique_id, graph, statuses)
+        try:
+            if not why:
+                response = publish(node)
+                told = str(response) if response else ""
+            else:
+                told = f"held, {why}" if keep(node, why) else ""
+        except DbtRuntimeError as error:
+            failed.append(f"{node.table}: {error.msg}")
+        else:
+            lines += [f"{node.table}: {told}"] if told else []
+    return Outcome(tuple(lines), tuple(failed))
+
+
+def publish_all(tables: ProjectTables, table: str | None, publish: Publish) -> Outcome:
+    """Publish what is held, whatever its tests say.
+
+    Args:
+        table: `schema.table`, the table alone, or the name or unique id of its node; None for all
+
+    Raises:
+        DbtRuntimeError: no such table
+    """
+    wanted = [tables.node(table)] if table else [node for node, _ in held_nodes(tables)]
+    lines, failed = [], []
+    for node in wanted:
+        try:
+            response = publish(node)
+        except DbtRuntimeError as error:
+            failed.append(f"{node.table}: {error.msg}")
+        else:
+            lines.append(f"{node.table}: {response or 'nothing is held'}")
+    if not wanted:
+        lines.append("Nothing is held.")
+    return Outcome(tuple(lines), tuple(failed))
+
+
+def held_nodes(tables: ProjectTables) -> Iterator[tuple[Node, TableStatus]]:
+    """The nodes of which rows are held, as the landing zone tells."""
+    statuses = {status.table: status for status in tables.statuses()}
+    for node in tables.mirrored:
+        status = statuses.get(node.table)
+        if status and status.state == HELD:
+            yield node, status
+
+
+def not_passed(unique_id: str, graph: Graph, statuses: Statuses) -> str:
+    """Why a node is not to be published; empty if all its tests have passed in this command.
+
+    Args:
+        unique_id: of the node
+    """
+    tests = {
+        test_id: statuses.get(test_id)
+        for test_id, test in graph.items()
+        if test["resource_type"] == "test" and unique_id in _parents(test)
+    }
+    failed = [graph[test]["name"] for test, status in tests.items() if status in ("fail", "error")]
+    if failed:
+        return f"failed: {_names(failed)}"
+    missing = [graph[test]["name"] for test, status in tests.items() if status not in _PASSING]
+    return f"not tested yet by {_names(missing)}" if missing else ""
+
+
+def _took_part(unique_id: str, graph: Graph, statuses: Statuses) -> bool:
+    """Whether a command has built a node, or run one of its tests without building it."""
+    if unique_id in statuses:
+        return statuses[unique_id] == _BUILT
+    return any(
+        unique_id in _parents(graph[test])
+        for test in statuses
+        if test in graph and graph[test]["resource_type"] == "test"
+    )
+
+
+def _in_order(nodes: Sequence[Node], graph: Graph) -> list[Node]:
+    """Parents before their children."""
+    by_id = {node.unique_id: node for node in nodes}
+    parents = {unique_id: _parents(node) for unique_id, node in graph.items()}
+    order = TopologicalSorter(parents).static_order()
+    return [by_id[unique_id] for unique_id in order if unique_id in by_id]
+
+
+def _parents(node: Mapping[str, Any]) -> Sequence[str]:
+    # a seed has none
+    parents: Sequence[str] = node["depends_on"].get("nodes", ())
+    return parents
+
+
+def _names(names: Sequence[str]) -> str:
+    told = ", ".join(shown(name) for name in sorted(names)[:_TOLD])
+    more = len(names) - _TOLD
+    return f"{told} and {more} more" if more > 0 else told

@@ -1,0 +1,271 @@
+"""What is published after its tests, on request, or not at all because it takes too much away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.functional.project import Project
+
+NOT_NULL = """
+models:
+  - name: orders
+    columns:
+      - name: name
+        data_tests: [not_null]
+"""
+GATED: dict[str, Any] = {"unique_key": "id", "publish": "after_tests"}
+
+
+def orders(project: Project, *values: str, **config: Any) -> None:
+    rows = f"values {', '.join(values)}"
+    sql = f"select id, cast(name as string) as name from {rows} as t(id, name)"
+    project.model(sql, **(GATED | config))
+
+
+def published(project: Project, table: str = "orders") -> set[tuple[str, ...]]:
+    """The rows of the mirror, without their column names."""
+    return {tuple(value.partition(" ")[2] for _, value in row) for row in project.mirror(table)}
+
+
+@pytest.fixture
+def tested(project: Project) -> Project:
+    """A project with a test that a NULL fails, published once."""
+    project.write("models/orders.yml", NOT_NULL)
+    orders(project, "(1, 'a')", "(2, 'b')")
+    assert project.dbt("build")
+    assert published(project) == {("1", "a"), ("2", "b")}
+    return project
+
+
+def test_rows_are_published_at_the_end_of_the_command_in_which_their_tests_pass(
+    tested: Project,
+) -> None:
+    orders(tested, "(1, 'a')", "(2, 'c')", "(3, 'd')")
+
+    assert tested.dbt("build")
+
+    tested.assert_mirrored()
+    assert published(tested) == {("1", "a"), ("2", "c"), ("3", "d")}
+    assert tested.results()["orders"]["message"] == "held until its tests pass"
+    assert not [name for name in tested.tables() if name != "orders"]
+
+
+def test_rows_that_fail_a_test_never_reach_the_mirror(tested: Project) -> None:
+    orders(tested, "(1, 'a')", "(2, null)")
+
+    assert not tested.dbt("build")
+
+    assert published(tested) == {("1", "a"), ("2", "b")}
+    assert len(tested.sql(f"select * from {tested.schema}.orders where name is null")) == 1
+    assert len(tested.sql(f"select * from {tested.schema}.orders__published")) == 2
+
+    # a fixed model is compared with what was published
+    orders(tested, "(1, 'a')", "(3, 'c')")
+    assert tested.dbt("build")
+
+    tested.assert_mirrored()
+    assert published(tested) == {("1", "a"), ("3", "c")}
+    assert len(tested.files()) == 2
+
+
+def test_tests_may_run_in_a_later_command(tested: Project) -> None:
+    orders(tested, "(1, 'x')")
+    assert tested.dbt("run")
+    assert published(tested) == {("1", "a"), ("2", "b")}
+
+    assert tested.dbt("test")
+
+    tested.assert_mirrored()
+    assert published(tested) == {("1", "x")}
+
+
+def test_many_builds_before_a_publication_lose_and_double_nothing(tested: Project) -> None:
+    for n in range(3):
+        new = f"select {n + 1} as id, 'n{n}' as name union all select {n + 10}, 'new'"
+        tested.model(new, materialized="incremental", **GATED)
+        assert tested.dbt("run")
+        assert published(tested) == {("1", "a"), ("2", "b")}
+
+    assert tested.dbt("test")
+
+    tested.assert_mirrored()
+    assert published(tested) == {
+        *(("1", "n0"), ("2", "n1"), ("3", "n2")),
+        *((str(n + 10), "new") for n in range(3)),
+    }
+    assert len(tested.files()) == 2
+
+
+def test_a_full_refresh_is_held_like_everything_else(tested: Project) -> None:
+    orders(tested, "(1, null)")
+    assert not tested.dbt("build", "--full-refresh")
+    assert published(tested) == {("1", "a"), ("2", "b")}
+
+    orders(tested, "(1, 'z')")
+    assert tested.dbt("build")
+
+    tested.assert_mirrored()
+    assert published(tested) == {("1", "z")}
+    # a rebuild begins anew
+    assert [file.name for file in tested.files()] == [f"{1:020d}.parquet"]
+
+
+@pytest.mark.parametrize("selection", [["--exclude", "test_type:data"], ["--empty"]])
+def test_a_test_that_was_not_run_holds(tested: Project, selection: list[str]) -> None:
+    orders(tested, "(1, 'q')")
+
+    assert tested.dbt("build", *selection)
+
+    assert published(tested) == {("1", "a"), ("2", "b")}
+
+
+def test_a_warning_passes(project: Project) -> None:
+    project.write(
+        "models/orders.yml",
+        NOT_NULL.replace("[not_null]", "[{not_null: {config: {severity: warn}}}]"),
+    )
+    orders(project, "(1, null)")
+
+    assert project.dbt("build")
+
+    project.assert_mirrored()
+
+
+def test_a_node_without_tests_is_published_at_the_end(project: Project) -> None:
+    orders(project, "(1, 'a')")
+
+    assert project.dbt("run")
+
+    project.assert_mirrored()
+
+
+def test_what_is_published_on_request_waits_for_it(project: Project) -> None:
+    orders(project, "(1, 'a')", publish="on_request")
+    assert project.dbt("build")
+    assert not project.files()
+
+    assert project.dbt("run-operation", "mirror_publish")
+
+    project.assert_mirrored()
+    assert published(project) == {("1", "a")}
+
+
+def test_status_says_what_is_held_and_why(
+    tested: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders(tested, "(1, null)")
+    tested.dbt("build")
+    capsys.readouterr()
+
+    assert tested.dbt("run-operation", "mirror_status")
+
+    line = next(line for line in capsys.readouterr().out.splitlines() if "orders" in line)
+    assert " held " in line
+    assert "failed: not_null_orders_name" in line
+
+
+def test_rows_with_bad_keys_are_an_error_of_the_node(tested: Project) -> None:
+    orders(tested, "(1, 'a')", "(1, 'b')")
+
+    message = tested.fail()
+
+    assert "not unique" in message
+    assert published(tested) == {("1", "a"), ("2", "b")}
+    assert len(tested.sql(f"select * from {tested.schema}.orders")) == 2
+
+
+# Limits
+
+
+@pytest.mark.parametrize("limit", [1, "40%"])
+def test_a_publication_that_takes_too_much_away_is_held(project: Project, limit: Any) -> None:
+    config = {"publish": "immediately", "max_deleted": limit}
+    orders(project, *(f"({n}, 'a')" for n in range(4)), **config)
+    project.run()
+
+    orders(project, "(0, 'a')", "(1, 'a')", **config)
+    message = project.fail()
+
+    assert "2 of 4 rows would be deleted" in message
+    assert "mirror_publish" in message
+    assert len(published(project)) == 4
+    assert len(project.sql(f"select * from {project.schema}.orders")) == 2
+
+    # again, unless somebody decides
+    assert "2 of 4 rows" in project.fail()
+    assert project.dbt("run-operation", "mirror_publish", "--args", "{table: orders}")
+    project.assert_mirrored()
+    assert len(published(project)) == 2
+
+
+def test_what_was_held_for_its_deletes_is_published_when_it_is_right_again(
+    project: Project,
+) -> None:
+    config = {"publish": "immediately", "max_deleted": 0}
+    orders(project, "(1, 'a')", "(2, 'b')", **config)
+    project.run()
+    orders(project, "(1, 'a')", **config)
+    project.fail()
+
+    orders(project, "(1, 'a')", "(2, 'c')", **config)
+
+    assert project.run()["rows_updated"] == 1
+    project.assert_mirrored()
+
+
+def test_a_rebuild_may_not_take_too_much_away_either(project: Project) -> None:
+    config = {"publish": "immediately", "max_deleted": "50%"}
+    orders(project, *(f"({n}, 'a')" for n in range(4)), **config)
+    project.run()
+
+    project.model("select 1 as id, 'a' as renamed", unique_key="id", **config)
+
+    assert "3 of 4 rows would be deleted" in project.fail()
+    assert len(published(project)) == 4
+
+
+def test_a_limit_holds_after_tests_too(tested: Project) -> None:
+    orders(tested, "(1, 'a')", max_deleted=0)
+
+    assert not tested.dbt("build")
+
+    assert published(tested) == {("1", "a"), ("2", "b")}
+
+
+# What else is a node
+
+
+def seed(project: Project, n: int) -> None:
+    project.write("seeds/orders.csv", f"id,name\n1,a\n2,n{n}\n")
+    project.write(
+        "seeds/orders.yml",
+        "seeds:\n  - name: orders\n    config: {unique_key: id, publish: after_tests}\n"
+        "    columns: [{name: id, data_tests: [unique]}]\n",
+    )
+
+
+def snapshot(project: Project, n: int) -> None:
+    project.model(f"select {n} as version, 1 as id", "source", materialized="view")
+    project.write(
+        "snapshots/orders.yml",
+        "snapshots:\n  - name: orders\n    relation: ref('source')\n"
+        "    config: {unique_key: id, strategy: check, check_cols: [version], "
+        "publish: after_tests}\n"
+        "    columns: [{name: id, data_tests: [not_null]}]\n",
+    )
+
+
+@pytest.mark.parametrize("kind", [seed, snapshot])
+def test_seeds_and_snapshots_wait_for_their_tests_too(
+    project: Project, kind: Callable[[Project, int], None]
+) -> None:
+    for n in range(3):
+        kind(project, n)
+        assert project.dbt("build", "--exclude", "resource_type:test")
+        before = published(project) if project.files() else set()
+        assert project.dbt("test")
+        assert published(project) != before
+        project.assert_mirrored()
