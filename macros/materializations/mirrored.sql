@@ -1,10 +1,11 @@
 {#- Tables, incremental models, seeds and dbt snapshots: what happens between the hooks is in
     dbt/adapters/openmirroring/node/materialize.py. -#}
 {% macro mirror_materialization() %}
-  {{ run_hooks(pre_hooks) }}
-  {%- set target = adapter.materialize(context) -%}
-  {{ run_hooks(post_hooks) }}
-  {{ return({'relations': [target]}) }}
+  {#- what hooks do, a dry run could not undo -#}
+  {%- if not target.dry_run %}{{ run_hooks(pre_hooks) }}{% endif -%}
+  {%- set relation = adapter.materialize(context) -%}
+  {%- if not target.dry_run %}{{ run_hooks(post_hooks) }}{% endif -%}
+  {{ return({'relations': [relation]}) }}
 {% endmacro %}
 
 
@@ -22,4 +23,8 @@
 
 {% materialization snapshot, adapter='openmirroring' %}
   {{ return(mirror_materialization()) }}
+{% endmaterialization %}
+
+{% materialization view, adapter='openmirroring' %}
+  {{ return(mirror_materialization() if target.dry_run else create_or_replace_view()) }}
 {% endmaterialization %}

@@ -7,7 +7,8 @@ import json
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,17 @@ class Project:
         assert success, [result["message"] for result in results.values()]
         result: dict[str, Any] = results.get("orders") or next(iter(results.values()))
         return dict(result["adapter_response"])
+
+    @contextmanager
+    def dry_run(self) -> Iterator[None]:
+        """Let runs be dry."""
+        self.target["dry_run"] = True
+        self.write_project()
+        try:
+            yield
+        finally:
+            del self.target["dry_run"]
+            self.write_project()
 
     def fail(self, *args: str, command: str = "run") -> str:
         """Run the project, and fail if it does not.

@@ -98,7 +98,7 @@ def test_the_replica_equals_the_model_after_each_step(
     try:
         for step in history:
             project.model(step.sql, **step.config)
-            project.run(*(["--full-refresh"] if step.full_refresh else []))
+            run_as_foretold(project, ["--full-refresh"] * step.full_refresh)
             if step.scanned:
                 assert_replicated(project, step.scanned)
             if step.purged:
@@ -110,6 +110,19 @@ def test_the_replica_equals_the_model_after_each_step(
     finally:
         project.drop_schemas(project.schema)
         shutil.rmtree(project.path)
+
+
+def run_as_foretold(project: Project, arguments: list[str]) -> bool:
+    """Run the project, which does what a dry run says; True if it succeeds."""
+    with project.dry_run():
+        foretold = project.dbt("run", *arguments)
+        told = project.results()["orders"]["adapter_response"]
+    succeeded = project.dbt("run", *arguments)
+    done = project.results()["orders"]["adapter_response"]
+    assert foretold == succeeded
+    names = ("publication", "reason", "rows_inserted", "rows_updated", "rows_deleted")
+    assert [told.get(name) for name in names] == [done.get(name) for name in names]
+    return succeeded
 
 
 def assert_replicated(project: Project, processed: str) -> None:
@@ -240,7 +253,11 @@ def assert_the_same_with_and_without_fast_paths(
             with without(project.path, off):
                 for step in history:
                     project.model(step.sql(key), materialized="incremental", **config)
-                    succeeded = project.dbt("run", *(["--full-refresh"] * step.full_refresh))
+                    arguments = ["--full-refresh"] * step.full_refresh
+                    if off:
+                        succeeded = project.dbt("run", *arguments)
+                    else:
+                        succeeded = run_as_foretold(project, arguments)
                     outcome: Any = succeeded
                     if project.folder().exists():
                         project.assert_mirrored()
@@ -279,3 +296,118 @@ def test_fast_paths_change_nothing_in_many_histories(
     assert_the_same_with_and_without_fast_paths(
         new_project, tmp_path_factory, file_format, **history
     )
+
+
+# Held publications: whatever is built and tested in whichever order, only what has passed is seen.
+
+
+@dataclass(frozen=True)
+class HeldStep:
+    """One command.
+
+    Args:
+        command: `build`, `run` or `test`
+        rows: number of the key; a NULL fails the test
+        incremental: the rows are merged, and not all there is
+        full_refresh: asked for by the user
+    """
+
+    command: str
+    rows: dict[int, str | None]
+    incremental: bool
+    full_refresh: bool
+
+    def write(self, project: Project) -> None:
+        values = [
+            f"({id}, {'null' if text is None else repr(text)})" for id, text in self.rows.items()
+        ]
+        project.model(
+            "select id, cast(name as string) as name "
+            f"from values {', '.join(values)} as t(id, name)",
+            materialized="incremental" if self.incremental else "table",
+            unique_key="id",
+            publish="after_tests",
+        )
+
+
+held_steps = st.builds(
+    HeldStep,
+    command=st.sampled_from(["build", "build", "run", "test"]),
+    rows=st.dictionaries(
+        st.integers(0, 4), st.sampled_from([None, "a", "b", "c", "d"]), min_size=1, max_size=4
+    ),
+    incremental=st.booleans(),
+    full_refresh=st.sampled_from([False] * 5 + [True]),
+)
+
+
+def held_histories(examples: int) -> Callable[[Test], Test]:
+    def decorate(test: Test) -> Test:
+        chosen = settings(
+            max_examples=examples,
+            deadline=None,
+            derandomize=True,
+            phases=[Phase.generate],
+            suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+        )
+        history = st.lists(held_steps, min_size=3, max_size=7)
+        return cast(Test, chosen(given(are_large=st.booleans(), history=history)(test)))
+
+    return decorate
+
+
+def assert_only_passed_rows_are_seen(
+    project: Project, are_large: bool, history: list[HeldStep]
+) -> None:
+    if are_large:
+        project.take_tables_for_large()
+    test = "models:\n  - name: orders\n    columns: [{name: name, data_tests: [not_null]}]\n"
+    project.write("models/orders.yml", test)
+    # the first one is there, so that there is something to test
+    for step in [HeldStep("run", {0: "a"}, False, False), *history]:
+        if step.command != "test":
+            step.write(project)
+        arguments = ["--full-refresh"] * (step.full_refresh and step.command != "test")
+        succeeded = project.dbt(step.command, *arguments)
+
+        published = project.folder().exists() and list(project.mirror())
+        names = {dict(row).get("name") for row in published or ()}
+        assert None not in names
+        bad = project.sql(f"select 1 from {project.schema}.orders where name is null")
+        if step.command == "run":
+            assert succeeded
+        else:
+            assert succeeded == (not bad)
+        if succeeded and step.command != "run":
+            project.assert_mirrored()
+
+
+@held_histories(5)
+def test_only_rows_that_have_passed_their_tests_are_seen(
+    new_project: Callable[[Path], Project],
+    tmp_path_factory: pytest.TempPathFactory,
+    are_large: bool,
+    history: list[HeldStep],
+) -> None:
+    project = new_project(tmp_path_factory.mktemp("held"))
+    try:
+        assert_only_passed_rows_are_seen(project, are_large, history)
+    finally:
+        project.drop_schemas(project.schema)
+        shutil.rmtree(project.path)
+
+
+@pytest.mark.exhaustive
+@held_histories(60)
+def test_only_rows_that_have_passed_their_tests_are_seen_in_many_histories(
+    new_project: Callable[[Path], Project],
+    tmp_path_factory: pytest.TempPathFactory,
+    are_large: bool,
+    history: list[HeldStep],
+) -> None:
+    project = new_project(tmp_path_factory.mktemp("held"))
+    try:
+        assert_only_passed_rows_are_seen(project, are_large, history)
+    finally:
+        project.drop_schemas(project.schema)
+        shutil.rmtree(project.path)

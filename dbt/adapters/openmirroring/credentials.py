@@ -56,6 +56,7 @@ class OpenMirroringCredentials(SparkCredentials):
             landing zone, as the service would
         wait_for_mirror: seconds that a command may wait at its end until the service has applied
             what it published; 0 does not wait
+        dry_run: publish nothing, and tell what would be published
         prepared_start: start the embedded Spark from an image of its classes, which is made once
             in the user's cache folder
         authentication: how to get tokens for Fabric: `default` (the first of the others that
@@ -79,6 +80,7 @@ class OpenMirroringCredentials(SparkCredentials):
     source: dict[str, Any] | None = None
     replicate: bool = False
     wait_for_mirror: float = 0
+    dry_run: bool = False
     prepared_start: bool = True
     authentication: str = "default"
     tenant_id: str | None = None
@@ -171,6 +173,7 @@ class OpenMirroringCredentials(SparkCredentials):
             source=Source.parse(self.source) if self.source else None,
             replicate=self.replicate,
             wait_for_mirror=self.wait_for_mirror,
+            dry_run=self.dry_run,
         )
 
     def _check_token(self) -> None:
@@ -216,6 +219,8 @@ class OpenMirroringCredentials(SparkCredentials):
 
     def _connection_keys(self) -> tuple[str, ...]:
         keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate")
+        if self.dry_run:  # macros ask for it
+            keys += ("dry_run",)
         if self.onelake:
             keys += ("authentication", "tenant_id", "client_id", "staging_location")
         if self.method == ConnectionMethod.CONNECT:

@@ -16,38 +16,29 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.command import Command
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
-    is_publishing,
-    is_testing,
     logger,
     project_folder,
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
-from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.config import (
-    AFTER_TESTS,
     OpenMirroringConfig,
     refuse_grants,
 )
 from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
-from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.publish import keep_held, publish_held, rebuild
+from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations import catalog, replica
 from dbt.adapters.openmirroring.operations.database import DatabaseOperations
-from dbt.adapters.openmirroring.operations.held import publish_all, publish_tested
 from dbt.adapters.openmirroring.operations.history import history
 from dbt.adapters.openmirroring.operations.mirror import Mirror
-from dbt.adapters.openmirroring.operations.project_tables import Node as ProjectNode
 from dbt.adapters.openmirroring.operations.project_tables import (
     Outcome,
-    ProjectTables,
-    is_mirrored,
 )
-from dbt.adapters.openmirroring.operations.recover import recover_schemas, recover_tables
+from dbt.adapters.openmirroring.operations.recover import recover_tables
 from dbt.adapters.openmirroring.operations.report import report
 from dbt.adapters.openmirroring.operations.report_page import Heading
 from dbt.adapters.openmirroring.operations.status import status
@@ -58,13 +49,6 @@ from dbt.adapters.openmirroring.spark.relation import (
     quoted,
 )
 from dbt.adapters.openmirroring.spark.table import described_columns
-
-# the hook that publishes what has passed its tests
-_END_OF_COMMAND = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
-
-
-def _is_gated(config: Any) -> bool:
-    return is_mirrored(config) and config.get("publish") == AFTER_TESTS
 
 
 class OpenMirroringAdapter(SparkAdapter):
@@ -93,6 +77,7 @@ class OpenMirroringAdapter(SparkAdapter):
             project=lambda: project_folder(config),
             warehouse=lambda: self.connections.embedded_warehouse,  # type: ignore[attr-defined]
         )
+        self._command = Command(self, self._mirror)
         self.connections.start_early()  # type: ignore[attr-defined]
 
     @classmethod
@@ -205,20 +190,14 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: a step fails; the message says what was changed
         """
-        node = self._node(context)
-        materialize(node, self._mirror)
-        return node.target
-
-    def _node(self, context: Mapping[str, Any]) -> Node:
-        in_onelake = self.config.credentials.onelake is not None
-        return Node(context, Warehouse(self, context), in_onelake)
+        return materialize(self._command.node(context), self._mirror)
 
     # Operations
 
     @available
     def status(self, graph: Mapping[str, Any]) -> Outcome:
         """The state of each mirrored table, and of the mirrored database in Fabric."""
-        return status(self._project_tables(graph), self._mirror)
+        return status(self._command.tables(graph), self._mirror)
 
     @available
     def report(self, graph: Mapping[str, Any]) -> Outcome:
@@ -226,17 +205,17 @@ class OpenMirroringAdapter(SparkAdapter):
         config = self.config
         heading = Heading(config.project_name, config.target_name, self._mirror.place)
         folder = Path(config.project_target_path)
-        return report(self._project_tables(graph), self._mirror, heading, folder)
+        return report(self._command.tables(graph), self._mirror, heading, folder)
 
     @available
     def history(self, graph: Mapping[str, Any], table: str | None, limit: int) -> Outcome:
         """The last batches of each mirrored table; `operations.history` has the arguments."""
-        return history(self._project_tables(graph), table, limit)
+        return history(self._command.tables(graph), table, limit)
 
     @available
     def recover(self, graph: Mapping[str, Any]) -> Outcome:
         """Finish what an earlier run of this dbt project has committed."""
-        return recover_tables(self._project_tables(graph), self._recover_table)
+        return recover_tables(self._command.tables(graph), self._command.recover_table)
 
     @available
     def rebuild(self, graph: Mapping[str, Any], table: str) -> Outcome:
@@ -249,8 +228,8 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: no such table
         """
-        found = self._project_tables(graph).node(table)
-        response = rebuild(self._node_of(found), self._mirror)
+        found = self._command.tables(graph).node(table)
+        response = rebuild(self._command.node_of(found), self._mirror)
         return Outcome((f"{found.table}: {response}",))
 
     @available
@@ -264,44 +243,22 @@ class OpenMirroringAdapter(SparkAdapter):
             table: as for `rebuild`; None for all
             results: of the command; None if a user asks for it, whatever the tests say
         """
-        tables = self._project_tables(graph)
         if results is None:
-            return publish_all(
-                tables, table, lambda node: publish_held(self._node_of(node), self._mirror)
-            )
-        statuses = {result.node.unique_id: str(result.status) for result in results}
-        gated = {id for id, node in graph["nodes"].items() if _is_gated(node["config"])}
-        return publish_tested(
-            tables, gated, graph["nodes"], statuses, self._publish_tested, self._keep_held
-        )
-
-    def _publish_tested(self, found: ProjectNode) -> Any:
-        build = self._mirror.build_of(found.unique_id)
-        return publish_held(self._node_of(found), self._mirror, build) if build else None
-
-    def _keep_held(self, found: ProjectNode, why: str) -> bool:
-        is_held = self._mirror.build_of(found.unique_id) is not None
-        if is_held:
-            keep_held(self._node_of(found), self._mirror, why)
-        return is_held
-
-    def _node_of(self, found: ProjectNode) -> Node:
-        # the adapter is loaded before dbt's contexts can be
-        from dbt.context.providers import generate_runtime_model_context
-
-        manifest: Any = self._macro_resolver
-        node = manifest.nodes[found.unique_id]
-        return self._node(generate_runtime_model_context(node, self.config, manifest))
+            return self._command.publish_held(graph, table)
+        return self._command.publish_tested(graph, results)
 
     @available
     def drop_orphans(self, graph: Mapping[str, Any], dry_run: bool, schema: str | None) -> Outcome:
         """Drop the table folders that no mirrored node has any more, or only list them."""
+        if not dry_run:
+            self._mirror.require_run()
         self._mirror.replicate_at_the_end(not dry_run)
-        return self._project_tables(graph).drop_orphans(dry_run, schema)
+        return self._command.tables(graph).drop_orphans(dry_run, schema)
 
     @available
     def mirrored_database(self) -> DatabaseOperations:
         """The mirrored database in Fabric, to be created, started or stopped."""
+        self._mirror.require_run()
         return DatabaseOperations(self._mirror.database)
 
     @available
@@ -311,6 +268,7 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: the replicator is not installed, or has no place here
         """
+        self._mirror.require_run()
         found = replica.replicate(self._mirror.landing_zone)
         failed = f"Not replicated: {', '.join(found.failed)}"
         return Outcome(found.lines, (failed,) if found.failed else ())
@@ -338,12 +296,6 @@ class OpenMirroringAdapter(SparkAdapter):
         )
         return difference(Warehouse(self, context), model, found)
 
-    def _project_tables(self, graph: Mapping[str, Any]) -> ProjectTables:
-        """The mirrored tables of this dbt project."""
-        nodes = graph["nodes"].values()
-        schema = self.config.credentials.schema
-        return ProjectTables(self._mirror.storage(), self.config.project_name, schema, nodes)
-
     # A command
 
     def set_relations_cache(
@@ -352,55 +304,10 @@ class OpenMirroringAdapter(SparkAdapter):
         """Before hooks and nodes: nothing is compiled with what an interrupted run has left."""
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, *args, **named)
-        self._note_builds(nodes)
-        # who mirrors nothing may have no landing zone
-        if is_publishing() and any(is_mirrored(node.config) for node in nodes):
-            self._recover_before_compiling(nodes)
-
-    def _note_builds(self, nodes: list[Any]) -> None:
-        """Before anything is tested: what is held now is what the tests of the command see."""
-        gated = [node for node in nodes if _is_gated(node.config)]
-        manifest: Any = self._macro_resolver
-        if not gated:
-            # it would have nothing to do, and would be shown
-            manifest.nodes.pop(_END_OF_COMMAND, None)
-        warehouse = Warehouse(self, {})
-        for node in gated if is_testing() else []:
-            found = warehouse.found(self.Relation.create_from(self.config, node))
-            build = warehouse.marks(found).held
-            if build:
-                self._mirror.built(node.unique_id, build)
-
-    def _recover_before_compiling(self, nodes: list[Any]) -> None:
-        # another target may share the landing zone, and its relations may be in another Spark
-        schemas = {str(node.schema) for node in nodes}
-        tables = self._project_tables({"nodes": {}})
-        for schema in recover_schemas(tables, schemas, self._recover_table):
-            # a statement that failed half way has left dbt's cache ahead of Spark
-            self.cache.drop_schema(None, schema)
-            try:
-                self.list_relations(None, schema)
-            except DbtRuntimeError as error:  # the nodes ask again
-                logger.debug(f"{schema}: {error.msg}")
-
-    def _recover_table(self, unfinished: Manifest) -> Manifest | None:
-        owner, table = unfinished.batch.owner, unfinished.table
-        target = self.Relation.create(
-            schema=owner.schema, identifier=table.identifier, type=RelationType.Table
-        )
-        warehouse = Warehouse(self, self._macro_context())
-        with self._mirror.publication(table, owner) as publication:
-            return recover(warehouse, publication, target)
-
-    def _macro_context(self) -> dict[str, Any]:
-        """A context of dbt without a node."""
-        resolver: Any = self._macro_resolver
-        generate: Any = self._macro_context_generator
-        macro = resolver.find_macro_by_name("mirror_recover", self.config.project_name, None)
-        context: dict[str, Any] = generate(macro, self.config, resolver, None)
-        return context
+        self._command.begin(nodes)
 
     def cleanup_connections(self) -> None:
         """The end of a command: what it has published is applied, if the profile says so."""
+        self._command.end()
         super().cleanup_connections()
         self._mirror.end()

@@ -117,6 +117,9 @@ class RowCounts:
     def __bool__(self) -> bool:
         return any((self.inserted, self.updated, self.deleted))
 
+    def __str__(self) -> str:
+        return f"+{self.inserted} ~{self.updated} -{self.deleted}"
+
 
 @dataclass(frozen=True)
 class StagedFile:
@@ -187,13 +190,7 @@ class Batch:
 
         A batch may come from a record, so the line is fit for a terminal.
         """
-        rows = self.rows
-        if self.starts_folder:
-            what = f"{self.publication} +{rows.inserted}"
-        elif self.publication == "unchanged":
-            what = "unchanged"
-        else:
-            what = f"+{rows.inserted} ~{rows.updated} -{rows.deleted}"
+        what = told(self.publication, self.rows)
         first = self.first_file or self.last_file
         numbers = f"#{first}" if first == self.last_file else f"#{first}-#{self.last_file}"
         return shown(" · ".join(part for part in (what, numbers, self.reason) if part))
@@ -206,6 +203,13 @@ class Batch:
         again after a rebuild either.
         """
         return file_name(number, self.extension, self.id if self.definition.is_by_time else "")
+
+
+def told(publication: str, rows: RowCounts) -> str:
+    """What a publication does to the mirrored table, in short."""
+    if publication in STARTS_FOLDER:
+        return f"{publication} +{rows.inserted}"
+    return "unchanged" if publication == "unchanged" else str(rows)
 
 
 def new_batch_id() -> str:

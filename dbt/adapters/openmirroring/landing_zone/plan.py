@@ -16,6 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     RowCounts,
     StagedFile,
     TableDefinition,
+    told,
 )
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.shown import shown
@@ -81,6 +82,12 @@ class Plan:
     def is_void(self) -> bool:
         """Neither files nor a new snapshot."""
         return self.publication == "unchanged" and not self.reason
+
+    @property
+    def summary(self) -> str:
+        """The plan in a line."""
+        what = told(self.publication, self.rows)
+        return shown(" · ".join(part for part in (what, self.reason) if part))
 
     @property
     def row_count(self) -> int:

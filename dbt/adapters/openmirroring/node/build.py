@@ -19,13 +19,18 @@ from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
 def build(
-    node: Node, rows: NextRows, scratch: ScratchTables, marks: Mapping[str, str]
+    node: Node,
+    rows: NextRows,
+    scratch: ScratchTables,
+    marks: Mapping[str, str],
+    beside: OpenMirroringRelation | None = None,
 ) -> tuple[OpenMirroringRelation, AdapterResponse]:
     """1. Compute the rows of the next snapshot, or those that the snapshot is to take in place.
 
     Args:
         marks: properties by which the snapshot will be recognised; none for a node that is not
             mirrored
+        beside: the table to build, in place of a next snapshot of the run
 
     Returns:
         the table with the rows, and what Spark says of the statement
@@ -46,7 +51,7 @@ def build(
             rows.touched,
             [column.quoted for column in warehouse.columns(node.target)],
         )
-    following = scratch.table(NEXT)
+    following = beside or scratch.table(NEXT)
     properties = {**(node.config.get("tblproperties") or {}), **marks}
     if BATCH_ID_PROPERTY in marks:
         following = following.carrying(marks[BATCH_ID_PROPERTY])

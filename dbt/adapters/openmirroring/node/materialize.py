@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.preview import Preview, preview
 from dbt.adapters.openmirroring.node.publish import Destination, publish
 from dbt.adapters.openmirroring.node.scratch_tables import (
     NEXT,
@@ -18,16 +21,30 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     tidy_warehouse,
 )
 from dbt.adapters.openmirroring.node.swap import swap, take_in_place
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 
-def materialize(node: Node, destination: Destination) -> None:
+class Target(Destination, Preview, Protocol):
+    """What a command publishes to, or would publish to."""
+
+    dry_run: str | None
+
+
+def materialize(node: Node, destination: Target) -> OpenMirroringRelation:
     """Build a table-like node, publish it, and document it.
+
+    Returns:
+        the relation that was built
 
     Raises:
         DbtRuntimeError: a step fails; the message says what was changed
     """
     check_name(node.target)
     node.run_header()
+    if destination.dry_run:
+        built, response = preview(node, destination, destination.dry_run)
+        node.stored(response)
+        return built
     if not node.options.mirror:
         response = _build_only(node)
     elif node.is_checked_only:
@@ -36,6 +53,7 @@ def materialize(node: Node, destination: Destination) -> None:
         response = publish(node, destination)
     node.stored(response)
     node.document()
+    return node.target
 
 
 def _build_only(node: Node) -> AdapterResponse:

@@ -73,6 +73,10 @@ class Node:
         return bool(self.config["materialized"] == "snapshot")
 
     @property
+    def is_view(self) -> bool:
+        return bool(self.config["materialized"] == "view")
+
+    @property
     def reads_itself(self) -> bool:
         """The node's SQL may have been compiled from what the relation had before."""
         return bool(self.config["materialized"] == "incremental")
@@ -182,6 +186,10 @@ class Node:
             for number, name in enumerate(seed.column_names)
         ]
         return self.warehouse.sql("mirror_seed", SEED_VIEW, columns)
+
+    def view(self, relation: OpenMirroringRelation) -> str:
+        """The statement that makes a view of the node's rows."""
+        return str(self._context["get_create_view_as_sql"](relation, self._context["sql"]))
 
     # What dbt's macros do
 

@@ -15,11 +15,7 @@ from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.node.advance import finish, recover
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.columns import landing_columns
-from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.config import IMMEDIATELY
-from dbt.adapters.openmirroring.node.decide import decide
-from dbt.adapters.openmirroring.node.definition import table_definition
 from dbt.adapters.openmirroring.node.held import (
     PublishedRows,
     hold,
@@ -29,15 +25,19 @@ from dbt.adapters.openmirroring.node.held import (
 )
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
+from dbt.adapters.openmirroring.node.planning import (
+    WAS_VIEW,
+    Planner,
+    beyond_limit,
+    too_many_deleted,
+)
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.reuse import FileRange, NextSnapshot, Reuse
-from dbt.adapters.openmirroring.node.same_files import same_files
+from dbt.adapters.openmirroring.node.reuse import FileRange, NextSnapshot
 from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.node.swap import snapshot_version
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
 class Destination(Protocol):
@@ -81,6 +81,10 @@ class Attempt:
     @property
     def target(self) -> OpenMirroringRelation:
         return self.node.target
+
+    @property
+    def planner(self) -> Planner:
+        return Planner(self.node, self.publication, self.published, self.scratch)
 
     @property
     def may_have_partitions(self) -> bool:
@@ -150,12 +154,12 @@ def publish_held(
             )
         _require_table(node)
         destination.check_table(publication.table, bool(marks.rebuild))
-        built = _next_snapshot(attempt, target, None, marks.rebuild)
-        plan = _plan(attempt, _comparer(attempt, built), marks.rebuild)  # 2 and 3
-        finding = _finding(node, plan) if tested else ""
+        built = attempt.planner.next_snapshot(target, None, marks.rebuild)
+        plan = _plan(attempt, built, marks.rebuild)  # 2 and 3
+        finding = beyond_limit(node, plan) if tested else ""
         if finding:
             publication.hold(finding)
-            raise _too_many_deleted(node, finding)
+            raise too_many_deleted(node, finding)
         if plan.is_void:
             assert plan.journal, "a table is unchanged only since it was published"
             settle(warehouse, target, plan.journal.batch.id, plan.journal.batch.id)
@@ -200,20 +204,20 @@ def _publish_rows(
     marks = {BATCH_ID_PROPERTY: publication.batch_id}
     following, _ = build(node, rows, attempt.scratch, marks)  # 1
     verify_contract(node, following)  # 3
-    built = _next_snapshot(attempt, following, rows, rebuild)
-    plan = _plan(attempt, _comparer(attempt, built), rebuild)  # 2 and 3
+    built = attempt.planner.next_snapshot(following, rows, rebuild)
+    plan = _plan(attempt, built, rebuild)  # 2 and 3
     if plan.is_void:
         warehouse.drop(following)
         publication.let_go()
         return MirrorResponse.unchanged(plan)
-    finding = _finding(node, plan) if is_limited else ""
+    finding = beyond_limit(node, plan) if is_limited else ""
     if finding:
         if not rows.in_place:
             following = warehouse.remark(
                 following, marks, marks_of_build(publication.batch_id, rebuild)
             )
         _hold(attempt, following, rows, finding)
-        raise _too_many_deleted(node, finding)
+        raise too_many_deleted(node, finding)
     if plan.starts_folder and rows.in_place:
         return _publish_rows(attempt, _everything(node, rows, built), rebuild, is_limited)
     files = stage(warehouse, publication, plan, node.options, built)  # 4
@@ -228,15 +232,13 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse
     """Build a node, and let the rows be the snapshot, but not the mirror's yet."""
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if published.is_view and publication.last:
-        rebuild = rebuild or "was a view meanwhile"
+        rebuild = rebuild or WAS_VIEW
     rebuild = rebuild or published.marks.rebuild
     marks = marks_of_build(publication.batch_id, rebuild)
     following, _ = build(node, rows, attempt.scratch, marks)
     verify_contract(node, following)
-    description = attempt.warehouse.describe(following)
-    built = NextSnapshot(following, description, landing_columns(description.columns), Reuse())
     # whatever keeps rows from being published is an error of the node that builds them
-    _comparer(attempt, built).load()
+    attempt.planner.check(following)
     publication.verify(published.batch_id, bool(rebuild))
     why = node.options.held_until
     _hold(attempt, following, rows, why)
@@ -260,92 +262,19 @@ def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: s
     attempt.destination.built(node.owner.node, publication.batch_id)
 
 
-def _next_snapshot(
-    attempt: Attempt, table: OpenMirroringRelation, rows: NextRows | None, rebuild: str
-) -> NextSnapshot:
-    """The next snapshot, with what of it need not be compared with the published rows.
-
-    Args:
-        rows: that it was built of in this run; None if it was held
-    """
-    description = attempt.warehouse.describe(table)
-    columns = landing_columns(description.columns)
-    stored = None if rows and rows.in_place else _stored(attempt)
-    reuse = rows.reuse if rows and not attempt.published.is_held else None
-    if reuse is None and stored and not rebuild and attempt.warehouse.is_local:
-        reuse = same_files(stored, description)
-    moved = _moved(stored, description)
-    return NextSnapshot(table, description, columns, reuse or Reuse(), moved)
-
-
-def _comparer(attempt: Attempt, built: NextSnapshot) -> Comparer:
-    options = attempt.node.options
-    return Comparer(
-        attempt.warehouse,
-        attempt.scratch,
-        attempt.publication,
-        options,
-        table_definition(built.columns, options),
-        attempt.published.relation or attempt.target,
-        built,
-    )
-
-
-def _plan(attempt: Attempt, comparer: Comparer, rebuild: str) -> Plan:
+def _plan(attempt: Attempt, built: NextSnapshot, rebuild: str) -> Plan:
     """2 and 3. Decide what to publish, after making sure that it can be."""
-    node, publication, published = attempt.node, attempt.publication, attempt.published
-    was_view = published.is_view
-    journal = publication.verify(published.batch_id, bool(rebuild) or was_view)
-    if journal is None:
-        for warning in attempt.destination.add_table(publication.table, comparer.definition):
+    node, publication = attempt.node, attempt.publication
+    plan = attempt.planner.plan(built, rebuild)
+    if plan.journal is None:
+        for warning in attempt.destination.add_table(publication.table, plan.definition):
             node.warn(warning)
-    elif was_view and not rebuild:
-        rebuild = "was a view meanwhile"
-    elif not rebuild and publication.restore_metadata(journal):
+    elif not plan.starts_folder and publication.restore_metadata(plan.journal):
         node.warn(
             f"{publication.table.metadata} was changed or lost. It has been written again as it "
             "was published."
         )
-    return decide(
-        journal,
-        comparer.definition,
-        node.options,
-        comparer,
-        lambda change: str(attempt.warehouse.ask(f"mirror_on_{change.kind}", change)),
-        rebuild=rebuild,
-        moved=comparer.built.moved,
-        initial="the table folder was gone" if published.batch_id else "",
-    )
-
-
-def _stored(attempt: Attempt) -> TableDescription | None:
-    """The published rows as Spark has stored them; None if it has none, or tells nothing."""
-    published = attempt.published
-    if published.relation is None or published.is_view or published.is_past:
-        return None
-    return attempt.warehouse.describe(published.relation)
-
-
-def _moved(before: TableDescription | None, after: TableDescription) -> str:
-    """How a next snapshot is stored in another way than before; empty if it is not."""
-    if before is None or before.layout == after.layout:
-        return ""
-    return f"stored as {after.layout} in Spark, before as {before.layout}"
-
-
-def _finding(node: Node, plan: Plan) -> str:
-    """What a publication takes away beyond the limit of its node; empty if it keeps to it."""
-    limit = node.options.max_deleted
-    return limit.finding(plan) if limit else ""
-
-
-def _too_many_deleted(node: Node, finding: str) -> CompilationError:
-    return CompilationError(
-        f"{finding}. Nothing was published: {node.target} has the new rows in Spark, and the "
-        "mirror keeps the old ones. Mend the model and run it again. If the rows are right, "
-        f"`dbt run-operation mirror_publish --args '{{table: {node.table_folder}}}'` publishes "
-        "them; or set another `max_deleted`."
-    )
+    return plan
 
 
 def _require_table(node: Node) -> None:

@@ -59,6 +59,21 @@ class MirrorResponse(AdapterResponse):
         return cls(_message=f"held {why}", publication="held", reason=why)
 
     @classmethod
+    def preview(cls, plan: Plan) -> MirrorResponse:
+        """What to tell of a dry run."""
+        rows = plan.rows
+        told = "would publish nothing" if plan.is_void else f"would publish {plan.summary}"
+        return cls(
+            _message=told,
+            rows_affected=plan.row_count,
+            rows_inserted=rows.inserted,
+            rows_updated=rows.updated,
+            rows_deleted=rows.deleted,
+            publication=plan.publication,
+            reason=plan.reason or None,
+        )
+
+    @classmethod
     def unchanged(cls, plan: Plan) -> MirrorResponse:
         """What to tell when there was nothing to publish."""
         assert plan.journal, "a table is unchanged only since it was published"

@@ -25,6 +25,8 @@ BEFORE, AFTER = "before", "after"
 # The latter in a format that can change a snapshot: needed until it has taken them.
 PART = "part"
 
+# What a dry run has built in place of a relation.
+DRY_RUN = "dry_run"
 # The rows that were published last, while the snapshot is ahead of the mirror.
 PUBLISHED_SUFFIX = "__published"
 

@@ -47,12 +47,11 @@ def history(tables: ProjectTables, table: str | None, limit: int) -> Outcome:
 
 
 def _cells(table: str, batch: PastBatch) -> tuple[str, ...]:
-    rows = batch.rows
     return (
         table,
         utc_text(datetime.fromisoformat(batch.published_at)),
         batch.publication,
-        f"+{rows.inserted} ~{rows.updated} -{rows.deleted}",
+        str(batch.rows),
         f"{batch.table_rows:,}",
         f"{batch.files_written:,}",
         f"{batch.bytes_written / 1000:,.1f}",

@@ -16,11 +16,16 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.openmirroring.landing_zone.batch import Owner, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    Owner,
+    TableDefinition,
+    new_batch_id,
+)
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
@@ -56,6 +61,7 @@ class Target:
         source: of the data, as it is declared to Fabric
         replicate: apply what was published with the local replicator
         wait_for_mirror: seconds to wait until the service has applied what was published
+        dry_run: publish nothing, and tell what would be published
     """
 
     landing_zone: str
@@ -66,6 +72,7 @@ class Target:
     source: Source | None = None
     replicate: bool = False
     wait_for_mirror: float = 0
+    dry_run: bool = False
 
     def folder(self, project: Path) -> Path:
         """The landing zone as an absolute path.
@@ -110,6 +117,8 @@ class Mirror:
         self._is_to_replicate = False
         self._published: dict[str, datetime] = {}
         self._builds: dict[str, str] = {}
+        self.dry_run = new_batch_id() if target.dry_run else None
+        """The id of the dry run; None for a run that publishes."""
 
     @property
     def place(self) -> str:
@@ -174,6 +183,7 @@ class Mirror:
             storage.delete(f"{folder}/renamed")
 
     def _open(self, table: TableFolder, owner: Owner) -> Publication:
+        self.require_run()
         service = self._service if self._target.onelake else None
         if service:
             service.check()
@@ -220,6 +230,22 @@ class Mirror:
         """
         if self._target.onelake:
             self._service.check_table(table.mirrored_table, rebuilds)
+
+    def published_table(self, table: TableFolder, owner: Owner) -> PublishedTable:
+        """What was published of a table, to be looked at only."""
+        return PublishedTable(self.storage(), table, owner)
+
+    def require_run(self) -> None:
+        """Make sure that this command may change something.
+
+        Raises:
+            DbtConfigError: its target is a dry run
+        """
+        if self.dry_run:
+            raise DbtConfigError(
+                "This target has `dry_run: true`, which changes nothing in the landing zone. Use "
+                "another target."
+            )
 
     def built(self, node: str, build_id: str) -> None:
         """Note a build that is held.

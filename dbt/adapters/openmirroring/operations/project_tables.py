@@ -118,13 +118,13 @@ class TableStatus:
         behind = "behind" if self.is_behind(report) else ""
         told: tuple[str, ...] = ("", "", "", "", "")
         if journal:
-            batch, rows = journal.batch, journal.batch.rows
+            batch = journal.batch
             told = (
                 f"#{batch.last_file}",
                 f"{batch.table_rows:,}",
                 batch.publication,
                 utc_text(datetime.fromisoformat(journal.published_at)),
-                f"+{rows.inserted} ~{rows.updated} -{rows.deleted}",
+                str(batch.rows),
             )
         return (
             self.table,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from dbt.adapters.base.column import Column
 from dbt.adapters.contracts.relation import ComponentName
@@ -63,12 +64,29 @@ class OpenMirroringRelation(SparkRelation):
     ask for it.
     """
 
+    stand_ins: ClassVar[dict[tuple[str, str], OpenMirroringRelation]] = {}
+    """What a dry run has built in place of relations, by these relations' schema and name."""
+
     version: str | None = None
     """The state of the table that is read, for formats with time travel; None for its last one."""
 
     def render(self) -> str:
         name: str = super().render()
         return f"{name} version as of {self.version}" if self.version else name
+
+    @classmethod
+    def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
+        """The relation of a node, or what a dry run has built in its place."""
+        relation = super().create_from(quoting, relation_config, **kwargs)
+        stand_in = cls.stand_ins.get(relation.place)
+        if stand_in is None:
+            return relation
+        return relation.incorporate(path={"identifier": stand_in.identifier})
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where it is, whatever the case of its name."""
+        return str(self.schema).lower(), str(self.identifier).lower()
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
         for key in ComponentName:

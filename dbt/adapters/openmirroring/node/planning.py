@@ -1,0 +1,142 @@
+"""2 and 3. What a publication of built rows would be: the published rows, compared with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.node.columns import landing_columns
+from dbt.adapters.openmirroring.node.compare import Comparer
+from dbt.adapters.openmirroring.node.decide import decide
+from dbt.adapters.openmirroring.node.definition import table_definition
+from dbt.adapters.openmirroring.node.held import PublishedRows
+from dbt.adapters.openmirroring.node.next_rows import NextRows
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.reuse import NextSnapshot, Reuse
+from dbt.adapters.openmirroring.node.same_files import same_files
+from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import TableDescription
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Compares what is built with what was published.
+
+    Args:
+        table: as it was published last
+        published: its rows in Spark
+        scratch: where comparisons are kept
+    """
+
+    node: Node
+    table: PublishedTable
+    published: PublishedRows
+    scratch: ScratchTables
+
+    def next_snapshot(
+        self, built: OpenMirroringRelation, rows: NextRows | None, rebuild: str
+    ) -> NextSnapshot:
+        """What is built, with what of it need not be compared.
+
+        Args:
+            rows: that it was built of in this run; None if it was held
+            rebuild: why nothing is compared
+        """
+        warehouse, published = self.node.warehouse, self.published
+        description = warehouse.describe(built)
+        columns = landing_columns(description.columns)
+        stored = None if rows and rows.in_place else self._stored()
+        reuse = rows.reuse if rows and not published.is_held else None
+        if reuse is None and stored and not rebuild and warehouse.is_local:
+            reuse = same_files(stored, description)
+        moved = _moved(stored, description)
+        if rows and published.is_held:
+            moved = moved or "what was held is replaced"
+        return NextSnapshot(built, description, columns, reuse or Reuse(), moved)
+
+    def check(self, built: OpenMirroringRelation) -> None:
+        """Make sure that rows could be published.
+
+        Raises:
+            DbtRuntimeError: a column cannot land, or keys are NULL or not unique
+        """
+        description = self.node.warehouse.describe(built)
+        columns = landing_columns(description.columns)
+        self._comparer(NextSnapshot(built, description, columns, Reuse())).load()
+
+    def plan(self, built: NextSnapshot, rebuild: str) -> Plan:
+        """Decide what to publish.
+
+        Args:
+            rebuild: why it will be a rebuild in any case; empty if what has changed decides
+
+        Raises:
+            MirrorError: what Spark and the landing zone have does not belong together
+            DbtRuntimeError: the rows cannot be published
+        """
+        published, warehouse = self.published, self.node.warehouse
+        was_view = published.is_view
+        journal = self.table.verify(published.batch_id, bool(rebuild) or was_view)
+        if was_view and not rebuild:
+            rebuild = WAS_VIEW
+        comparer = self._comparer(built)
+        return decide(
+            journal,
+            comparer.definition,
+            self.node.options,
+            comparer,
+            lambda change: str(warehouse.ask(f"mirror_on_{change.kind}", change)),
+            rebuild=rebuild,
+            moved=built.moved,
+            initial="the table folder was gone" if published.batch_id else "",
+        )
+
+    def _comparer(self, built: NextSnapshot) -> Comparer:
+        options = self.node.options
+        return Comparer(
+            self.node.warehouse,
+            self.scratch,
+            self.table,
+            options,
+            table_definition(built.columns, options),
+            self.published.relation or self.node.target,
+            built,
+        )
+
+    def _stored(self) -> TableDescription | None:
+        """The published rows as Spark has stored them; None if it has none, or tells nothing."""
+        published = self.published
+        if published.relation is None or published.is_view or published.is_past:
+            return None
+        return self.node.warehouse.describe(published.relation)
+
+
+# why a table is rebuilt that was built as a view since it was published
+WAS_VIEW = "was a view meanwhile"
+
+
+def beyond_limit(node: Node, plan: Plan) -> str:
+    """What a publication takes away beyond the limit of its node; empty if it keeps to it."""
+    limit = node.options.max_deleted
+    return limit.finding(plan) if limit else ""
+
+
+def too_many_deleted(node: Node, finding: str) -> CompilationError:
+    """The error of a publication that was held because of its limit."""
+    return CompilationError(
+        f"{finding}. Nothing was published: {node.target} has the new rows in Spark, and the "
+        "mirror keeps the old ones. Mend the model and run it again. If the rows are right, "
+        f"`dbt run-operation mirror_publish --args '{{table: {node.table_folder}}}'` publishes "
+        "them; or set another `max_deleted`."
+    )
+
+
+def _moved(before: TableDescription | None, after: TableDescription) -> str:
+    """How a next snapshot is stored in another way than before; empty if it is not."""
+    if before is None or before.layout == after.layout:
+        return ""
+    return f"stored as {after.layout} in Spark, before as {before.layout}"

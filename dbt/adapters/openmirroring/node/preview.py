@@ -1,0 +1,112 @@
+"""A dry run: a node is built and compared, and nothing is published or replaced."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Protocol
+
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.landing_zone.batch import Owner
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.node.build import build, verify_contract
+from dbt.adapters.openmirroring.node.config import IMMEDIATELY
+from dbt.adapters.openmirroring.node.held import published_rows
+from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.planning import Planner, beyond_limit
+from dbt.adapters.openmirroring.node.response import MirrorResponse
+from dbt.adapters.openmirroring.node.scratch_tables import (
+    DRY_RUN,
+    ScratchTables,
+    leftovers,
+    table_beside,
+)
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+
+
+class Preview(Protocol):
+    """Where nodes would be published to."""
+
+    def published_table(self, table: TableFolder, owner: Owner) -> PublishedTable:
+        """What was published of a table."""
+
+
+def preview(
+    node: Node, destination: Preview, dry_run_id: str
+) -> tuple[OpenMirroringRelation, AdapterResponse]:
+    """Build a node beside its relation, and tell what would be published.
+
+    Args:
+        dry_run_id: in the names of the tables of this command
+
+    Returns:
+        what was built, and what to tell
+
+    Raises:
+        DbtRuntimeError: a run would fail too; or an earlier one was interrupted, and is to be
+            finished first
+    """
+    was_incremental = node.is_incremental
+    _drop_old(node, dry_run_id)
+    built = table_beside(node.target, DRY_RUN, dry_run_id)
+    with ScratchTables(node.warehouse, built, dry_run_id) as scratch:
+        if node.is_view:
+            view = built.incorporate(type="view")
+            node.warehouse.execute(node.view(view))
+            node.warehouse.added(view)
+            node.target.stand_ins[node.target.place] = view
+            return view, AdapterResponse(_message="dry run: built beside")
+        if node.is_checked_only:
+            rows = live_rows(node) if node.warehouse.found(node.target) else first_rows(node)
+        else:
+            rows = next_rows(node, scratch, was_incremental, may_touch=False)
+        build(node, rows, scratch, {}, built)
+        node.target.stand_ins[node.target.place] = built
+        verify_contract(node, built)
+        if node.is_checked_only or not node.options.mirror:
+            return built, AdapterResponse(_message="dry run: built beside")
+        return built, _told(node, destination, scratch, rows, built)
+
+
+def _told(
+    node: Node,
+    destination: Preview,
+    scratch: ScratchTables,
+    rows: NextRows,
+    built: OpenMirroringRelation,
+) -> MirrorResponse:
+    table = destination.published_table(node.table_folder, node.owner)
+    table.open()
+    last = table.last.batch.id if table.last else None
+    published = published_rows(node.warehouse, node.target, last)
+    rebuild = "--full-refresh" if node.is_full_refresh else ""
+    if node.options.publish != IMMEDIATELY:
+        rebuild = rebuild or published.marks.rebuild
+    planner = Planner(node, table, published, scratch)
+    plan = planner.plan(planner.next_snapshot(built, rows, rebuild), rebuild)
+    finding = beyond_limit(node, plan)
+    if finding:
+        raise CompilationError(f"{finding}. A run would hold these rows, and publish nothing.")
+    return MirrorResponse.preview(plan)
+
+
+def drop_stand_ins(warehouse: Warehouse) -> None:
+    """Drop what a dry run has built, at its end."""
+    for built in OpenMirroringRelation.stand_ins.values():
+        warehouse.drop_if_there(built)
+    OpenMirroringRelation.stand_ins.clear()
+
+
+def _drop_old(node: Node, dry_run_id: str) -> None:
+    """Drop what dry runs that were killed have left of a node."""
+    warehouse = node.warehouse
+    a_day_ago = f"{datetime.now(timezone.utc) - timedelta(days=1):%Y%m%d%H%M%S}"
+    for found in leftovers(warehouse, node.target, [DRY_RUN]):
+        begun = str(found.identifier).rpartition("_")[2]
+        # another process may be at a younger one, but not in the embedded Spark
+        if begun != dry_run_id and (warehouse.embedded or begun < a_day_ago):
+            warehouse.drop_if_there(found)

@@ -1,0 +1,165 @@
+"""A dry run says what the next run would publish, and changes nothing."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.project import Project
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Nobody may write to a folder."""
+    modes = {path: path.stat().st_mode for path in [folder, *folder.rglob("*")]}
+    for path, mode in modes.items():
+        path.chmod(mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
+    try:
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+def dry(project: Project, *args: str, command: str = "run") -> dict[str, Any]:
+    """What a dry run of the project tells of its nodes."""
+    before, tables = project.state(), sorted(project.tables())
+    with read_only(project.landing_zone), project.dry_run():
+        success = project.dbt(command, *args)
+    assert project.state() == before
+    assert sorted(project.tables()) == tables
+    results = project.results()
+    assert success, [result["message"] for result in results.values()]
+    return results
+
+
+@pytest.fixture
+def orders(project: Project) -> Project:
+    project.model("select id, 'a' as name from range(5)", unique_key="id")
+    project.run()
+    return project
+
+
+def test_the_changes_are_told_and_nothing_is_changed(orders: Project) -> None:
+    orders.model("select id, if(id = 2, 'b', 'a') as name from range(1, 8)", unique_key="id")
+
+    result = dry(orders)["orders"]
+
+    assert result["message"] == "would publish +3 ~1 -1"
+    response = result["adapter_response"]
+    assert [response[f"rows_{kind}"] for kind in ("inserted", "updated", "deleted")] == [3, 1, 1]
+    assert response["publication"] == "changes"
+    assert orders.run()["_message"] == "+3 ~1 -1 · #2"
+
+
+@pytest.mark.parametrize(
+    ("sql", "config", "arguments", "told"),
+    [
+        ("select id, 'a' as name from range(5)", {}, [], "would publish nothing"),
+        ("select id from range(5)", {}, [], "would publish rebuild +5 · column dropped: name"),
+        (
+            *("select id, 'a' as name from range(5)", {}, ["--full-refresh"]),
+            "would publish rebuild +5 · --full-refresh",
+        ),
+        (
+            *("select id, 'b' as name from range(3, 7)", {"materialized": "incremental"}, []),
+            "would publish +2 ~2 -0",
+        ),
+    ],
+)
+def test_every_kind_of_publication_is_told(
+    orders: Project, sql: str, config: dict[str, Any], arguments: list[str], told: str
+) -> None:
+    orders.model(sql, unique_key="id", **config)
+
+    assert dry(orders, *arguments)["orders"]["message"] == told
+
+
+def test_nodes_downstream_and_tests_see_what_would_be(orders: Project) -> None:
+    orders.model("select id, 'b' as name from range(2)", unique_key="id")
+    orders.model("select * from {{ ref('orders') }}", "a_view", materialized="view")
+    orders.model("select count(*) as n from {{ ref('a_view') }}", "counted", mirror=False)
+    orders.write("tests/two.sql", "select * from {{ ref('counted') }} where n <> 2")
+
+    results = dry(orders, command="build")
+
+    assert results["two"]["status"] == "pass"
+    assert results["counted"]["message"] == "dry run: built beside"
+
+
+def test_a_node_that_a_dry_run_does_not_build_is_read_as_it_is(orders: Project) -> None:
+    orders.model("select count(*) as n from {{ ref('orders') }}", "counted")
+
+    told = dry(orders, "--select", "counted")["counted"]["message"]
+
+    assert told == "would publish initial +1"
+
+
+def test_a_new_table_is_told_where_there_is_no_landing_zone_yet(project: Project) -> None:
+    project.model("select id from range(3)")
+    project.target["dry_run"] = True
+    project.write_project()
+
+    assert project.run()["_message"] == "would publish initial +3"
+
+    assert not project.landing_zone.exists()
+    assert project.tables() == []
+
+
+def test_what_is_held_would_be_published_from_the_rows_published_last(orders: Project) -> None:
+    config = {"unique_key": "id", "publish": "on_request"}
+    orders.model("select id, 'a' as name from range(9)", **config)
+    orders.run()
+    orders.model("select id, 'a' as name from range(7)", **config)
+
+    assert dry(orders)["orders"]["message"] == "would publish +2 ~0 -0"
+
+
+def test_what_a_limit_would_hold_is_an_error(orders: Project) -> None:
+    orders.model("select id, 'a' as name from range(1)", unique_key="id", max_deleted=1)
+    orders.target["dry_run"] = True
+    orders.write_project()
+
+    assert "4 of 5 rows would be deleted" in orders.fail()
+
+
+def test_no_operation_changes_anything_in_a_dry_run(orders: Project) -> None:
+    orders.target["dry_run"] = True
+    orders.write_project()
+
+    assert not orders.dbt("run-operation", "mirror_rebuild", "--args", "{table: orders}")
+    assert not orders.dbt("run-operation", "mirror_drop_orphans", "--args", "{dry_run: false}")
+
+
+def test_hooks_are_left_out(orders: Project) -> None:
+    orders.model(
+        "select id, 'a' as name from range(5)",
+        unique_key="id",
+        pre_hook="drop table {{ this }}",
+        post_hook="drop table {{ this }}",
+    )
+
+    assert dry(orders)["orders"]["message"] == "would publish nothing"
+
+
+def test_seeds_and_snapshots_are_told(project: Project) -> None:
+    project.write("seeds/orders.csv", "id,n\n1,2\n")
+    project.model("select 1 as id, 'a' as name", "source", materialized="view")
+    project.write(
+        "snapshots/history.yml",
+        "snapshots:\n  - name: history\n    relation: ref('source')\n"
+        "    config: {unique_key: id, strategy: check, check_cols: [name]}\n",
+    )
+    assert project.dbt("build")
+    project.write("seeds/orders.csv", "id,n\n1,3\n2,2\n")
+    project.model("select 1 as id, 'b' as name", "source", materialized="view")
+
+    results = dry(project, command="build")
+
+    assert results["orders"]["message"].startswith("would publish rebuild +2")
+    assert results["history"]["message"] == "would publish +1 ~1 -0"
