@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.node import next_rows, publish, stage
+from dbt.adapters.openmirroring.node import next_rows, planning, stage
 
 
 def take_tables_for_large(project: Path) -> None:
@@ -24,7 +24,7 @@ def _never(*_: object) -> None:
 
 
 def _compare_identical_files(project: Path, patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(publish, "same_files", _never)
+    patched.setattr(planning, "same_files", _never)
 
 
 def _write_loads_again(project: Path, patched: pytest.MonkeyPatch) -> None:
