@@ -122,6 +122,82 @@ def test_a_test_that_was_not_run_holds(tested: Project, selection: list[str]) ->
     assert published(tested) == {("1", "a"), ("2", "b")}
 
 
+def test_a_check_of_the_sql_alone_publishes_nothing_that_is_held(tested: Project) -> None:
+    orders(tested, "(1, null)")
+    assert tested.dbt("run")
+
+    # the tests of such a command see no row
+    assert tested.dbt("build", "--empty")
+
+    assert published(tested) == {("1", "a"), ("2", "b")}
+
+
+def test_a_retry_publishes_only_what_it_has_tested(tested: Project) -> None:
+    tested.write("tests/flaky.sql", "select * from {{ ref('orders') }} where {{ var('bad', 1) }}")
+    orders(tested, "(1, 'q')")
+    assert not tested.dbt("build", "--vars", "{bad: id = 1}")
+
+    # one test of two, which runs alone
+    assert not tested.dbt("retry", "--vars", "{bad: id = 1}")
+    assert published(tested) == {("1", "a"), ("2", "b")}
+
+    assert tested.dbt("test", "--vars", "{bad: id = 2}")
+    tested.assert_mirrored()
+
+
+def test_a_node_that_waits_no_more_publishes_what_is_new(tested: Project) -> None:
+    orders(tested, "(1, 'q')")
+    assert tested.dbt("run")
+    orders(tested, "(1, 'r')", publish="immediately")
+
+    response = tested.run()
+
+    assert (response["rows_updated"], response["rows_deleted"]) == (1, 1)
+    tested.assert_mirrored()
+    assert not [name for name in tested.tables() if name != "orders"]
+
+
+def test_what_was_held_goes_when_the_model_is_again_as_it_was_published(tested: Project) -> None:
+    orders(tested, "(1, 'q')")
+    assert tested.dbt("run")
+    orders(tested, "(1, 'a')", "(2, 'b')", publish="immediately")
+
+    tested.run()
+
+    tested.assert_mirrored()
+    assert published(tested) == {("1", "a"), ("2", "b")}
+    assert len(tested.files()) == 1
+
+
+def test_a_table_of_the_name_that_the_published_rows_need_is_refused(tested: Project) -> None:
+    tested.sql(f"create table {tested.schema}.orders__published as select 1 as mine")
+    orders(tested, "(1, 'q')")
+
+    assert "orders__published" in tested.fail()
+
+    assert len(tested.sql(f"select mine from {tested.schema}.orders__published")) == 1
+    assert len(tested.sql(f"select * from {tested.schema}.orders")) == 2
+    tested.sql(f"drop table {tested.schema}.orders__published")
+
+
+def test_rows_in_partitions_are_held_too(project: Project) -> None:
+    for n in range(3):
+        orders(project, f"(1, 'a{n}')", f"({n + 2}, 'b')", partition_by="name")
+        assert project.dbt("run")
+        project.assert_mirrored()
+
+
+def test_a_large_incremental_table_is_held(project: Project) -> None:
+    project.take_tables_for_large()
+    project.write("models/orders.yml", NOT_NULL)
+    for n in range(4):
+        new = f"select id, 'n{n}' as name from range({n}, {n + 3})"
+        project.model(new, materialized="incremental", **GATED)
+        assert project.dbt("run" if n % 2 else "build")
+        if n % 2 == 0:
+            project.assert_mirrored()
+
+
 def test_a_warning_passes(project: Project) -> None:
     project.write(
         "models/orders.yml",
@@ -164,7 +240,7 @@ def test_status_says_what_is_held_and_why(
 
     line = next(line for line in capsys.readouterr().out.splitlines() if "orders" in line)
     assert " held " in line
-    assert "failed: not_null_orders_name" in line
+    assert "because not_null_orders_name failed" in line
 
 
 def test_rows_with_bad_keys_are_an_error_of_the_node(tested: Project) -> None:

@@ -72,7 +72,7 @@ class Command:
             nodes: of dbt
         """
         gated = [node for node in nodes if _is_gated(node.config)]
-        if not gated:
+        if self._mirror.dry_run or not gated:
             # it would have nothing to do, and would be shown
             self._adapter._macro_resolver.nodes.pop(_HOOK, None)
         if self._mirror.dry_run:

@@ -40,6 +40,7 @@ logger = AdapterLogger("OpenMirroring")
 
 # dbt's commands that build nodes, and those that always have something for Spark
 _BUILDING = ("run", "build", "seed", "snapshot", "retry")
+_TESTING = ("test", "build", "retry")
 _USING_SPARK = (*_BUILDING, "test", "show", "clone", "generate")
 
 
@@ -181,19 +182,22 @@ def _is_configured(parameters: Mapping[str, str]) -> bool:
 
 def is_publishing() -> bool:
     """The command builds nodes, and not only to check their SQL."""
+    return _is_one_of(*_BUILDING)
+
+
+def _is_one_of(*commands: str) -> bool:
+    """The command is one of some, on all rows."""
     from dbt.flags import get_flags
 
     flags = get_flags()
-    if getattr(flags, "WHICH", None) not in _BUILDING:
+    if getattr(flags, "WHICH", None) not in commands:
         return False
     return not (getattr(flags, "EMPTY", False) or getattr(flags, "SAMPLE", None))
 
 
 def is_testing() -> bool:
-    """The command may run data tests."""
-    from dbt.flags import get_flags
-
-    return getattr(get_flags(), "WHICH", None) in ("test", "build", "retry")
+    """The command may run data tests on all rows."""
+    return _is_one_of(*_TESTING)
 
 
 def project_folder(profile: AdapterRequiredConfig) -> Path:

@@ -60,7 +60,7 @@ def publish_tested(
                 response = publish(node)
                 told = str(response) if response else ""
             else:
-                told = f"held, {why}" if keep(node, why) else ""
+                told = f"held {why}" if keep(node, why) else ""
         except DbtRuntimeError as error:
             failed.append(f"{node.table}: {error.msg}")
         else:
@@ -113,9 +113,9 @@ def not_passed(unique_id: str, graph: Graph, statuses: Statuses) -> str:
     }
     failed = [graph[test]["name"] for test, status in tests.items() if status in ("fail", "error")]
     if failed:
-        return f"failed: {_names(failed)}"
+        return f"because {_names(failed)} failed"
     missing = [graph[test]["name"] for test, status in tests.items() if status not in _PASSING]
-    return f"not tested yet by {_names(missing)}" if missing else ""
+    return f"until it has passed {_names(missing)}" if missing else ""
 
 
 def _took_part(unique_id: str, graph: Graph, statuses: Statuses) -> bool:

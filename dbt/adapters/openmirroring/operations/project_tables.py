@@ -290,7 +290,7 @@ class ProjectTables:
         if table.pending:
             return UNFINISHED, ""
         if table.held:
-            return HELD, f"held {shown(table.held.why)}"
+            return HELD, shown(table.held.why)
         if table.journal:
             return PUBLISHED, ""
         if table.exists:

@@ -1,0 +1,115 @@
+"""Which held nodes a command publishes at its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt.adapters.openmirroring.operations.held import not_passed, publish_tested
+from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
+
+ORDERS, ITEMS = "model.shop.orders", "model.shop.items"
+
+
+def node(unique_id: str, *parents: str) -> dict[str, Any]:
+    kind, _, name = unique_id.split(".")
+    return {
+        "unique_id": unique_id,
+        "resource_type": kind,
+        "name": name,
+        "alias": name,
+        "schema": "sales",
+        "config": {"materialized": "table", "publish": "after_tests"},
+        # a seed has no parents, not even none
+        "depends_on": {"nodes": list(parents)} if kind != "seed" else {},
+    }
+
+
+# items comes first by name, and last in the graph
+GRAPH = {
+    each["unique_id"]: each
+    for each in (
+        node("seed.shop.raw"),
+        node(ITEMS, ORDERS),
+        node(ORDERS, "seed.shop.raw"),
+        node("test.shop.unique", ORDERS),
+        node("test.shop.related", ORDERS, ITEMS),
+        node("unit_test.shop.logic", ORDERS),
+    )
+}
+BUILT = {ORDERS: "success", ITEMS: "success"}
+PASSED = {"test.shop.unique": "pass", "test.shop.related": "warn"}
+
+
+def at_the_end(statuses: dict[str, str], graph: dict[str, Any] = GRAPH) -> tuple[list[str], ...]:
+    """The tables that are published, and those that stay held."""
+    published: list[str] = []
+    held: list[str] = []
+
+    def publish(found: Any) -> str:
+        published.append(found.identifier)
+        return "+1 ~0 -0"
+
+    def keep(found: Any, why: str) -> bool:
+        held.append(f"{found.identifier}: {why}")
+        return True
+
+    tables = ProjectTables(None, "shop", "sales", graph.values())  # type: ignore[arg-type]
+    publish_tested(tables, {ORDERS, ITEMS}, graph, statuses, publish, keep)
+    return published, held
+
+
+def test_parents_are_published_before_their_children() -> None:
+    assert at_the_end(BUILT | PASSED) == (["orders", "items"], [])
+
+
+@pytest.mark.parametrize("status", ["fail", "error"])
+def test_a_failed_test_holds_every_node_that_it_asks(status: str) -> None:
+    published, held = at_the_end(BUILT | PASSED | {"test.shop.related": status})
+
+    assert published == []
+    assert held == ["orders: because related failed", "items: because related failed"]
+
+
+def test_a_failed_test_holds_no_other_node() -> None:
+    published, held = at_the_end(BUILT | PASSED | {"test.shop.unique": "fail"})
+
+    assert published == ["items"]
+    assert held == ["orders: because unique failed"]
+
+
+@pytest.mark.parametrize("statuses", [{}, {"test.shop.related": "skipped"}])
+def test_a_test_that_was_not_run_holds(statuses: dict[str, str]) -> None:
+    published, held = at_the_end(BUILT | {"test.shop.unique": "pass"} | statuses)
+
+    assert published == []
+    assert held[0] == "orders: until it has passed related"
+
+
+def test_tests_alone_publish_what_was_built_before() -> None:
+    assert at_the_end(PASSED) == (["orders", "items"], [])
+
+
+@pytest.mark.parametrize("status", ["error", "skipped", "partial success"])
+def test_a_node_that_was_not_built_stays_as_it_is(status: str) -> None:
+    published, held = at_the_end(BUILT | PASSED | {ORDERS: status})
+
+    assert published == ["items"]
+    assert held == []
+
+
+def test_a_node_that_took_no_part_is_left_alone() -> None:
+    assert at_the_end({"seed.shop.raw": "success"}) == ([], [])
+
+
+def test_a_node_without_tests_is_published_when_it_is_built() -> None:
+    graph = {name: each for name, each in GRAPH.items() if not name.startswith("test")}
+
+    assert at_the_end(BUILT, graph) == (["orders", "items"], [])
+
+
+def test_only_a_few_tests_are_named() -> None:
+    tests = {f"test.shop.t{n}": node(f"test.shop.t{n}", ORDERS) for n in range(9)}
+
+    assert not_passed(ORDERS, tests, {}) == "until it has passed t0, t1, t2 and 6 more"
