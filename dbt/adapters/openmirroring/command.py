@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from dbt.adapters.contracts.relation import RelationType
@@ -124,7 +125,7 @@ class Command:
                 for all
         """
         return publish_all(
-            self.tables(graph), table, lambda node: publish_held(self.node_of(node), self._mirror)
+            self.tables(graph), graph["nodes"], table, self._publish_any, self._threads
         )
 
     def publish_tested(self, graph: Mapping[str, Any], results: Sequence[Any]) -> Outcome:
@@ -137,18 +138,41 @@ class Command:
         nodes = graph["nodes"]
         gated = {name for name, node in nodes.items() if _is_gated(node["config"])}
         return publish_tested(
-            self.tables(graph), gated, nodes, statuses, self._publish_build, self._keep_build
+            self.tables(graph),
+            gated,
+            nodes,
+            statuses,
+            self._publish_build,
+            self._keep_build,
+            self._threads,
         )
 
-    def _publish_build(self, found: ProjectNode) -> Any:
+    @property
+    def _threads(self) -> int:
+        return int(self._adapter.config.threads)
+
+    def _publish_any(self, found: ProjectNode, wait_for_turn: Callable[[], None]) -> Any:
+        with self._connected(found):
+            return publish_held(self.node_of(found), self._mirror, wait_for_turn)
+
+    def _publish_build(self, found: ProjectNode, wait_for_turn: Callable[[], None]) -> Any:
         build = self._mirror.build_of(found.unique_id)
-        return publish_held(self.node_of(found), self._mirror, build) if build else None
+        if build is None:
+            return None
+        with self._connected(found):
+            return publish_held(self.node_of(found), self._mirror, wait_for_turn, build)
 
     def _keep_build(self, found: ProjectNode, why: str) -> bool:
         is_held = self._mirror.build_of(found.unique_id) is not None
         if is_held:
             keep_held(self.node_of(found), self._mirror, why)
         return is_held
+
+    def _connected(self, found: ProjectNode) -> AbstractContextManager[None]:
+        connected: AbstractContextManager[None] = self._adapter.connection_named(
+            f"publish {found.unique_id}"
+        )
+        return connected
 
     def end(self) -> None:
         """Before the connections are closed: nothing of a dry run is left."""

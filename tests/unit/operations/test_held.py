@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.operations.held import not_passed, publish_tested
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
@@ -42,12 +45,15 @@ BUILT = {ORDERS: "success", ITEMS: "success"}
 PASSED = {"test.shop.unique": "pass", "test.shop.related": "warn"}
 
 
-def at_the_end(statuses: dict[str, str], graph: dict[str, Any] = GRAPH) -> tuple[list[str], ...]:
+def at_the_end(
+    statuses: dict[str, str], graph: dict[str, Any] = GRAPH, threads: int = 2
+) -> tuple[list[str], ...]:
     """The tables that are published, and those that stay held."""
     published: list[str] = []
     held: list[str] = []
 
-    def publish(found: Any) -> str:
+    def publish(found: Any, wait_for_turn: Callable[[], None]) -> str:
+        wait_for_turn()
         published.append(found.identifier)
         return "+1 ~0 -0"
 
@@ -56,12 +62,35 @@ def at_the_end(statuses: dict[str, str], graph: dict[str, Any] = GRAPH) -> tuple
         return True
 
     tables = ProjectTables(None, "shop", "sales", graph.values())  # type: ignore[arg-type]
-    publish_tested(tables, {ORDERS, ITEMS}, graph, statuses, publish, keep)
+    publish_tested(tables, {ORDERS, ITEMS}, graph, statuses, publish, keep, threads)
     return published, held
 
 
-def test_parents_are_published_before_their_children() -> None:
-    assert at_the_end(BUILT | PASSED) == (["orders", "items"], [])
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_parents_are_published_before_their_children(threads: int) -> None:
+    assert at_the_end(BUILT | PASSED, threads=threads) == (["orders", "items"], [])
+
+
+def test_a_table_waits_for_those_before_it_but_not_for_their_success() -> None:
+    published: list[str] = []
+
+    def publish(found: Any, wait_for_turn: Callable[[], None]) -> str:
+        if found.identifier == "orders":
+            time.sleep(0.05)
+            published.append("tried orders")
+            raise DbtRuntimeError("refused")
+        wait_for_turn()
+        published.append(found.identifier)
+        return "+1"
+
+    tables = ProjectTables(None, "shop", "sales", GRAPH.values())  # type: ignore[arg-type]
+    outcome = publish_tested(
+        tables, {ORDERS, ITEMS}, GRAPH, BUILT | PASSED, publish, lambda *_: True, threads=2
+    )
+
+    assert published == ["tried orders", "items"]
+    assert outcome.lines == ("sales.items: +1",)
+    assert outcome.failed == ("sales.orders: refused",)
 
 
 @pytest.mark.parametrize("status", ["fail", "error"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -127,11 +127,15 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
 
 
 def publish_held(
-    node: Node, destination: Destination, tested: str | None = None
+    node: Node,
+    destination: Destination,
+    wait_for_turn: Callable[[], None],
+    tested: str | None = None,
 ) -> MirrorResponse | None:
     """Publish what is held of a node.
 
     Args:
+        wait_for_turn: returns when the tables before this one are published
         tested: the id of the build that has passed its tests; None publishes whatever is held,
             also what `max_deleted` has stopped
 
@@ -166,6 +170,7 @@ def publish_held(
             publication.let_go()
             return MirrorResponse.unchanged(plan)
         files = stage(warehouse, publication, plan, node.options, built)  # 4
+        wait_for_turn()
         manifest = publication.commit(plan, files, held=marks.held)  # 5
         finish(warehouse, publication, target, manifest, attempt.may_have_partitions)  # 6 and 7
         return MirrorResponse.of(manifest.batch)

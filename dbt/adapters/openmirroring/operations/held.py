@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from graphlib import TopologicalSorter
+from threading import Event
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -28,8 +31,9 @@ _TOLD = 3
 Graph = Mapping[str, Mapping[str, Any]]
 Statuses = Mapping[str, str]
 
-# publishes what is held of a node; returns what it says, or nothing if nothing is held
-Publish = Callable[[Node], Any]
+# Publishes what is held of a node; returns what it says, or nothing if nothing is held. It calls
+# the function that it is given before anything becomes visible, to wait for its turn.
+Publish = Callable[[Node, Callable[[], None]], Any]
 
 
 def publish_tested(
@@ -39,56 +43,82 @@ def publish_tested(
     statuses: Statuses,
     publish: Publish,
     keep: Callable[[Node, str], bool],
+    threads: int = 1,
 ) -> Outcome:
     """Publish what a command has built or tested, if all its tests have passed.
-
-    One table after the other, parents first, so that they become visible together.
 
     Args:
         gated: the unique ids of the nodes that are published after their tests
         graph: the nodes of dbt
         statuses: of this command
         keep: notes why a node stays held; returns whether anything of it is held
+        threads: that compare tables at the same time
     """
-    lines, failed = [], []
-    for node in _in_order(tables.mirrored, graph):
-        if node.unique_id not in gated or not _took_part(node.unique_id, graph, statuses):
-            continue
-        why = not_passed(node.unique_id, graph, statuses)
-        try:
-            if not why:
-                response = publish(node)
-                told = str(response) if response else ""
-            else:
-                told = f"held {why}" if keep(node, why) else ""
-        except DbtRuntimeError as error:
-            failed.append(f"{node.table}: {error.msg}")
-        else:
-            lines += [f"{node.table}: {told}"] if told else []
-    return Outcome(tuple(lines), tuple(failed))
+    took_part = [
+        node
+        for node in _in_order(tables.mirrored, graph)
+        if node.unique_id in gated and _took_part(node.unique_id, graph, statuses)
+    ]
+    reasons = {node: not_passed(node.unique_id, graph, statuses) for node in took_part}
+    passed = [node for node in took_part if not reasons[node]]
+    published = _in_turn(passed, publish, threads)
+    kept = _in_turn(
+        [node for node in took_part if reasons[node]],
+        lambda node, _: f"held {reasons[node]}" if keep(node, reasons[node]) else None,
+        threads,
+    )
+    return Outcome(published.lines + kept.lines, published.failed + kept.failed)
 
 
-def publish_all(tables: ProjectTables, table: str | None, publish: Publish) -> Outcome:
+def publish_all(
+    tables: ProjectTables, graph: Graph, table: str | None, publish: Publish, threads: int = 1
+) -> Outcome:
     """Publish what is held, whatever its tests say.
 
     Args:
+        graph: the nodes of dbt
         table: `schema.table`, the table alone, or the name or unique id of its node; None for all
+        threads: that compare tables at the same time
 
     Raises:
         DbtRuntimeError: no such table
     """
-    wanted = [tables.node(table)] if table else [node for node, _ in held_nodes(tables)]
-    lines, failed = [], []
-    for node in wanted:
+    held = [tables.node(table)] if table else [node for node, _ in held_nodes(tables)]
+    outcome = _in_turn(_in_order(held, graph), publish, threads)
+    if outcome == Outcome(()):
+        told = f"Nothing is held of {held[0].table}." if table else "Nothing is held."
+        return Outcome((told,))
+    return outcome
+
+
+def _in_turn(nodes: Sequence[Node], publish: Publish, threads: int) -> Outcome:
+    """Publish nodes: compared at the same time, visible one after the other, in their order."""
+    turns = [Event() for _ in nodes]
+
+    def wait(number: int) -> None:
+        if number:
+            turns[number - 1].wait()
+
+    def one(number: int, node: Node) -> tuple[str, str]:
+        """What to tell, and the error."""
         try:
-            response = publish(node)
+            response = publish(node, lambda: wait(number))
+            return (f"{node.table}: {response}" if response else ""), ""
         except DbtRuntimeError as error:
-            failed.append(f"{node.table}: {error.msg}")
-        else:
-            lines.append(f"{node.table}: {response or 'nothing is held'}")
-    if not wanted:
-        lines.append("Nothing is held.")
-    return Outcome(tuple(lines), tuple(failed))
+            return "", f"{node.table}: {error.msg}"
+        finally:
+            wait(number)
+            turns[number].set()
+
+    with ThreadPoolExecutor(threads) as pool:
+        # dbt's log finds its command in the context
+        work = [
+            pool.submit(copy_context().run, one, number, node) for number, node in enumerate(nodes)
+        ]
+        told = [each.result() for each in work]
+    return Outcome(
+        tuple(line for line, _ in told if line), tuple(error for _, error in told if error)
+    )
 
 
 def held_nodes(tables: ProjectTables) -> Iterator[tuple[Node, TableStatus]]:
