@@ -28,9 +28,11 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     PathExistsError,
     SnapshotMismatchError,
 )
+from dbt.adapters.openmirroring.landing_zone.inventory import landed_table
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
@@ -824,3 +826,58 @@ def test_a_publication_is_a_small_number_of_requests(
             "delete blob": 1,
         }
     )
+
+
+# What is held
+
+
+def test_a_record_tells_what_is_held_until_it_is_published(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        opened.pending()
+        opened.hold("until its tests pass")
+
+    with publication(storage) as opened:
+        assert opened.pending() is None
+        found = landed_table(storage, TABLE).held
+        assert found
+        assert (found.owner, found.why) == (OWNER, "until its tests pass")
+        finish(opened, commit(storage, opened, "changes", [b"b"]))
+
+    assert landed_table(storage, TABLE).held is None
+    assert storage.list(TABLE.scratch) == []
+
+
+def test_what_is_held_needs_no_publication_to_be_let_go(storage: Storage) -> None:
+    with publication(storage) as opened:
+        opened.pending()
+        opened.hold("because a test failed")
+    with publication(storage) as opened:
+        opened.pending()
+        opened.let_go()
+
+    assert storage.list(TABLE.scratch) == []
+
+
+def test_a_record_of_what_is_held_that_was_edited_is_refused(storage: Storage) -> None:
+    with publication(storage) as opened:
+        opened.hold("until its tests pass")
+    content = storage.read(TABLE.held)
+    assert content
+    storage.write(TABLE.held, content.replace(b"tests", b"texts"))
+
+    assert "was edited" in landed_table(storage, TABLE).problem
+
+
+def test_somebody_who_only_looks_changes_nothing_and_finishes_nothing(storage: Storage) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        manifest = commit(storage, opened, "changes", [b"b"])
+
+    looked_at = PublishedTable(storage, TABLE, OWNER)
+    with pytest.raises(MirrorError, match="mirror_recover"):
+        looked_at.open()
+
+    assert storage.read(TABLE.manifest) == manifest.to_json()
+    with publication(storage) as opened:
+        assert opened.pending() == manifest
