@@ -13,9 +13,10 @@ from dbt.adapters.openmirroring.connections import is_publishing, is_testing, lo
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS
+from dbt.adapters.openmirroring.node.held import is_torn
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.preview import drop_stand_ins
-from dbt.adapters.openmirroring.node.publish import keep_held, publish_held
+from dbt.adapters.openmirroring.node.publish import keep_held, publish_held, recover_node
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations.held import publish_all, publish_tested
 from dbt.adapters.openmirroring.operations.mirror import Mirror
@@ -55,8 +56,12 @@ class Command:
         in_onelake = self._adapter.config.credentials.onelake is not None
         return Node(context, Warehouse(self._adapter, context), in_onelake)
 
-    def node_of(self, found: ProjectNode) -> Node:
-        """A node that is not being run."""
+    def node_of(self, found: Any) -> Node:
+        """A node that is not being run.
+
+        Args:
+            found: what has its `unique_id`
+        """
         # the adapter is loaded before dbt's contexts can be
         from dbt.context.providers import generate_runtime_model_context
 
@@ -81,6 +86,7 @@ class Command:
         # who mirrors nothing may have no landing zone
         if is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._recover_before_compiling(nodes)
+            self._bring_back(nodes)
         if is_testing():
             self._note_builds(gated)
 
@@ -104,6 +110,17 @@ class Command:
                 self._adapter.list_relations(None, schema)
             except DbtRuntimeError as error:  # the nodes ask again
                 logger.debug(f"{schema}: {error.msg}")
+
+    def _bring_back(self, nodes: Sequence[Any]) -> None:
+        """What a killed process has left half held is a relation again before it is asked for."""
+        warehouse = Warehouse(self._adapter, {})
+        for node in nodes:
+            target = self._adapter.Relation.create_from(self._adapter.config, node)
+            if is_mirrored(node.config) and is_torn(warehouse, target):
+                try:
+                    recover_node(self.node_of(node), self._mirror)
+                except DbtRuntimeError as error:  # the node tells it
+                    logger.debug(f"{target}: {error.msg}")
 
     def recover_table(self, unfinished: Manifest) -> Manifest | None:
         """Finish a batch that an earlier run has committed; None if another run has done that."""

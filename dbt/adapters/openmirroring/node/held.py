@@ -64,12 +64,12 @@ def published_rows(
         last: the id of the batch that was published last
     """
     snapshot = warehouse.found(target)
-    beside = _published_beside(warehouse, target, last)
     marks = warehouse.marks(snapshot)
-    if beside:
-        kept = warehouse.marks(beside)
-        relation = beside.incorporate(version=kept.version)
-        return PublishedRows(relation, kept.batch_id, marks, are_beside=True)
+    kept = _published_beside(warehouse, target, last)
+    if kept:
+        kept_marks = warehouse.marks(kept)
+        relation = kept.incorporate(version=kept_marks.version)
+        return PublishedRows(relation, kept_marks.batch_id, marks, are_beside=True)
     if snapshot and marks.version:
         snapshot = snapshot.incorporate(version=marks.version)
     return PublishedRows(snapshot, marks.batch_id, marks)
@@ -119,14 +119,14 @@ def hold(
         return
     snapshot = warehouse.found(target)
     if snapshot and not published.are_beside and last and published.batch_id == last:
-        beside = _beside(target)
-        if warehouse.found(beside):
+        place = beside(target)
+        if warehouse.found(place):
             raise CompilationError(
-                f"{beside} is there already, and dbt-openmirroring did not make it. Rows that are "
+                f"{place} is there already, and dbt-openmirroring did not make it. Rows that are "
                 "held back need that name for those that were published last. Nothing was "
                 "changed. Drop it, or give that model another `alias`."
             )
-        move(warehouse, snapshot, beside, may_have_partitions)
+        move(warehouse, snapshot, place, may_have_partitions)
     swap(warehouse, target, built, may_have_partitions)
 
 
@@ -138,11 +138,11 @@ def bring_back(warehouse: Warehouse, target: OpenMirroringRelation, last: str | 
     """
     if warehouse.found(target):
         return
-    beside = _published_beside(warehouse, target, last)
-    if beside:
+    kept = _published_beside(warehouse, target, last)
+    if kept:
         # a build was complete before the snapshot was moved out of its way
         builds = sorted(leftovers(warehouse, target, [NEXT]), key=str)
-        move(warehouse, builds[-1] if builds else beside, target, may_have_partitions=True)
+        move(warehouse, builds[-1] if builds else kept, target, may_have_partitions=True)
 
 
 def settle(
@@ -169,20 +169,26 @@ def forget(warehouse: Warehouse, target: OpenMirroringRelation, last: str | None
     Args:
         last: the id of the batch that they were published with
     """
-    beside = _published_beside(warehouse, target, last)
-    if beside:
-        warehouse.drop(beside)
+    kept = _published_beside(warehouse, target, last)
+    if kept:
+        warehouse.drop(kept)
 
 
 def _published_beside(
     warehouse: Warehouse, target: OpenMirroringRelation, last: str | None
 ) -> OpenMirroringRelation | None:
     """The table of the rows that were published last; not one of a user that has its name."""
-    beside = warehouse.found(_beside(target))
-    return beside if beside and last and warehouse.batch_id(beside) == last else None
+    found = warehouse.found(beside(target))
+    return found if found and last and warehouse.batch_id(found) == last else None
 
 
-def _beside(target: OpenMirroringRelation) -> OpenMirroringRelation:
+def beside(target: OpenMirroringRelation) -> OpenMirroringRelation:
+    """Where the rows that were published last are, while other rows are held."""
     identifier = f"{target.identifier}{PUBLISHED_SUFFIX}"
-    beside: OpenMirroringRelation = target.incorporate(path={"identifier": identifier})
-    return beside
+    relation: OpenMirroringRelation = target.incorporate(path={"identifier": identifier})
+    return relation
+
+
+def is_torn(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
+    """Whether a killed process may have moved the snapshot away, and put nothing in its place."""
+    return not warehouse.found(target) and warehouse.found(beside(target)) is not None

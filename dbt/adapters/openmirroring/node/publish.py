@@ -176,6 +176,12 @@ def publish_held(
         return MirrorResponse.of(manifest.batch)
 
 
+def recover_node(node: Node, destination: Destination) -> None:
+    """Bring to its end what an earlier run has left of a node, and do nothing else."""
+    with _attempt(node, destination):
+        pass
+
+
 def keep_held(node: Node, destination: Destination, why: str) -> None:
     """Let everybody who asks know why a node stays held."""
     with destination.publication(node.table_folder, node.owner) as publication:
