@@ -25,7 +25,10 @@ from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConf
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
-OTHERS = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+OTHERS = [
+    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    ROOT / ".github" / "PULL_REQUEST_TEMPLATE.md",
+]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 FENCE = re.compile(r'^( *)```(\w+)(?: title="(.+?)")?\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
@@ -78,8 +81,7 @@ def blocks() -> Iterator[Block]:
 
 def slug(heading: str) -> str:
     """The anchor of a heading, as GitHub and MkDocs make it."""
-    text = LINK.sub("", heading).replace("`", "").lower()
-    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", text).strip())
+    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip())
 
 
 def outputs(block: Block) -> list[dict[str, Any]]:
@@ -92,14 +94,17 @@ def outputs(block: Block) -> list[dict[str, Any]]:
 
 def configs(block: Block) -> list[dict[str, Any]]:
     """The configurations of nodes in an example."""
-    if block.language == "sql":
-        calls = jinja2.Environment().parse(block.text).find_all(jinja2.nodes.Call)
-        named = [call for call in calls if getattr(call.node, "name", "") == "config"]
-        return [{each.key: each.value.as_const() for each in call.kwargs} for call in named]
-    if block.language == "python":
-        found = [node for node in ast.walk(ast.parse(block.text)) if isinstance(node, ast.Call)]
-        named_ = [call for call in found if getattr(call.func, "attr", "") == "config"]
-        return [{str(k.arg): ast.literal_eval(k.value) for k in call.keywords} for call in named_]
+    match block.language:
+        case "sql":
+            calls = jinja2.Environment().parse(block.text).find_all(jinja2.nodes.Call)
+            found = [call.kwargs for call in calls if getattr(call.node, "name", "") == "config"]
+            return [{each.key: each.value.as_const() for each in kwargs} for kwargs in found]
+        case "python":
+            return [
+                {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
+                for node in ast.walk(ast.parse(block.text))
+                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "config"
+            ]
     return list(configs_in(yaml.safe_load(block.text)))
 
 
@@ -139,7 +144,8 @@ def test_every_link_to_a_file_and_every_anchor_is_there(page: Path) -> None:
         target = (page.parent / name).resolve() if name else page
         assert target.exists(), link
         if anchor:
-            anchors = {slug(heading) for heading in HEADING.findall(target.read_text())}
+            headings = HEADING.findall(FENCE.sub("", target.read_text()))
+            anchors = {slug(heading) for heading in headings}
             assert anchor in anchors, link
             assert "--" not in anchor, f"MkDocs would make another anchor of {link}"
 
@@ -241,3 +247,8 @@ def test_every_make_target_and_every_operation_is_there(page: Path) -> None:
         assert not set(command.split()) - known, command
     for operation in re.findall(r"run-operation (mirror_\w+)", text):
         assert f"macro {operation}(" in operations
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
+def test_workflows_and_templates_can_be_read(path: Path) -> None:
+    assert yaml.safe_load(path.read_text())
