@@ -1,8 +1,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
+INSTALLED_DOCS := .venv/installed-docs
 
-.PHONY: help install quickstart test test-all lint types benchmark lock test-dbt-spark test-faults test-onelake test-connect test-thrift test-onelake-driver test-oldest test-versions
+.PHONY: help install quickstart test test-all lint types docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-thrift test-onelake-driver test-oldest test-versions
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -35,8 +36,8 @@ test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them wit
 test-oldest: $(INSTALLED) ## Run the mapping of changes on the oldest Spark and dbt that are supported; not part of test-all
 	$(BIN)/python -m tests.matrix --only 1
 
-test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and dbt, and other tables; not part of test-all
-	$(BIN)/python -m tests.matrix
+test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and dbt, and other tables (ONLY=2: the second); not part of test-all
+	$(BIN)/python -m tests.matrix $(if $(ONLY),--only $(ONLY))
 
 lint: $(INSTALLED) ## Check style and format
 	$(BIN)/ruff check .
@@ -44,6 +45,12 @@ lint: $(INSTALLED) ## Check style and format
 
 types: $(INSTALLED) ## Check types
 	$(BIN)/mypy
+
+docs: $(INSTALLED_DOCS) ## Build the site from docs into build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+package: $(INSTALLED) ## Build the distributions for PyPI into dist
+	$(BIN)/uv build --no-build-isolation --clear
 
 benchmark: $(INSTALLED) ## Compare with dbt-spark, and with what else would do the same
 	$(BIN)/python -m tests.benchmarks
@@ -57,8 +64,13 @@ $(INSTALLED): build.lock requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
+$(INSTALLED_DOCS): docs.lock $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement docs.lock
+	touch $@
+
 LOCK = $(BIN)/uv pip compile --universal --python-version 3.10 --generate-hashes --no-header --no-annotate
 
-lock: $(INSTALLED) ## Update requirements.lock and build.lock
+lock: $(INSTALLED) ## Update requirements.lock, build.lock and docs.lock
 	$(LOCK) pyproject.toml --extra connect --extra java --extra replicator --group dev -o requirements.lock
 	$(LOCK) --group build -o build.lock
+	$(LOCK) --group docs --constraint requirements.lock -o docs.lock

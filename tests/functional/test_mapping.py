@@ -1,4 +1,4 @@
-"""What each change of a model maps to: the table in the README, row by row."""
+"""What each change of a model maps to: the table in docs/changes.md, row by row."""
 
 from __future__ import annotations
 

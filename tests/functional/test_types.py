@@ -1,4 +1,4 @@
-"""Every type of Spark lands as the README's table says, or is refused with the cast that helps."""
+"""Every type of Spark lands as docs/types.md says, or is refused with the cast that helps."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 
 from tests.functional.project import Project
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "types.md"
 
 
 class Type(NamedTuple):
-    """A row of the README's table.
+    """A row of the table "What lands".
 
     Args:
         sql: a value
@@ -68,8 +68,8 @@ TYPES = {
 }
 
 
-def test_the_table_in_the_readme_has_these_types() -> None:
-    section = README.read_text().partition("## What lands")[2].partition("\n## ")[0]
+def test_the_table_in_the_docs_has_these_types() -> None:
+    section = PAGE.read_text().partition("## What lands")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
     told = {
         name.split("(")[0]: (parquet, delimited)

@@ -1,4 +1,4 @@
-"""What is published of a change: the README's table, "What each change maps to"."""
+"""What is published of a change: the table in docs/changes.md."""
 
 from __future__ import annotations
 

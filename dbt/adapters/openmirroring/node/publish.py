@@ -1,4 +1,4 @@
-"""A publication: the steps of the README, "How a publication works", in their order."""
+"""A publication: the steps of docs/how-it-works.md, in their order."""
 
 from __future__ import annotations
 

@@ -1,0 +1,254 @@
+"""README and docs: links, examples, tables of options and quoted messages are true."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import jinja2
+import jinja2.nodes
+import pytest
+import yaml
+from dbt.artifacts.resources.v1.config import NodeConfig as DbtConfig
+from dbt.artifacts.resources.v1.snapshot import SnapshotConfig
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
+
+ROOT = Path(__file__).parents[2]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", *DOCS]
+OTHERS = [
+    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    ROOT / ".github" / "PULL_REQUEST_TEMPLATE.md",
+]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+FENCE = re.compile(r'^( *)```(\w+)(?: title="(.+?)")?\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
+HEREDOC = re.compile(r"cat > (\S+) <<'END'\n(.*?)^END$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+ROW = re.compile(r"^\| (`.+?) \| (.+?) \| .+ \|$", re.MULTILINE)
+
+# what dbt itself has in an output of a profile
+OF_EVERY_PROFILE = {"type", "threads"}
+
+OPTIONS = {
+    *(field.name for field in fields(OpenMirroringConfig)),
+    *(field.name for field in fields(DbtConfig)),
+    *(field.name for field in fields(SnapshotConfig)),
+    # dbt and dbt-spark read these without declaring them
+    *("hard_deletes", "tblproperties"),
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """An example.
+
+    Args:
+        title: the file that it is, or is part of; empty if it does not say
+    """
+
+    page: str
+    language: str
+    title: str
+    text: str
+
+    @property
+    def is_refused(self) -> bool:
+        return self.title.endswith("(refused)")
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.title or self.text[:40]}"
+
+
+def blocks() -> Iterator[Block]:
+    for page in PAGES:
+        for _, language, title, text in FENCE.findall(page.read_text()):
+            yield Block(page.name, language, title, dedent(text))
+            for name, content in HEREDOC.findall(text):
+                kind = {".yml": "yaml", ".sql": "sql"}[Path(name).suffix]
+                yield Block(page.name, kind, name, content)
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub and MkDocs make it."""
+    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip())
+
+
+def outputs(block: Block) -> list[dict[str, Any]]:
+    """The outputs of a profile, or a part of one."""
+    content = yaml.safe_load(block.text)
+    if block.title != "profiles.yml":
+        return [content]
+    return [output for profile in content.values() for output in profile["outputs"].values()]
+
+
+def configs(block: Block) -> list[dict[str, Any]]:
+    """The configurations of nodes in an example."""
+    match block.language:
+        case "sql":
+            calls = jinja2.Environment().parse(block.text).find_all(jinja2.nodes.Call)
+            found = [call.kwargs for call in calls if getattr(call.node, "name", "") == "config"]
+            return [{each.key: each.value.as_const() for each in kwargs} for kwargs in found]
+        case "python":
+            return [
+                {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
+                for node in ast.walk(ast.parse(block.text))
+                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "config"
+            ]
+    return list(configs_in(yaml.safe_load(block.text)))
+
+
+def configs_in(content: Any) -> Iterator[dict[str, Any]]:
+    """The configurations in a `dbt_project.yml`, and in files of properties."""
+    if isinstance(content, list):
+        for each in content:
+            yield from configs_in(each)
+    if not isinstance(content, Mapping):
+        return
+    if "config" in content:
+        yield content["config"]
+    options = {name[1:]: value for name, value in content.items() if name.startswith("+")}
+    if options:
+        yield options
+    for name, value in content.items():
+        if not name.startswith("+"):
+            yield from configs_in(value)
+
+
+BLOCKS = list(blocks())
+PROFILES = [block for block in BLOCKS if block.title.startswith("profiles.yml")]
+NODES = [
+    block
+    for block in BLOCKS
+    if re.match(r"(models|snapshots|seeds)/|dbt_project\.yml", block.title)
+]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.name)
+def test_every_link_to_a_file_and_every_anchor_is_there(page: Path) -> None:
+    text = FENCE.sub("", page.read_text())
+    for link in LINK.findall(text):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), link
+        if anchor:
+            headings = HEADING.findall(FENCE.sub("", target.read_text()))
+            anchors = {slug(heading) for heading in headings}
+            assert anchor in anchors, link
+            assert "--" not in anchor, f"MkDocs would make another anchor of {link}"
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.language in ("yaml", "json")], ids=str
+)
+def test_yaml_and_json_can_be_read_and_say_which_file_they_are(block: Block) -> None:
+    assert block.title
+    assert json.loads(block.text) if block.language == "json" else yaml.safe_load(block.text)
+
+
+@pytest.mark.parametrize("block", PROFILES, ids=str)
+def test_a_profile_in_an_example_is_valid(block: Block) -> None:
+    known = {field.name for field in fields(OpenMirroringCredentials)} | OF_EVERY_PROFILE
+    needed = {"schema": "analytics", "landing_zone": "Files/LandingZone"}
+    for output in outputs(block):
+        assert not output.keys() - known
+
+        settings = {k: v for k, v in output.items() if k not in OF_EVERY_PROFILE}
+        # the names of workspace and item are left to the reader
+        values = yaml.safe_load(re.sub("[<>]", "", json.dumps(needed | settings)))
+        OpenMirroringCredentials.from_dict(values)
+
+
+@pytest.mark.parametrize("block", [b for b in NODES if not b.is_refused], ids=str)
+def test_the_options_in_an_example_are_valid(block: Block) -> None:
+    for config in configs(block):
+        assert not config.keys() - OPTIONS
+
+        NodeConfig.parse({"materialized": "table", **config})
+
+
+@pytest.mark.parametrize("block", [b for b in NODES if b.is_refused], ids=str)
+def test_the_options_in_an_example_of_a_refusal_are_refused(block: Block) -> None:
+    (config,) = configs(block)
+
+    with pytest.raises(CompilationError):
+        NodeConfig.parse(config)
+
+
+def options_in_table(headline: str) -> dict[str, str]:
+    """The options of a table in the page of the configuration, with their defaults."""
+    section = (ROOT / "docs" / "configuration.md").read_text().partition(headline)[2]
+    rows = ROW.findall(section.partition("\n## ")[0])
+    return {name: default for names, default in rows for name in re.findall(r"`(\w+)`", names)}
+
+
+def test_the_table_of_settings_has_those_of_the_profile() -> None:
+    ours = OpenMirroringCredentials.__annotations__.keys() - {"password"}
+
+    assert options_in_table("## The profile").keys() == ours | {"schema"}
+
+
+def test_the_table_of_options_has_those_of_a_node_and_their_defaults() -> None:
+    told = options_in_table("## A model, seed or snapshot")
+
+    assert told.keys() == OpenMirroringConfig.__annotations__.keys() | {"unique_key"}
+    for name, default in told.items():
+        actual = getattr(NodeConfig, name)
+        if isinstance(actual, (str, bool)):
+            assert default.startswith(f"`{str(actual).lower()}`"), name
+
+
+def messages() -> Iterator[str]:
+    """The texts in the source; `...` stands for what is put in."""
+    for path in (ROOT / "dbt").rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.JoinedStr):
+                parts = [p.value if isinstance(p, ast.Constant) else "..." for p in node.values]
+                yield "".join(map(str, parts))
+            elif isinstance(node, ast.Constant) and node not in docstrings:
+                yield str(node.value)
+    for path in (ROOT / "macros").rglob("*.sql"):
+        yield path.read_text()
+
+
+MESSAGES = list(messages())
+QUOTED = re.findall(r"^### (.+)$", (ROOT / "docs" / "messages.md").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_a_quoted_message_is_in_the_source(quoted: str) -> None:
+    parts = [re.escape(part.strip()) for part in quoted.split("...")]
+
+    assert any(re.search(".*".join(parts), message) for message in MESSAGES)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS, *WORKFLOWS], ids=lambda page: page.name)
+def test_every_make_target_and_every_operation_is_there(page: Path) -> None:
+    targets = re.findall(r"^([a-z][a-z -]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    known = {target for names in targets for target in names.split()}
+    operations = (ROOT / "macros" / "operations" / "operations.sql").read_text()
+    text = page.read_text()
+
+    for command in re.findall(r"(?:`|\$ |run: )make((?: [a-z-]+)+)", text):
+        assert not set(command.split()) - known, command
+    for operation in re.findall(r"run-operation (mirror_\w+)", text):
+        assert f"macro {operation}(" in operations
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
+def test_workflows_and_templates_can_be_read(path: Path) -> None:
+    assert yaml.safe_load(path.read_text())
