@@ -14,6 +14,7 @@ BENCHMARKS = {
     "diff_lineitem": "A change set of lineitem, beside other ways to find it",
     "incremental_lineitem": "Lineitem as an incremental model, beside a table",
     "small_tables": "Small tables, beside dbt-spark",
+    "held": "Published after tests, beside immediately",
     "start": "Whole processes of small tables, beside dbt-spark",
     "upload": "Uploads to OneLake, beside Azure's client",
     "replicate_lineitem": "Lineitem replicated, beside a plain Delta write",
