@@ -104,10 +104,12 @@ class FabricServer:
         page_size: of lists
         continuation: of every page of every list, in place of the true one; `{}` in it is a number
             that is always another one
+        token: the one that it accepts
     """
 
     def __init__(self, page_size: int = 2) -> None:
         self.page_size = page_size
+        self.token = TOKEN
         self.continuation = ""
         self.workspaces: list[Workspace] = []
         self.requests: list[Request] = []
@@ -152,7 +154,7 @@ class FabricServer:
                 if isinstance(fault, Exception):
                     raise fault
                 return fault
-        if authorization != f"Bearer {TOKEN}":
+        if authorization != f"Bearer {self.token}":
             return _error(401, "Unauthorized")
         body = json.loads(request.body) if isinstance(request.body, (str, bytes)) else {}
         return self._route(str(request.method), path, parse_qs(url.query), body)

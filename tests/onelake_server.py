@@ -167,6 +167,7 @@ class OneLakeServer:
         page_size: entries of a listing in one answer
         rename_changes_etag: as OneLake is said to do; ADLS does not
         source_first: a rename looks at its source before it looks at its target
+        token: the one that it accepts
         ignores: conditions that are ignored, and reported as such
         ignores_silently: conditions that are ignored without a word
     """
@@ -176,6 +177,7 @@ class OneLakeServer:
         self.delete_page_size = 0
         self.rename_changes_etag = True
         self.source_first = False
+        self.token = TOKEN
         self.ignores: set[str] = set()
         self.ignores_silently: set[str] = set()
         self.requests: list[Request] = []
@@ -315,7 +317,7 @@ class OneLakeServer:
         }
 
     def _admit(self, request: Request) -> None:
-        if request.headers.get("authorization") != f"Bearer {TOKEN}":
+        if request.headers.get("authorization") != f"Bearer {self.token}":
             raise Refused(401, "InvalidAuthenticationInfo")
         if "x-ms-version" not in request.headers:
             raise Refused(400, "MissingRequiredHeader")

@@ -59,7 +59,8 @@ class OpenMirroringCredentials(SparkCredentials):
         prepared_start: start the embedded Spark from an image of its classes, which is made once
             in the user's cache folder
         authentication: how to get tokens for Fabric: `default` (the first of the others that
-            works), `cli`, `environment`, `managed_identity`, `service_principal` or `token`
+            works), `cli`, `environment`, `managed_identity`, `service_principal`, `notebook` or
+            `token`
         tenant_id: of the service principal, or of the account of the Azure CLI
         client_id: of the service principal, or of a user-assigned managed identity
         client_secret: of the service principal
