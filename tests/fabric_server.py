@@ -1,8 +1,8 @@
 """Fabric's REST API in the process of a test, with its production URL.
 
 Requests and answers are those of Microsoft's specification (fabric-rest-api-specs,
-`mirroredDatabase` and `platform`), errors those of its articles, and CapacityNotActive, with
-HTTP 404, as Fabric was seen to answer for a paused capacity.
+`mirroredDatabase`, `sqlEndpoint` and `platform`), errors those of its articles, and
+CapacityNotActive, with HTTP 404, as Fabric was seen to answer for a paused capacity.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class Database:
     Args:
         statuses: the one it has now, and those that follow, one at each time it is asked for
         scan: the tables, as `getTablesMirroringStatus` tells them
+        endpoint: the id of its SQL analytics endpoint; None while there is none
+        refresh: what a refresh of the endpoint says of the tables
     """
 
     name: str
@@ -46,6 +48,8 @@ class Database:
     error: dict[str, str] | None = None
     definition: Any = None
     scan: Callable[[], list[dict[str, Any]]] = field(default=list)
+    endpoint: str | None = field(default_factory=lambda: str(uuid.uuid4()))
+    refresh: Callable[[], list[dict[str, Any]]] = field(default=list)
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
@@ -116,6 +120,7 @@ class FabricServer:
         self.clock = Clock()
         self.operation: list[dict[str, Any]] = []
         """The states of a long running operation; if empty, everything is done at once."""
+        self._results: dict[str, Any] = {}
         self._faults: list[tuple[str, Answer | Exception]] = []
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,15 +172,17 @@ class FabricServer:
             ]
             return self._page("value", found, path, query)
         if method == "GET" and path.startswith("operations/"):
-            state = self.operation[0] if len(self.operation) == 1 else self.operation.pop(0)
-            return 200, {"Retry-After": "20"}, state
-        match = re.fullmatch(r"workspaces/([^/]+)/mirroredDatabases(?:/([^/]+))?(?:/(\w+))?", path)
+            return self._operation(path)
+        kinds = "mirroredDatabases|sqlEndpoints"
+        match = re.fullmatch(rf"workspaces/([^/]+)/({kinds})(?:/([^/]+))?(?:/(\w+))?", path)
         workspace = next((w for w in self.workspaces if match and w.id == match[1]), None)
         if not match or not workspace:
             return _error(404, "WorkspaceNotFound")
         if workspace.capacity_paused:
             return _error(404, "CapacityNotActive")
-        if not match[2]:
+        if match[2] == "sqlEndpoints":
+            return self._refresh(workspace, method, match[3], match[4], body)
+        if not match[3]:
             if method == "GET":
                 found = [
                     {"id": d.id, "displayName": d.name, "type": "MirroredDatabase"}
@@ -183,10 +190,37 @@ class FabricServer:
                 ]
                 return self._page("value", found, path, query)
             return self._create(workspace, body)
-        database = next((d for d in workspace.databases if d.id == match[2]), None)
+        database = next((d for d in workspace.databases if d.id == match[3]), None)
+        if database and (method, match[4]) == ("GET", None):
+            return 200, {}, _properties(database)
         if method != "POST" or not database:
             return _error(404, "ItemNotFound")
-        return self._act(database, match[3], path, query)
+        return self._act(database, match[4], path, query)
+
+    def _operation(self, path: str) -> Answer:
+        """The state of a long running operation, or its result once it has succeeded."""
+        _, id_, *result = path.split("/")
+        if result:
+            found = self._results.get(id_)
+            is_there = found is not None and self.operation[0]["status"] == "Succeeded"
+            return (200, {}, found) if is_there else _error(400, "OperationHasNoResult")
+        state = self.operation[0] if len(self.operation) == 1 else self.operation.pop(0)
+        return 200, {"Retry-After": "20"}, state
+
+    def _refresh(
+        self, workspace: Workspace, method: str, id_: str, action: str, body: Any
+    ) -> Answer:
+        database = next((d for d in workspace.databases if d.endpoint == id_), None)
+        if not database:
+            return _error(404, "ItemNotFound")
+        if (method, action) != ("POST", "refreshMetadata"):
+            return _error(404, "EndpointNotFound")
+        timeout = body.get("timeout", {"timeUnit": "Minutes", "value": 15})
+        assert set(body) <= {"timeout", "recreateTables"}
+        assert timeout["timeUnit"] in ("Seconds", "Minutes", "Hours", "Days")
+        assert timeout["value"] > 0
+        told = {"value": database.refresh()}
+        return self._accepted(told) or (200, {}, told)
 
     def _create(self, workspace: Workspace, body: Any) -> Answer:
         name = body["displayName"]
@@ -201,10 +235,11 @@ class FabricServer:
         told = {"id": created.id, "displayName": name, "type": "MirroredDatabase"}
         return self._accepted() or (201, {}, told)
 
-    def _accepted(self) -> Answer | None:
+    def _accepted(self, result: Any = None) -> Answer | None:
         if not self.operation:
             return None
         id_ = str(uuid.uuid4())
+        self._results[id_] = result
         # Fabric was seen to name hosts of its clusters here
         location = f"https://wabi-west-us-redirect.analysis.windows.net/v1/operations/{id_}"
         headers = {"Location": location, "x-ms-operation-id": id_, "Retry-After": "30"}
@@ -271,6 +306,42 @@ def table(name: str, status: str = "Replicating", **more: Any) -> dict[str, Any]
     if "error" in more:
         told["error"] = {"errorCode": "SchemaMergeFailure", "message": more["error"]}
     return told
+
+
+def sync(name: str, status: str = "Success", **more: Any) -> dict[str, Any]:
+    """A table as a refresh of the SQL analytics endpoint tells it.
+
+    Args:
+        name: with or without its schema: the documentation does not say which
+        more: `ended`, `last`, the times of the end and of the last success, and `error`
+    """
+    ended = more.get("ended", "2024-10-08T05:08:00.0000000Z")
+    told = {
+        "tableName": name,
+        "startDateTime": "2024-10-08T05:07:30.1234567Z",
+        "endDateTime": ended,
+        "status": status,
+        "lastSuccessfulSyncDateTime": more.get("last", ended if status == "Success" else None),
+    }
+    if "error" in more:
+        told["error"] = {"errorCode": "AdalRetryException", "message": more["error"]}
+    return told
+
+
+def _properties(database: Database) -> dict[str, Any]:
+    endpoint: dict[str, Any] = {"provisioningStatus": "InProgress"}
+    if database.endpoint:
+        endpoint = {
+            "connectionString": "xxx.datawarehouse.fabric.microsoft.com",
+            "id": database.endpoint,
+            "provisioningStatus": "Success",
+        }
+    return {
+        "displayName": database.name,
+        "type": "MirroredDatabase",
+        "id": database.id,
+        "properties": {"sqlEndpointProperties": endpoint},
+    }
 
 
 def _error(status: int, code: str, headers: dict[str, str] | None = None) -> Answer:

@@ -6,6 +6,7 @@ The replicator does the work of Fabric each time that the REST API is asked for 
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from typing import Any
 from unittest.mock import patch
 
@@ -13,7 +14,7 @@ import pytest
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
-from tests.fabric_server import Database, FabricServer, table
+from tests.fabric_server import Database, FabricServer, sync, table
 from tests.functional.project import Project
 
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
@@ -187,3 +188,52 @@ def test_a_command_waits_until_all_is_applied_if_it_shall(
     scan, database.scan = database.scan, lambda: tables
     assert "orders: Replicating" in warnings(project, "run")
     database.scan = scan
+
+
+@pytest.mark.parametrize("is_operation", [False, True])
+def test_a_command_lets_reports_see_what_it_has_published(
+    project: Project,
+    database: Database,
+    fabric: FabricServer,
+    capsys: pytest.CaptureFixture[str],
+    is_operation: bool,
+) -> None:
+    """Fabric's documentation leaves open whether a refresh takes long, and the names of tables."""
+    project.target |= {"wait_for_mirror": 30, "refresh_sql_endpoint": True}
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+    name = "orders" if is_operation else f"{project.schema}.orders"
+    fabric.operation = [{"status": "Succeeded"}] if is_operation else []
+    times: list[str] = []
+
+    def refresh() -> list[dict[str, Any]]:
+        times.append(f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}0Z")
+        return [sync(name, ended=times[-1])]
+
+    database.refresh = refresh
+
+    assert warnings(project, "run") == ""
+    capsys.readouterr()
+    assert project.dbt("run-operation", "mirror_status")
+
+    headline, line = capsys.readouterr().out.splitlines()[-2:]
+    assert line[headline.index("visible") :] == times[0][:19].replace("T", " ")
+    project.run()
+    assert len(times) == 1, "nothing new was published"
+
+
+def test_what_reports_do_not_see_is_a_warning_and_fails_nothing(
+    project: Project, database: Database
+) -> None:
+    project.target |= {"wait_for_mirror": 30, "refresh_sql_endpoint": True}
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+    database.refresh = lambda: [sync("orders", "Failure", error="No token.")]
+
+    assert f"{project.schema}.orders: AdalRetryException: No token." in warnings(project, "run")
+
+    project.assert_mirrored()
+    database.endpoint = None
+    project.model(f"{ORDERS} where id = 1", unique_key="id")
+    told = warnings(project, "run")
+    assert f"Reports may not see yet: {project.schema}.orders" in told

@@ -56,6 +56,8 @@ class OpenMirroringCredentials(SparkCredentials):
             landing zone, as the service would
         wait_for_mirror: seconds that a command may wait at its end until the service has applied
             what it published; 0 does not wait
+        refresh_sql_endpoint: when a command has published, and has waited for the mirror, let the
+            SQL analytics endpoint of the mirrored database take over what was applied
         prepared_start: start the embedded Spark from an image of its classes, which is made once
             in the user's cache folder
         authentication: how to get tokens for Fabric: `default` (the first of the others that
@@ -80,6 +82,7 @@ class OpenMirroringCredentials(SparkCredentials):
     source: dict[str, Any] | None = None
     replicate: bool = False
     wait_for_mirror: float = 0
+    refresh_sql_endpoint: bool = False
     prepared_start: bool = True
     authentication: str = "default"
     tenant_id: str | None = None
@@ -106,6 +109,11 @@ class OpenMirroringCredentials(SparkCredentials):
             Source.parse(self.source)
         if self.replicate:
             self._check_replicator()
+        if self.refresh_sql_endpoint and not onelake:
+            raise DbtConfigError(
+                "`refresh_sql_endpoint` is for a landing zone in OneLake only: others have no SQL "
+                "analytics endpoint"
+            )
         if self.wait_for_mirror < 0:
             raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
         self._check_token()
@@ -172,6 +180,7 @@ class OpenMirroringCredentials(SparkCredentials):
             source=Source.parse(self.source) if self.source else None,
             replicate=self.replicate,
             wait_for_mirror=self.wait_for_mirror,
+            refresh_sql_endpoint=self.refresh_sql_endpoint,
         )
 
     def _check_token(self) -> None:

@@ -11,7 +11,8 @@ import pytest
 from dbt.adapters.openmirroring.service.fabric_api import SCOPE, FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
-from tests.fabric_server import Credential, Database, FabricServer, table
+from dbt.adapters.openmirroring.service.sql_endpoint import TableSync
+from tests.fabric_server import Credential, Database, FabricServer, sync, table
 from tests.onelake_server import TOKEN
 
 ITEM = "shop.MirroredDatabase"
@@ -397,3 +398,77 @@ def test_a_database_that_does_not_run_is_not_stopped(server: FabricServer, statu
 
     assert not mirrored_database(server).stop()
     assert "stopMirroring" not in server.paths()
+
+
+def test_a_refresh_of_the_sql_endpoint_tells_how_it_went_with_each_table(
+    server: FabricServer,
+) -> None:
+    told = [
+        sync("sales.orders", ended="2025-08-08T10:36:54.9651741Z"),
+        sync("regions", "NotRun", last="2025-08-06T08:32:53.3890146Z"),
+        sync("returns", "Failure", error="The token\n is gone."),
+    ]
+    server.workspace("Sales", Database("shop", refresh=lambda: told))
+
+    assert mirrored_database(server).refresh_sql_endpoint() == [
+        TableSync(
+            "sales.orders",
+            "Success",
+            visible=datetime(2025, 8, 8, 10, 36, 54, 965174, timezone.utc),
+        ),
+        TableSync(
+            "regions",
+            "NotRun",
+            visible=datetime(2025, 8, 6, 8, 32, 53, 389014, timezone.utc),
+        ),
+        TableSync("returns", "Failure", "AdalRetryException: The token is gone."),
+    ]
+
+
+def test_a_success_is_visible_from_its_end_whatever_the_last_one_was(
+    server: FabricServer,
+) -> None:
+    told = sync("orders", last="2024-01-01T00:00:00Z", ended="2025-01-01T00:00:00Z")
+    server.workspace("Sales", Database("shop", refresh=lambda: [told]))
+
+    [orders] = mirrored_database(server).refresh_sql_endpoint()
+
+    assert orders.visible == datetime(2025, 1, 1, tzinfo=timezone.utc)
+
+
+def test_a_refresh_that_takes_long_is_followed_to_its_result(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop", refresh=lambda: [sync("orders")]))
+    server.operation = [{"status": s} for s in ("NotStarted", "Running", "Succeeded")]
+
+    [orders] = mirrored_database(server).refresh_sql_endpoint()
+
+    assert orders.table == "orders"
+    assert server.paths()[-1] == "result"
+
+
+def test_a_refresh_that_fails_is_told(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop"))
+    error = {"errorCode": "Timeout", "message": "It took too long."}
+    server.operation = [{"status": "Failed", "error": error}]
+
+    assert refusal(mirrored_database(server).refresh_sql_endpoint) == (
+        "The SQL analytics endpoint of 'shop' was not refreshed. Fabric says Timeout: It took too "
+        "long."
+    )
+
+
+def test_a_database_without_a_sql_endpoint_says_so(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop", endpoint=None))
+
+    told = refusal(mirrored_database(server).refresh_sql_endpoint)
+
+    assert "no such endpoint (its provisioning: InProgress)" in told
+
+
+@pytest.mark.parametrize("value", [None, "tables", {"orders": 1}, [None, "orders", 1]])
+def test_a_result_of_another_shape_is_no_table(server: FabricServer, value: Any) -> None:
+    server.workspace("Sales", Database("shop", refresh=lambda: value))
+
+    told = mirrored_database(server).refresh_sql_endpoint()
+
+    assert {(each.table, each.visible) for each in told} <= {("", None)}

@@ -26,6 +26,10 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations import replica
+from dbt.adapters.openmirroring.operations.sql_endpoint import (
+    refresh_sql_endpoint,
+    with_visible_times,
+)
 from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
 from dbt.adapters.openmirroring.service.monitoring import (
     Service,
@@ -56,6 +60,7 @@ class Target:
         source: of the data, as it is declared to Fabric
         replicate: apply what was published with the local replicator
         wait_for_mirror: seconds to wait until the service has applied what was published
+        refresh_sql_endpoint: let the SQL analytics endpoint take over what was published
     """
 
     landing_zone: str
@@ -66,6 +71,7 @@ class Target:
     source: Source | None = None
     replicate: bool = False
     wait_for_mirror: float = 0
+    refresh_sql_endpoint: bool = False
 
     def folder(self, project: Path) -> Path:
         """The landing zone as an absolute path.
@@ -227,6 +233,7 @@ class Mirror:
         except ServiceError as error:
             return ServiceReport(), [error.msg, ""]
         if self._target.onelake and report.status:
+            report = with_visible_times(report, self.storage())
             return report, [f"The mirrored database is {report.description}.", ""]
         return report, []
 
@@ -235,7 +242,7 @@ class Mirror:
         self._is_to_replicate = self._target.replicate and is_wanted
 
     def end(self) -> None:
-        """At the end of a command, replicate or wait if the profile says so."""
+        """At the end of a command, do with what was published what the profile says."""
         if self._is_to_replicate:
             self._is_to_replicate = False
             replication = replica.replicate(self.landing_zone)
@@ -246,6 +253,8 @@ class Mirror:
         published, self._published = self._published, {}
         if published and self._target.wait_for_mirror:
             wait_for_mirror(self._service, published, self._target.wait_for_mirror)
+        if published and self._target.refresh_sql_endpoint:
+            refresh_sql_endpoint(self.database, self._service, self.storage(), published)
 
     def _staging_location(self) -> str | None:
         """The URL where Spark writes files to upload; None if it writes to OneLake itself."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,7 @@ from dbt.adapters.openmirroring.service.monitoring import (
     attempts,
     utc_time,
 )
+from dbt.adapters.openmirroring.service.sql_endpoint import TableSync
 
 ITEM_SUFFIX = ".MirroredDatabase"
 
@@ -158,6 +159,31 @@ class MirroredDatabase:
         }
         return ServiceReport(report.status, report.error, tables)
 
+    def refresh_sql_endpoint(self) -> list[TableSync]:
+        """Let the SQL analytics endpoint take over what was applied, and wait until it has.
+
+        Source: "Items - Refresh Sql Endpoint Metadata" in the reference of the REST API.
+        """
+        doing = f"The SQL analytics endpoint of {self.name!r} was not refreshed"
+        properties = json_object(self._api.ask("GET", self._path, doing).get("properties"))
+        endpoint = json_object(properties.get("sqlEndpointProperties"))
+        id_ = str(endpoint.get("id") or "")
+        if not is_guid(id_):
+            status = shown(endpoint.get("provisioningStatus") or "none")
+            raise FabricError(
+                f"{doing}: Fabric names no such endpoint (its provisioning: {status}). Look at "
+                "the page of the mirrored database in the Fabric portal."
+            )
+        answer = self._api.run(
+            f"workspaces/{self._workspace_id}/sqlEndpoints/{id_}/refreshMetadata",
+            doing,
+            {"timeout": {"timeUnit": "Seconds", "value": int(TIMEOUT)}},
+            has_result=True,
+        )
+        tables = answer.get("value")
+        told = tables if isinstance(tables, list) else ()
+        return [_table_sync(json_object(each)) for each in told]
+
     @cached_property
     def _workspace_id(self) -> str:
         if is_guid(self._workspace):
@@ -223,3 +249,17 @@ class MirroredDatabase:
             f"minutes: it is {report.description}. Look at its page in the Fabric portal; the "
             "operation can be repeated."
         )
+
+
+def _table_sync(told: Mapping[str, Any]) -> TableSync:
+    """Read a `TableSyncStatus` of the REST API."""
+    status = shown(told.get("status") or "")
+    # a refresh that has ended just now may not be the last one yet
+    ended = told.get("endDateTime") if status == "Success" else None
+    times = map(utc_time, (told.get("lastSuccessfulSyncDateTime"), ended))
+    return TableSync(
+        shown(told.get("tableName") or ""),
+        status,
+        error_text(told.get("error")),
+        max(filter(None, times), default=None),
+    )
