@@ -56,6 +56,18 @@ class Database:
     def status(self) -> str:
         return self.statuses[0]
 
+    def parts(self) -> list[dict[str, str]]:
+        """Its definition, beside which Fabric tells more."""
+        platform = {"metadata": {"type": "MirroredDatabase", "displayName": self.name}}
+        return [
+            {
+                "path": path,
+                "payload": base64.b64encode(json.dumps(content, indent=4).encode()).decode(),
+                "payloadType": "InlineBase64",
+            }
+            for path, content in ((".platform", platform), ("mirroring.json", self.definition))
+        ]
+
 
 @dataclass
 class Workspace:
@@ -195,7 +207,26 @@ class FabricServer:
             return 200, {}, _properties(database)
         if method != "POST" or not database:
             return _error(404, "ItemNotFound")
+        if match[4] == "getDefinition":
+            told = {"definition": {"parts": database.parts()}}
+            return self._accepted(told) or (200, {}, told)
+        if match[4] == "updateDefinition":
+            return self._update(database, body)
         return self._act(database, match[4], path, query)
+
+    def _update(self, database: Database, body: Any) -> Answer:
+        if database.status == "Initializing":
+            return _error(400, "MirroredDatabaseNotReady")
+        definition = _read_definition(body)
+        old, new = (
+            each["properties"]["target"]["typeProperties"].get("defaultSchema")
+            for each in (database.definition, definition)
+        )
+        if old != new and database.status not in ("Initialized", "Stopped"):
+            return _error(400, "InvalidRequest")
+        if not self.operation or self.operation[-1]["status"] != "Failed":
+            database.definition = definition
+        return self._accepted() or (200, {}, None)
 
     def _operation(self, path: str) -> Answer:
         """The state of a long running operation, or its result once it has succeeded."""
@@ -226,9 +257,7 @@ class FabricServer:
         name = body["displayName"]
         if name in [database.name for database in workspace.databases]:
             return _error(409, "ItemDisplayNameAlreadyInUse")
-        [part] = body["definition"]["parts"]
-        assert (part["path"], part["payloadType"]) == ("mirroring.json", "InlineBase64")
-        definition = json.loads(base64.b64decode(part["payload"]))
+        definition = _read_definition(body)
         created = Database(name, ["Initializing", "Initialized"], definition=definition)
         if not self.operation or self.operation[-1]["status"] != "Failed":
             workspace.databases.append(created)
@@ -306,6 +335,12 @@ def table(name: str, status: str = "Replicating", **more: Any) -> dict[str, Any]
     if "error" in more:
         told["error"] = {"errorCode": "SchemaMergeFailure", "message": more["error"]}
     return told
+
+
+def _read_definition(body: Any) -> Any:
+    [part] = body["definition"]["parts"]
+    assert (part["path"], part["payloadType"]) == ("mirroring.json", "InlineBase64")
+    return json.loads(base64.b64decode(part["payload"]))
 
 
 def sync(name: str, status: str = "Success", **more: Any) -> dict[str, Any]:

@@ -135,6 +135,30 @@ def test_the_first_files_come_before_the_start(
     project.assert_mirrored()
 
 
+def test_the_definition_of_the_mirrored_database_is_changed_and_printed(
+    project: Project,
+    database: Database,
+    fabric: FabricServer,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fabric.workspaces[0].databases.clear()
+    create = ("run-operation", "mirror_create_database")
+    assert project.dbt(*create)
+
+    assert project.dbt(*create, "--args", "{retention_days: 7, change_data_feed: true}")
+    capsys.readouterr()
+    assert project.dbt("run-operation", "mirror_definition")
+
+    target = json.loads(capsys.readouterr().out)["properties"]["target"]["typeProperties"]
+    assert target == {
+        "defaultSchema": "dbo",
+        "format": "Delta",
+        "retentionInDays": 7,
+        "enableDeltaChangeDataFeed": True,
+    }
+    assert not project.dbt(*create, "--args", "{retention_days: 31}")
+
+
 def test_stopping_must_be_confirmed(project: Project, database: Database) -> None:
     project.model(ORDERS, unique_key="id")
 

@@ -254,7 +254,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def mirrored_database(self) -> DatabaseOperations:
-        """The mirrored database in Fabric, to be created, started or stopped."""
+        """The mirrored database in Fabric, to be created, changed, started or stopped."""
         return DatabaseOperations(self._mirror.database)
 
     @available
