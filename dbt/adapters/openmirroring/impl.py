@@ -22,7 +22,6 @@ from dbt.adapters.openmirroring.connections import (
     logger,
     project_folder,
 )
-from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig, refuse_grants
@@ -281,15 +280,12 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: it is not, and why
         """
-        table, _ = last_published(self._mirror.storage(), str(model.schema), str(model.identifier))
-        found = replica.applied(
-            self._mirror.landing_zone,
-            table.schema,
-            table.identifier,
-            replicate=self.config.credentials.replicate,
-            seconds=float(seconds),
-        )
-        return difference(Warehouse(self, context), model, found)
+
+        def mirrored_table() -> replica.Replica:
+            name = str(model.schema), str(model.identifier)
+            return self._mirror.replica_of(*name, float(seconds))
+
+        return difference(Warehouse(self, context), model, mirrored_table)
 
     def _project_tables(self, graph: Mapping[str, Any]) -> ProjectTables:
         """The mirrored tables of this dbt project."""

@@ -14,6 +14,7 @@ from azure.identity import (
 )
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.openmirroring.landing_zone.onelake_url import STORAGE_SCOPE
 from dbt.adapters.openmirroring.service.authentication import (
     GivenToken,
     Identity,
@@ -23,8 +24,6 @@ from dbt.adapters.openmirroring.service.fabric_api import SCOPE, FabricApi, Fabr
 from dbt.adapters.openmirroring.service.notebook import NotebookCredential
 from tests.fabric_notebook import Notebook
 from tests.fabric_server import FabricServer
-
-STORAGE_SCOPE = "https://storage.azure.com/.default"
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
-from dbt_common.exceptions import DbtConfigError
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
@@ -41,6 +43,7 @@ from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, r
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
+    from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
 # bytes of an upload whose progress is shown
@@ -115,6 +118,7 @@ class Mirror:
         self._is_source_declared = False
         self._is_to_replicate = False
         self._published: dict[str, datetime] = {}
+        self._copies: list[str] = []
 
     @property
     def place(self) -> str:
@@ -128,15 +132,12 @@ class Mirror:
         # takes a moment, and a local landing zone needs none of it
         from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
         from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
-        from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 
         with self._lock:
             if not self._onelake:
                 credential = token_credential(self._target.identity)
                 self._onelake = OneLakeClient.connect(place, credential)
-        url = self._staging_location()
-        staging = StagingFolder(url) if url else None
-        return OneLakeStorage(self._onelake, staging, _show_upload, _tell)
+        return OneLakeStorage(self._onelake, self._staging(), _show_upload, _tell)
 
     @property
     def landing_zone(self) -> Path:
@@ -237,12 +238,51 @@ class Mirror:
             return report, [f"The mirrored database is {report.description}.", ""]
         return report, []
 
+    def replica_of(self, schema: str, identifier: str, seconds: float) -> replica.Replica:
+        """A mirrored table, once all that was published of it is applied.
+
+        Args:
+            schema, identifier: of the model's relation
+            seconds: to wait for that
+
+        Raises:
+            DbtRuntimeError: it is not applied within that time, or cannot be read
+        """
+        table, journal = last_published(self.storage(), schema, identifier)
+        place = self._target.onelake
+        if not place:
+            return replica.applied(
+                self.landing_zone,
+                table.schema,
+                table.identifier,
+                replicate=self._target.replicate,
+                seconds=seconds,
+            )
+        # takes a moment, and a local landing zone needs none of it
+        from dbt.adapters.openmirroring.operations.onelake_replica import (
+            onelake_replica,
+            wait_until_applied,
+        )
+
+        if not journal:
+            raise DbtRuntimeError(f"{table} was not published: it is not mirrored")
+        wait_until_applied(self._service, table, journal, seconds)
+        copy = f"compared-{uuid.uuid4().hex}"
+        self._copies.append(copy)
+        credential = token_credential(self._target.identity)
+        keys = journal.batch.definition.key_columns
+        return onelake_replica(place, credential, table, keys, self._staging(), copy)
+
     def replicate_at_the_end(self, is_wanted: bool) -> None:
         """Note whether the command has changed anything that the replicator is to apply."""
         self._is_to_replicate = self._target.replicate and is_wanted
 
     def end(self) -> None:
         """At the end of a command, do with what was published what the profile says."""
+        copies, self._copies = self._copies, []
+        if copies and (staging := self._staging()):
+            for copy in copies:
+                staging.clear(copy)
         if self._is_to_replicate:
             self._is_to_replicate = False
             replication = replica.replicate(self.landing_zone)
@@ -255,6 +295,13 @@ class Mirror:
             wait_for_mirror(self._service, published, self._target.wait_for_mirror)
         if published and self._target.refresh_sql_endpoint:
             refresh_sql_endpoint(self.database, self._service, self.storage(), published)
+
+    def _staging(self) -> StagingFolder | None:
+        # takes a moment, and a local landing zone needs none of it
+        from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
+
+        url = self._staging_location()
+        return StagingFolder(url) if url else None
 
     def _staging_location(self) -> str | None:
         """The URL where Spark writes files to upload; None if it writes to OneLake itself."""

@@ -15,13 +15,14 @@ import jwt
 from azure.core.credentials import AccessToken
 from azure.identity import CredentialUnavailableError
 
+from dbt.adapters.openmirroring.landing_zone.onelake_url import STORAGE_SCOPE
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.service.fabric_api import SCOPE
 
 MODULE = "notebookutils"
 
 # what `getToken` calls the resources that Azure's clients name by their scopes
-_AUDIENCES = {"https://storage.azure.com/.default": "storage", SCOPE: "pbi"}
+_AUDIENCES = {STORAGE_SCOPE: "storage", SCOPE: "pbi"}
 
 # Seconds, for a token that does not say when it expires. Azure's clients ask for another one five
 # minutes before a token expires, so these ask after five minutes.
