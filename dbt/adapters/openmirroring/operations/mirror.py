@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
-from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
+from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
@@ -44,6 +43,7 @@ from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, r
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
     from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
+    from dbt.adapters.openmirroring.operations.onelake_replica import OneLakeReplica
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
 # bytes of an upload whose progress is shown
@@ -118,7 +118,7 @@ class Mirror:
         self._is_source_declared = False
         self._is_to_replicate = False
         self._published: dict[str, datetime] = {}
-        self._copies: list[str] = []
+        self._replicas: list[OneLakeReplica] = []
 
     @property
     def place(self) -> str:
@@ -259,19 +259,12 @@ class Mirror:
                 seconds=seconds,
             )
         # takes a moment, and a local landing zone needs none of it
-        from dbt.adapters.openmirroring.operations.onelake_replica import (
-            onelake_replica,
-            wait_until_applied,
-        )
+        from dbt.adapters.openmirroring.operations.onelake_replica import OneLakeReplica
 
-        if not journal:
-            raise DbtRuntimeError(f"{table} was not published: it is not mirrored")
-        wait_until_applied(self._service, table, journal, seconds)
-        copy = f"compared-{uuid.uuid4().hex}"
-        self._copies.append(copy)
         credential = token_credential(self._target.identity)
-        keys = journal.batch.definition.key_columns
-        return onelake_replica(place, credential, table, keys, self._staging(), copy)
+        found = OneLakeReplica(place, credential, table, self._staging())
+        self._replicas.append(found)
+        return found.applied(journal, self._service, seconds)
 
     def replicate_at_the_end(self, is_wanted: bool) -> None:
         """Note whether the command has changed anything that the replicator is to apply."""
@@ -279,10 +272,8 @@ class Mirror:
 
     def end(self) -> None:
         """At the end of a command, do with what was published what the profile says."""
-        copies, self._copies = self._copies, []
-        if copies and (staging := self._staging()):
-            for copy in copies:
-                staging.clear(copy)
+        while self._replicas:
+            self._replicas.pop().clear()
         if self._is_to_replicate:
             self._is_to_replicate = False
             replication = replica.replicate(self.landing_zone)

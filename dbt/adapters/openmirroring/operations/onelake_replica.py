@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -35,71 +36,83 @@ _FILE = "rows.parquet"
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def wait_until_applied(
-    service: Service, table: TableFolder, journal: Journal, seconds: float
-) -> None:
-    """Wait until the service says that it has applied what was published.
-
-    Raises:
-        DbtRuntimeError: it has not within that time, or will not
-    """
-    times = (batch.published_at for batch in journal.batches if batch.files_written)
-    last = next(times, None)
-    if last is None:
-        return
-    published = {table.mirrored_table: datetime.fromisoformat(last)}
-    if behind := service.not_applied(published, seconds):
-        raise DbtRuntimeError(
-            f"What was published was not applied within {seconds:g} seconds: {behind[0]}"
-        )
-
-
-def onelake_replica(
-    place: OneLakeUrl,
-    credential: TokenCredential,
-    table: TableFolder,
-    keys: tuple[str, ...],
-    staging: StagingFolder | None,
-    folder: str,
-) -> Replica:
-    """The mirrored table, at its present version.
+class OneLakeReplica:
+    """A mirrored table in OneLake.
 
     Args:
         place: the landing zone
         credential: of somebody who may read the table
-        keys: its key columns
         staging: where Spark gets the rows; None if it reads OneLake itself, and has Delta
-        folder: of the rows, there
-
-    Raises:
-        DbtRuntimeError: deltalake is not installed, or cannot read the table
     """
-    check_installed()
-    from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
 
-    url = place.mirrored_table(table.mirrored_table)
-    token = credential.get_token(STORAGE_SCOPE).token
-    try:
-        delta = DeltaTable(
-            quote(url, safe=":/@"), storage_options={**OPTIONS, "bearer_token": token}
-        )
-        version = delta.version()
-        fields = delta.schema().fields
-        if staging:
-            _copy(delta, staging, f"{folder}/{_FILE}")
-    except (DeltaError, OSError) as error:
-        reason = shown(_COLOR.sub("", str(error)))
-        raise DbtRuntimeError(
-            f"The mirrored table {table.mirrored_table} cannot be compared: {reason}. It is read "
-            "with the permission to read all OneLake data of the mirrored database."
-        ) from error
-    told = f"version {version} of its Delta table, with all that was published of it"
-    fire_event(Note(msg=f"{table.mirrored_table} is compared as of {told}"))
-    columns = tuple(ReplicaColumn(field.name, str(field.type.type)) for field in fields)
-    if staging:
-        return Replica(columns, keys, staging.url(folder), (_FILE,))
-    return Replica(columns, keys, url, (), version)
+    def __init__(
+        self,
+        place: OneLakeUrl,
+        credential: TokenCredential,
+        table: TableFolder,
+        staging: StagingFolder | None,
+    ) -> None:
+        self._place = place
+        self._credential = credential
+        self._table = table
+        self._staging = staging
+        self._folder = f"compared-{uuid.uuid4().hex}"
+
+    def applied(self, journal: Journal | None, service: Service, seconds: float) -> Replica:
+        """The table at its present version, once all that was published is applied.
+
+        Args:
+            journal: of the table; None if it has none
+            seconds: how long to wait for that
+
+        Raises:
+            DbtRuntimeError: it is not applied within that time, or deltalake cannot read it
+        """
+        if not journal:
+            raise DbtRuntimeError(f"{self._table} was not published: it is not mirrored")
+        check_installed()
+        self._wait(journal, service, seconds)
+        return self._replica(journal.batch.definition.key_columns)
+
+    def clear(self) -> None:
+        """Remove the rows that Spark has got, as far as that can be done."""
+        if self._staging:
+            self._staging.clear(self._folder)
+
+    def _wait(self, journal: Journal, service: Service, seconds: float) -> None:
+        times = (batch.published_at for batch in journal.batches if batch.files_written)
+        last = next(times, None)
+        if last is None:
+            return
+        published = {self._table.mirrored_table: datetime.fromisoformat(last)}
+        if behind := service.not_applied(published, seconds):
+            raise DbtRuntimeError(
+                f"What was published was not applied within {seconds:g} seconds: {behind[0]}"
+            )
+
+    def _replica(self, keys: tuple[str, ...]) -> Replica:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        table = self._table.mirrored_table
+        url = self._place.mirrored_table(table)
+        options = {**OPTIONS, "bearer_token": self._credential.get_token(STORAGE_SCOPE).token}
+        try:
+            delta = DeltaTable(quote(url, safe=":/@"), storage_options=options)
+            version, fields = delta.version(), delta.schema().fields
+            if self._staging:
+                _copy(delta, self._staging, f"{self._folder}/{_FILE}")
+        except (DeltaError, OSError) as error:
+            raise DbtRuntimeError(
+                f"The mirrored table {table} cannot be compared: "
+                f"{shown(_COLOR.sub('', str(error)))}. It is read with the permission to read all "
+                "OneLake data of the mirrored database."
+            ) from error
+        fire_event(Note(msg=f"{table} is compared as of version {version} of its Delta table"))
+        columns = tuple(ReplicaColumn(field.name, str(field.type.type)) for field in fields)
+        if self._staging:
+            return Replica(columns, keys, self._staging.url(self._folder), (_FILE,))
+        return Replica(columns, keys, url, (), version)
 
 
 def _copy(delta: DeltaTable, staging: StagingFolder, path: str) -> None:
