@@ -1,8 +1,8 @@
 """Fabric's REST API in the process of a test, with its production URL.
 
 Requests and answers are those of Microsoft's specification (fabric-rest-api-specs,
-`mirroredDatabase` and `platform`), errors those of its articles, and CapacityNotActive, with
-HTTP 404, as Fabric was seen to answer for a paused capacity.
+`mirroredDatabase`, `sqlEndpoint` and `platform`), errors those of its articles, and
+CapacityNotActive, with HTTP 404, as Fabric was seen to answer for a paused capacity.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class Database:
     Args:
         statuses: the one it has now, and those that follow, one at each time it is asked for
         scan: the tables, as `getTablesMirroringStatus` tells them
+        endpoint: the id of its SQL analytics endpoint; None while there is none
+        refresh: what a refresh of the endpoint says of the tables
     """
 
     name: str
@@ -46,11 +48,25 @@ class Database:
     error: dict[str, str] | None = None
     definition: Any = None
     scan: Callable[[], list[dict[str, Any]]] = field(default=list)
+    endpoint: str | None = field(default_factory=lambda: str(uuid.uuid4()))
+    refresh: Callable[[], list[dict[str, Any]]] = field(default=list)
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def status(self) -> str:
         return self.statuses[0]
+
+    def parts(self) -> list[dict[str, str]]:
+        """Its definition, beside which Fabric tells more."""
+        platform = {"metadata": {"type": "MirroredDatabase", "displayName": self.name}}
+        return [
+            {
+                "path": path,
+                "payload": base64.b64encode(json.dumps(content, indent=4).encode()).decode(),
+                "payloadType": "InlineBase64",
+            }
+            for path, content in ((".platform", platform), ("mirroring.json", self.definition))
+        ]
 
 
 @dataclass
@@ -104,16 +120,19 @@ class FabricServer:
         page_size: of lists
         continuation: of every page of every list, in place of the true one; `{}` in it is a number
             that is always another one
+        token: the one that it accepts
     """
 
     def __init__(self, page_size: int = 2) -> None:
         self.page_size = page_size
+        self.token = TOKEN
         self.continuation = ""
         self.workspaces: list[Workspace] = []
         self.requests: list[Request] = []
         self.clock = Clock()
         self.operation: list[dict[str, Any]] = []
         """The states of a long running operation; if empty, everything is done at once."""
+        self._results: dict[str, Any] = {}
         self._faults: list[tuple[str, Answer | Exception]] = []
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +171,7 @@ class FabricServer:
                 if isinstance(fault, Exception):
                     raise fault
                 return fault
-        if authorization != f"Bearer {TOKEN}":
+        if authorization != f"Bearer {self.token}":
             return _error(401, "Unauthorized")
         body = json.loads(request.body) if isinstance(request.body, (str, bytes)) else {}
         return self._route(str(request.method), path, parse_qs(url.query), body)
@@ -165,15 +184,17 @@ class FabricServer:
             ]
             return self._page("value", found, path, query)
         if method == "GET" and path.startswith("operations/"):
-            state = self.operation[0] if len(self.operation) == 1 else self.operation.pop(0)
-            return 200, {"Retry-After": "20"}, state
-        match = re.fullmatch(r"workspaces/([^/]+)/mirroredDatabases(?:/([^/]+))?(?:/(\w+))?", path)
+            return self._operation(path)
+        kinds = "mirroredDatabases|sqlEndpoints"
+        match = re.fullmatch(rf"workspaces/([^/]+)/({kinds})(?:/([^/]+))?(?:/(\w+))?", path)
         workspace = next((w for w in self.workspaces if match and w.id == match[1]), None)
         if not match or not workspace:
             return _error(404, "WorkspaceNotFound")
         if workspace.capacity_paused:
             return _error(404, "CapacityNotActive")
-        if not match[2]:
+        if match[2] == "sqlEndpoints":
+            return self._refresh(workspace, method, match[3], match[4], body)
+        if not match[3]:
             if method == "GET":
                 found = [
                     {"id": d.id, "displayName": d.name, "type": "MirroredDatabase"}
@@ -181,28 +202,73 @@ class FabricServer:
                 ]
                 return self._page("value", found, path, query)
             return self._create(workspace, body)
-        database = next((d for d in workspace.databases if d.id == match[2]), None)
+        database = next((d for d in workspace.databases if d.id == match[3]), None)
+        if database and (method, match[4]) == ("GET", None):
+            return 200, {}, _properties(database)
         if method != "POST" or not database:
             return _error(404, "ItemNotFound")
-        return self._act(database, match[3], path, query)
+        if match[4] == "getDefinition":
+            told = {"definition": {"parts": database.parts()}}
+            return self._accepted(told) or (200, {}, told)
+        if match[4] == "updateDefinition":
+            return self._update(database, body)
+        return self._act(database, match[4], path, query)
+
+    def _update(self, database: Database, body: Any) -> Answer:
+        if database.status == "Initializing":
+            return _error(400, "MirroredDatabaseNotReady")
+        definition = _read_definition(body)
+        old, new = (
+            each["properties"]["target"]["typeProperties"].get("defaultSchema")
+            for each in (database.definition, definition)
+        )
+        if old != new and database.status not in ("Initialized", "Stopped"):
+            return _error(400, "InvalidRequest")
+        if not self.operation or self.operation[-1]["status"] != "Failed":
+            database.definition = definition
+        return self._accepted() or (200, {}, None)
+
+    def _operation(self, path: str) -> Answer:
+        """The state of a long running operation, or its result once it has succeeded."""
+        _, id_, *result = path.split("/")
+        if result:
+            found = self._results.get(id_)
+            is_there = found is not None and self.operation[0]["status"] == "Succeeded"
+            return (200, {}, found) if is_there else _error(400, "OperationHasNoResult")
+        state = self.operation[0] if len(self.operation) == 1 else self.operation.pop(0)
+        return 200, {"Retry-After": "20"}, state
+
+    def _refresh(
+        self, workspace: Workspace, method: str, id_: str, action: str, body: Any
+    ) -> Answer:
+        database = next((d for d in workspace.databases if d.endpoint == id_), None)
+        if not database:
+            return _error(404, "ItemNotFound")
+        if (method, action) != ("POST", "refreshMetadata"):
+            return _error(404, "EndpointNotFound")
+        timeout = body.get("timeout", {"timeUnit": "Minutes", "value": 15})
+        assert set(body) <= {"timeout", "recreateTables"}
+        assert timeout["timeUnit"] in ("Seconds", "Minutes", "Hours", "Days")
+        assert timeout["value"] > 0
+        told = {"value": database.refresh()}
+        return self._accepted(told) or (200, {}, told)
 
     def _create(self, workspace: Workspace, body: Any) -> Answer:
         name = body["displayName"]
         if name in [database.name for database in workspace.databases]:
             return _error(409, "ItemDisplayNameAlreadyInUse")
-        [part] = body["definition"]["parts"]
-        assert (part["path"], part["payloadType"]) == ("mirroring.json", "InlineBase64")
-        definition = json.loads(base64.b64decode(part["payload"]))
+        definition = _read_definition(body)
         created = Database(name, ["Initializing", "Initialized"], definition=definition)
         if not self.operation or self.operation[-1]["status"] != "Failed":
             workspace.databases.append(created)
         told = {"id": created.id, "displayName": name, "type": "MirroredDatabase"}
         return self._accepted() or (201, {}, told)
 
-    def _accepted(self) -> Answer | None:
+    def _accepted(self, result: Any = None) -> Answer | None:
         if not self.operation:
             return None
         id_ = str(uuid.uuid4())
+        self._results[id_] = result
         # Fabric was seen to name hosts of its clusters here
         location = f"https://wabi-west-us-redirect.analysis.windows.net/v1/operations/{id_}"
         headers = {"Location": location, "x-ms-operation-id": id_, "Retry-After": "30"}
@@ -269,6 +335,48 @@ def table(name: str, status: str = "Replicating", **more: Any) -> dict[str, Any]
     if "error" in more:
         told["error"] = {"errorCode": "SchemaMergeFailure", "message": more["error"]}
     return told
+
+
+def _read_definition(body: Any) -> Any:
+    [part] = body["definition"]["parts"]
+    assert (part["path"], part["payloadType"]) == ("mirroring.json", "InlineBase64")
+    return json.loads(base64.b64decode(part["payload"]))
+
+
+def sync(name: str, status: str = "Success", **more: Any) -> dict[str, Any]:
+    """A table as a refresh of the SQL analytics endpoint tells it.
+
+    Args:
+        name: with or without its schema: the documentation does not say which
+        more: `ended`, `last`, the times of the end and of the last success, and `error`
+    """
+    ended = more.get("ended", "2024-10-08T05:08:00.0000000Z")
+    told = {
+        "tableName": name,
+        "startDateTime": "2024-10-08T05:07:30.1234567Z",
+        "endDateTime": ended,
+        "status": status,
+        "lastSuccessfulSyncDateTime": more.get("last", ended if status == "Success" else None),
+    }
+    if "error" in more:
+        told["error"] = {"errorCode": "AdalRetryException", "message": more["error"]}
+    return told
+
+
+def _properties(database: Database) -> dict[str, Any]:
+    endpoint: dict[str, Any] = {"provisioningStatus": "InProgress"}
+    if database.endpoint:
+        endpoint = {
+            "connectionString": "xxx.datawarehouse.fabric.microsoft.com",
+            "id": database.endpoint,
+            "provisioningStatus": "Success",
+        }
+    return {
+        "displayName": database.name,
+        "type": "MirroredDatabase",
+        "id": database.id,
+        "properties": {"sqlEndpointProperties": endpoint},
+    }
 
 
 def _error(status: int, code: str, headers: dict[str, str] | None = None) -> Answer:

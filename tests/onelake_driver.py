@@ -43,7 +43,7 @@ def reachable(server: OneLakeServer, folder: Path) -> Iterator[dict[str, str]]:
     command = [str(keytool), "-importcert", "-noprompt", "-alias", "tests", "-storetype", "PKCS12"]
     command += ["-file", f"{folder}/ca.pem", "-keystore", f"{folder}/trust"]
     subprocess.run([*command, "-storepass", _PASSWORD], check=True, capture_output=True)
-    with listening(server, authority) as port, _proxy(port) as proxy_port:
+    with listening(server, authority) as port, proxy(port) as proxy_port:
         yield {
             "spark.jars.packages": PACKAGE,
             "spark.driver.defaultJavaOptions": (
@@ -68,7 +68,9 @@ def reachable(server: OneLakeServer, folder: Path) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def _proxy(upstream: int) -> Iterator[int]:
+def proxy(upstream: int) -> Iterator[int]:
+    """A proxy that leads whoever it is asked for to a port of this machine."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))

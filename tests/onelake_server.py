@@ -49,6 +49,7 @@ HOST = "onelake.dfs.fabric.microsoft.com"
 WORKSPACE = "shop"
 ITEM = "mirror.MirroredDatabase"
 ROOT = f"{ITEM}/Files/LandingZone"
+TABLES = f"{ITEM}/Tables"
 URL = f"https://{HOST}/{WORKSPACE}/{ROOT}"
 TOKEN = "token of the test"
 
@@ -89,7 +90,8 @@ class Request:
         if ".blob." in self.host:
             block = {"block": "put block", "blocklist": "put block list"}
             put = block.get(self.query.get("comp", ""), "put blob")
-            names = {"GET": "read", "HEAD": "properties", "PUT": put, "DELETE": "delete blob"}
+            get = "list blobs" if self.query.get("comp") == "list" else "read"
+            names = {"GET": get, "HEAD": "properties", "PUT": put, "DELETE": "delete blob"}
             return names.get(self.method, "unknown")
         if self.method == "GET" and self.query.get("resource") == "filesystem":
             return "list"
@@ -167,6 +169,7 @@ class OneLakeServer:
         page_size: entries of a listing in one answer
         rename_changes_etag: as OneLake is said to do; ADLS does not
         source_first: a rename looks at its source before it looks at its target
+        token: the one that it accepts
         ignores: conditions that are ignored, and reported as such
         ignores_silently: conditions that are ignored without a word
     """
@@ -176,6 +179,7 @@ class OneLakeServer:
         self.delete_page_size = 0
         self.rename_changes_etag = True
         self.source_first = False
+        self.token = TOKEN
         self.ignores: set[str] = set()
         self.ignores_silently: set[str] = set()
         self.requests: list[Request] = []
@@ -190,7 +194,7 @@ class OneLakeServer:
         self._ahead = 0.0
         self._etags = 0
         self._lock = threading.RLock()
-        for folder in (ITEM, f"{ITEM}/Files", ROOT, f"{ITEM}/Tables"):
+        for folder in (ITEM, f"{ITEM}/Files", ROOT, TABLES):
             self._nodes[folder] = self._node(None)
 
     def fail(self, kind: str, operation: str | None = None, **options: Any) -> Fault:
@@ -218,6 +222,15 @@ class OneLakeServer:
     def share(self, folder: Path) -> None:
         """Let the landing zone be a folder of this machine, which anybody may change."""
         self._folder = _Folder(folder)
+
+    def show_tables(self, folder: Path) -> None:
+        """Have in OneLake the mirrored tables that are in a folder of this machine now."""
+        with self._lock:
+            for gone in self._in(TABLES):
+                del self._nodes[gone]
+            for path in folder.rglob("*"):
+                name = f"{TABLES}/{path.relative_to(folder)}"
+                self._nodes[name] = self._node(None if path.is_dir() else path.read_bytes())
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the client of the landing zone talk to this server, and wait for nothing long."""
@@ -307,6 +320,7 @@ class OneLakeServer:
             "delete": self._delete,
             "delete blob": self._delete_blob,
             "list": self._list,
+            "list blobs": self._list_blobs,
             "read": self._read,
             "properties": self._properties,
             "put blob": self._put_blob,
@@ -315,7 +329,7 @@ class OneLakeServer:
         }
 
     def _admit(self, request: Request) -> None:
-        if request.headers.get("authorization") != f"Bearer {TOKEN}":
+        if request.headers.get("authorization") != f"Bearer {self.token}":
             raise Refused(401, "InvalidAuthenticationInfo")
         if "x-ms-version" not in request.headers:
             raise Refused(400, "MissingRequiredHeader")
@@ -326,10 +340,14 @@ class OneLakeServer:
         if request.operation not in self._routes():
             raise Refused(400, "UnsupportedQueryParameter")
         # OneLake allows no more of the workspace than HEAD and listings
-        if not request.target and request.operation not in ("list", "properties"):
+        listings = ("list", "list blobs", "properties")
+        if not request.target and request.operation not in listings:
             raise Refused(400, "OperationNotAllowedOnWorkspace")
-        path = request.query.get("directory", request.target)
+        path = request.query.get("directory") or request.query.get("prefix") or request.target
         if f"{path}/".startswith(f"{ROOT}/"):
+            return
+        # whoever compares a mirrored table with its model
+        if path.startswith(f"{TABLES}/") and request.operation in ("read", *listings):
             return
         self.violations.append(f"{request.operation} outside the landing zone: {path}")
 
@@ -515,6 +533,30 @@ class OneLakeServer:
         return Response(200, headers, json.dumps({"paths": entries}).encode())
 
     # The Blob API
+
+    def _list_blobs(self, request: Request) -> Response:
+        """All that is below a prefix, in the order of the names (REST reference, "List Blobs")."""
+        prefix, start = request.query["prefix"], request.query.get("startFrom", "")
+        results = ElementTree.Element("EnumerationResults")
+        blobs = ElementTree.SubElement(results, "Blobs")
+        for path in sorted(self._nodes):
+            if path.startswith(prefix) and path >= start:
+                blob = ElementTree.SubElement(blobs, "Blob")
+                ElementTree.SubElement(blob, "Name").text = path
+                properties = ElementTree.SubElement(blob, "Properties")
+                node = self._nodes[path]
+                for name, value in {
+                    "Last-Modified": formatdate(node.modified, usegmt=True),
+                    "Etag": node.etag,
+                    "Content-Length": str(len(node.data or b"")),
+                    "Content-Type": "application/octet-stream",
+                    "BlobType": "BlockBlob",
+                    "ResourceType": "directory" if node.data is None else "file",
+                }.items():
+                    ElementTree.SubElement(properties, name).text = value
+        ElementTree.SubElement(results, "NextMarker")
+        body: bytes = ElementTree.tostring(results, "utf-8", xml_declaration=True)
+        return Response(200, {"Content-Type": "application/xml"}, body)
 
     def _properties(self, request: Request) -> Response:
         if not request.target:

@@ -65,13 +65,20 @@
   {%- do mirror_outcome(adapter.replicate()) -%}
 {% endmacro %}
 
-{#- Create the mirrored database that `landing_zone` names, for open mirroring. It is not started.
+{#- Create the mirrored database that `landing_zone` names, for open mirroring, or change the definition of the one that
+    is there. It is not started. What is none stays as it is; of a new one it is Fabric's default.
 
     Args:
-      default_schema: of tables without a schema
-      retention_days: how long Fabric keeps files that the tables do not need any more, 1 to 30; none for its default -#}
-{% macro mirror_create_database(default_schema='dbo', retention_days=none) %}
-  {%- do mirror_print(adapter.mirrored_database().create(default_schema, retention_days)) -%}
+      default_schema: of tables without a schema; of a new one `dbo`
+      retention_days: how long Fabric keeps files that the tables do not need any more, 1 to 30
+      change_data_feed: whether its tables have Delta's change data feed -#}
+{% macro mirror_create_database(default_schema=none, retention_days=none, change_data_feed=none) %}
+  {%- do mirror_print(adapter.mirrored_database().create(default_schema, retention_days, change_data_feed)) -%}
+{% endmacro %}
+
+{#- Print the definition of the mirrored database: what `mirroring.json` in Git would hold. -#}
+{% macro mirror_definition() %}
+  {%- do mirror_print(adapter.mirrored_database().definition()) -%}
 {% endmacro %}
 
 {#- Start the mirrored database, and wait until it runs. -#}

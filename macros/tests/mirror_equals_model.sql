@@ -20,13 +20,15 @@
 {% endmacro %}
 
 
-{#- The mirrored rows, as a temporary view: what the Delta log lists as current files, read without Delta.
+{#- The mirrored rows, as a temporary view: a version of the Delta table, or files with its rows, read without Delta.
 
     Args:
-      replica: `folder`, `files` and `columns` (`name`, `type`) of the mirrored table -#}
+      replica: `folder`, `version`, `files` and `columns` (`name`, `type`) of the mirrored table -#}
 {% macro openmirroring__mirror_replica_view(view, replica) %}
   create or replace temporary view {{ view }}
-  {%- if replica.files %} (
+  {%- if replica.version is not none %} as
+    select * from delta.{{ adapter.quote(replica.folder) }} version as of {{ replica.version }}
+  {%- elif replica.files %} (
     {%- for column in replica.columns %}
       {{ adapter.quote(column.name) }} {{ column.type }} {{- ',' if not loop.last }}
     {%- endfor %}

@@ -6,15 +6,24 @@ The replicator does the work of Fabric each time that the REST API is asked for 
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+import trustme
 from dbt.adapters.events.logging import AdapterLogger
+from deltalake import DeltaTable
 
+from dbt.adapters.openmirroring.operations import onelake_replica
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
-from tests.fabric_server import Database, FabricServer, table
+from tests.fabric_server import Database, FabricServer, sync, table
 from tests.functional.project import Project
+from tests.onelake_driver import proxy
+from tests.onelake_server import OneLakeServer, listening
 
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 
@@ -134,6 +143,101 @@ def test_the_first_files_come_before_the_start(
     project.assert_mirrored()
 
 
+def test_the_definition_of_the_mirrored_database_is_changed_and_printed(
+    project: Project,
+    database: Database,
+    fabric: FabricServer,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fabric.workspaces[0].databases.clear()
+    create = ("run-operation", "mirror_create_database")
+    assert project.dbt(*create)
+
+    assert project.dbt(*create, "--args", "{retention_days: 7, change_data_feed: true}")
+    capsys.readouterr()
+    assert project.dbt("run-operation", "mirror_definition")
+
+    target = json.loads(capsys.readouterr().out)["properties"]["target"]["typeProperties"]
+    assert target == {
+        "defaultSchema": "dbo",
+        "format": "Delta",
+        "retentionInDays": 7,
+        "enableDeltaChangeDataFeed": True,
+    }
+    assert not project.dbt(*create, "--args", "{retention_days: 31}")
+
+
+@pytest.fixture
+def readable(
+    onelake: Project,
+    server: OneLakeServer,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Path]:
+    """The mirrored tables are in OneLake, for deltalake too; here they can be changed."""
+    tables = onelake.landing_zone.parents[1] / "Tables"
+    scan = database.scan
+
+    def scan_and_show() -> list[dict[str, Any]]:
+        told = scan()
+        server.show_tables(tables)
+        return told
+
+    database.scan = scan_and_show
+    with listening(server, trustme.CA()) as port, proxy(port) as proxy_port:
+        through = {"proxy_url": f"http://127.0.0.1:{proxy_port}"}
+        trusted = {"allow_invalid_certificates": "true"}
+        options = onelake_replica.OPTIONS | through | trusted
+        monkeypatch.setattr(onelake_replica, "OPTIONS", options)
+        yield tables
+
+
+def compare(project: Project) -> str:
+    """What the data test says; empty if the mirrored table is equal."""
+    if project.dbt("test"):
+        return ""
+    (result,) = [r for r in project.results().values() if r["unique_id"].startswith("test.")]
+    return str(result["message"])
+
+
+def test_a_data_test_compares_the_mirrored_table_in_onelake(
+    project: Project, readable: Path
+) -> None:
+    columns = "id, name, cast(id as decimal(9, 2)) as price, timestamp'2024-02-29 23:59' as at"
+    project.model(f"select {columns} from ({ORDERS})", unique_key="id")
+    project.run()
+    project.write(
+        "models/orders.yml",
+        "models: [{name: orders, data_tests: [{mirror_equals_model: {arguments: {timeout: 5}}}]}]",
+    )
+
+    assert compare(project) == ""
+
+    DeltaTable(readable / project.schema / "orders").update({"name": "'B'"}, predicate="id = 2")
+    assert "Got 1 result" in compare(project)
+    assert not [path for path in (project.path / "staging").rglob("*") if path.is_file()]
+    shutil.rmtree(readable)
+
+
+def test_a_data_test_says_why_it_cannot_compare(
+    project: Project, database: Database, server: OneLakeServer, readable: Path
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.write(
+        "models/orders.yml",
+        "models: [{name: orders, data_tests: [{mirror_equals_model: {arguments: {timeout: 0}}}]}]",
+    )
+    scan, database.scan = database.scan, lambda: []
+    assert f"not applied within 0 seconds: {project.schema}.orders" in compare(project)
+
+    database.scan = scan
+    server.fail("refused", "list blobs", times=100)
+    told = compare(project)
+    assert f"The mirrored table {project.schema}.orders cannot be compared" in told
+    assert "permission to read all OneLake data" in told
+
+
 def test_stopping_must_be_confirmed(project: Project, database: Database) -> None:
     project.model(ORDERS, unique_key="id")
 
@@ -187,3 +291,52 @@ def test_a_command_waits_until_all_is_applied_if_it_shall(
     scan, database.scan = database.scan, lambda: tables
     assert "orders: Replicating" in warnings(project, "run")
     database.scan = scan
+
+
+@pytest.mark.parametrize("is_operation", [False, True])
+def test_a_command_lets_reports_see_what_it_has_published(
+    project: Project,
+    database: Database,
+    fabric: FabricServer,
+    capsys: pytest.CaptureFixture[str],
+    is_operation: bool,
+) -> None:
+    """Fabric's documentation leaves open whether a refresh takes long, and the names of tables."""
+    project.target |= {"wait_for_mirror": 30, "refresh_sql_endpoint": True}
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+    name = "orders" if is_operation else f"{project.schema}.orders"
+    fabric.operation = [{"status": "Succeeded"}] if is_operation else []
+    times: list[str] = []
+
+    def refresh() -> list[dict[str, Any]]:
+        times.append(f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}0Z")
+        return [sync(name, ended=times[-1])]
+
+    database.refresh = refresh
+
+    assert warnings(project, "run") == ""
+    capsys.readouterr()
+    assert project.dbt("run-operation", "mirror_status")
+
+    headline, line = capsys.readouterr().out.splitlines()[-2:]
+    assert line[headline.index("visible") :] == times[0][:19].replace("T", " ")
+    project.run()
+    assert len(times) == 1, "nothing new was published"
+
+
+def test_what_reports_do_not_see_is_a_warning_and_fails_nothing(
+    project: Project, database: Database
+) -> None:
+    project.target |= {"wait_for_mirror": 30, "refresh_sql_endpoint": True}
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+    database.refresh = lambda: [sync("orders", "Failure", error="No token.")]
+
+    assert f"{project.schema}.orders: AdalRetryException: No token." in warnings(project, "run")
+
+    project.assert_mirrored()
+    database.endpoint = None
+    project.model(f"{ORDERS} where id = 1", unique_key="id")
+    told = warnings(project, "run")
+    assert f"Reports may not see yet: {project.schema}.orders" in told

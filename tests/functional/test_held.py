@@ -253,6 +253,18 @@ def test_rows_with_bad_keys_are_an_error_of_the_node(tested: Project) -> None:
     assert len(tested.sql(f"select * from {tested.schema}.orders")) == 2
 
 
+def test_a_test_of_the_mirror_compares_what_was_published(project: Project) -> None:
+    project.target["replicate"] = True
+    project.write_project()
+    test = "models:\n  - name: orders\n    data_tests: [mirror_equals_model]\n"
+    project.write("models/orders.yml", test)
+
+    for name in "ab":  # before anything is published, and after it
+        orders(project, f"(1, '{name}')")
+        assert project.dbt("build")
+        project.assert_mirrored()
+
+
 # Limits
 
 

@@ -13,7 +13,7 @@ from dbt.adapters.openmirroring.connections import is_publishing, is_testing, lo
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS
-from dbt.adapters.openmirroring.node.held import is_torn
+from dbt.adapters.openmirroring.node.held import is_torn, published_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.preview import drop_stand_ins
 from dbt.adapters.openmirroring.node.publish import keep_held, publish_held, recover_node
@@ -190,6 +190,22 @@ class Command:
             f"publish {found.unique_id}"
         )
         return connected
+
+    def compared_rows(
+        self, warehouse: Warehouse, model: OpenMirroringRelation
+    ) -> OpenMirroringRelation | None:
+        """The rows that the mirrored table of a model has to have.
+
+        Returns:
+            of what is held, those that were published last; None if none were, or in a dry run
+        """
+        if self._mirror.dry_run:
+            return None
+        last = self._mirror.last_published(model)
+        published = published_rows(warehouse, model, last.batch.id if last else None)
+        if not published.is_held:
+            return model
+        return published.relation if last else None
 
     def end(self) -> None:
         """Before the connections are closed: nothing of a dry run is left."""

@@ -15,7 +15,7 @@ from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import Source
 from dbt.adapters.openmirroring.operations import replica
-from dbt.adapters.openmirroring.operations.mirror import Target
+from dbt.adapters.openmirroring.operations.target import Target
 from dbt.adapters.openmirroring.service.authentication import Identity
 from dbt.adapters.openmirroring.spark.connect import Server
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
@@ -57,10 +57,13 @@ class OpenMirroringCredentials(SparkCredentials):
         wait_for_mirror: seconds that a command may wait at its end until the service has applied
             what it published; 0 does not wait
         dry_run: publish nothing, and tell what would be published
+        refresh_sql_endpoint: when a command has published, and has waited for the mirror, let the
+            SQL analytics endpoint of the mirrored database take over what was applied
         prepared_start: start the embedded Spark from an image of its classes, which is made once
             in the user's cache folder
         authentication: how to get tokens for Fabric: `default` (the first of the others that
-            works), `cli`, `environment`, `managed_identity`, `service_principal` or `token`
+            works), `cli`, `environment`, `managed_identity`, `service_principal`, `notebook` or
+            `token`
         tenant_id: of the service principal, or of the account of the Azure CLI
         client_id: of the service principal, or of a user-assigned managed identity
         client_secret: of the service principal
@@ -81,6 +84,7 @@ class OpenMirroringCredentials(SparkCredentials):
     replicate: bool = False
     wait_for_mirror: float = 0
     dry_run: bool = False
+    refresh_sql_endpoint: bool = False
     prepared_start: bool = True
     authentication: str = "default"
     tenant_id: str | None = None
@@ -107,6 +111,11 @@ class OpenMirroringCredentials(SparkCredentials):
             Source.parse(self.source)
         if self.replicate:
             self._check_replicator()
+        if self.refresh_sql_endpoint and not onelake:
+            raise DbtConfigError(
+                "`refresh_sql_endpoint` is for a landing zone in OneLake only: others have no SQL "
+                "analytics endpoint"
+            )
         if self.wait_for_mirror < 0:
             raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
         self._check_token()
@@ -174,6 +183,7 @@ class OpenMirroringCredentials(SparkCredentials):
             replicate=self.replicate,
             wait_for_mirror=self.wait_for_mirror,
             dry_run=self.dry_run,
+            refresh_sql_endpoint=self.refresh_sql_endpoint,
         )
 
     def _check_token(self) -> None:

@@ -22,7 +22,6 @@ from dbt.adapters.openmirroring.connections import (
     logger,
     project_folder,
 )
-from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.node.config import (
     OpenMirroringConfig,
     refuse_grants,
@@ -257,7 +256,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def mirrored_database(self) -> DatabaseOperations:
-        """The mirrored database in Fabric, to be created, started or stopped."""
+        """The mirrored database in Fabric, to be created, changed, started or stopped."""
         self._mirror.require_run()
         return DatabaseOperations(self._mirror.database)
 
@@ -286,15 +285,16 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: it is not, and why
         """
-        table, _ = last_published(self._mirror.storage(), str(model.schema), str(model.identifier))
-        found = replica.applied(
-            self._mirror.landing_zone,
-            table.schema,
-            table.identifier,
-            replicate=self.config.credentials.replicate,
-            seconds=float(seconds),
-        )
-        return difference(Warehouse(self, context), model, found)
+
+        def mirrored_table() -> replica.Replica:
+            name = str(model.schema), str(model.identifier)
+            return self._mirror.replica_of(*name, float(seconds))
+
+        warehouse = Warehouse(self, context)
+        rows = self._command.compared_rows(warehouse, model)
+        if rows is None:
+            return "select 1 where false"
+        return difference(warehouse, model, rows, mirrored_table)
 
     # A command
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 from dbt_common.exceptions import CompilationError
 
@@ -54,18 +57,49 @@ def test_starting_tells_what_was_done(
     assert [part in line for line, part in zip(lines, told, strict=True)] == [True] * len(told)
 
 
-@pytest.mark.parametrize("days", [0, 31, "7", 1.5])
-def test_a_retention_that_fabric_does_not_have_is_refused(
-    server: FabricServer, database: MirroredDatabase, days: object
+def create(database: MirroredDatabase, **settings: Any) -> list[str]:
+    unset = {"default_schema": None, "retention_days": None, "change_data_feed": None}
+    return list(DatabaseOperations(database).create(**{**unset, **settings}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        *(({"retention_days": days}, "1 to 30") for days in (0, 31, "7", 1.5, True)),
+        *(({"default_schema": schema}, "name of a schema") for schema in ("", 1, True)),
+        *(({"change_data_feed": feed}, "all tables") for feed in ("true", 1, ["orders"])),
+    ],
+)
+def test_what_a_definition_cannot_say_is_refused(
+    server: FabricServer, database: MirroredDatabase, settings: dict[str, Any], told: str
 ) -> None:
-    with pytest.raises(CompilationError, match="1 to 30"):
-        list(DatabaseOperations(database).create("dbo", days))  # type: ignore[arg-type]
+    with pytest.raises(CompilationError, match=told):
+        create(database, **settings)
     assert server.requests == []
 
 
 def test_creating_tells_what_was_done(server: FabricServer, database: MirroredDatabase) -> None:
-    [line] = DatabaseOperations(database).create("dbo", None)
-    assert "there already" in line
-
     server.workspaces[0].databases.clear()
-    assert "mirror_start" in list(DatabaseOperations(database).create("dbo", 7))[-1]
+    assert "mirror_start" in create(database, retention_days=7)[-1]
+
+    assert "Nothing was changed" in create(database)[0]
+    assert "Nothing was changed" in create(database, retention_days=7, default_schema="dbo")[0]
+    [line] = create(database, retention_days=1, change_data_feed=True)
+    assert line.endswith("retentionInDays 7 -> 1; enableDeltaChangeDataFeed not set -> True")
+
+
+def test_the_definition_is_printed_as_git_has_it(
+    server: FabricServer, database: MirroredDatabase
+) -> None:
+    server.workspaces[0].databases.clear()
+    create(database, default_schema="sales", change_data_feed=False)
+
+    lines = list(DatabaseOperations(database).definition())
+
+    target = json.loads("\n".join(lines))["properties"]["target"]["typeProperties"]
+    assert target == {
+        "defaultSchema": "sales",
+        "format": "Delta",
+        "enableDeltaChangeDataFeed": False,
+    }
+    assert lines[:2] == ["{", '  "properties": {']

@@ -25,10 +25,11 @@ from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.operations.chart import HEIGHT, WIDTH, Chart
-from dbt.adapters.openmirroring.operations.mirror import Mirror, Target
+from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.operations.report import report, report_page
 from dbt.adapters.openmirroring.operations.report_page import Heading, html
+from dbt.adapters.openmirroring.operations.target import Target
 from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
 from tests.report_parser import Parsed
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 
+from dbt.adapters.openmirroring.service.definition import Settings
 from dbt.adapters.openmirroring.service.fabric_api import SCOPE, FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
-from tests.fabric_server import Credential, Database, FabricServer, table
+from dbt.adapters.openmirroring.service.sql_endpoint import TableSync
+from tests.fabric_server import Credential, Database, FabricServer, sync, table
 from tests.onelake_server import TOKEN
 
 ITEM = "shop.MirroredDatabase"
@@ -262,7 +265,7 @@ def test_a_wrong_token_is_not_told(server: FabricServer) -> None:
 def test_a_database_is_created_for_open_mirroring(server: FabricServer) -> None:
     workspace = server.workspace("Sales")
 
-    assert mirrored_database(server).create("dbo", 3)
+    assert mirrored_database(server).create({"retentionInDays": 3})
 
     [database] = workspace.databases
     assert (database.name, database.status) == ("shop", "Initialized")
@@ -285,7 +288,7 @@ def test_a_created_database_is_not_looked_for_in_lists_that_may_lag(server: Fabr
     server.workspace("Sales")
     database = mirrored_database(server)
 
-    database.create("dbo", None)
+    database.create({})
     database.start()
 
     methods = [r.method for r in server.requests if r.path.endswith("mirroredDatabases")]
@@ -295,7 +298,7 @@ def test_a_created_database_is_not_looked_for_in_lists_that_may_lag(server: Fabr
 def test_the_retention_is_fabrics_if_none_is_given(server: FabricServer) -> None:
     workspace = server.workspace("Sales")
 
-    mirrored_database(server).create("dbo", None)
+    mirrored_database(server).create({})
 
     target = workspace.databases[0].definition["properties"]["target"]
     assert "retentionInDays" not in target["typeProperties"]
@@ -304,24 +307,108 @@ def test_the_retention_is_fabrics_if_none_is_given(server: FabricServer) -> None
 def test_a_database_that_is_there_is_not_created(server: FabricServer) -> None:
     workspace = server.workspace("Sales", Database("shop"))
 
-    assert not mirrored_database(server).create("dbo", None)
+    assert not mirrored_database(server).create({})
     assert len(workspace.databases) == 1
 
 
 def test_nothing_can_be_created_by_its_id(server: FabricServer) -> None:
-    database = Database("shop")
+    workspace = server.workspace("Sales")
+    database = mirrored_database(server, workspace.id, str(uuid.uuid4()))
+
+    assert not database.create({})
+    assert "Only Fabric gives ids" in refusal(database.update, {})
+
+
+def defined(**settings: Any) -> Any:
+    """A definition of somebody else's, with more in it than dbt writes."""
+    target = {"defaultSchema": "dbo", "format": "Delta", **settings}
+    return {
+        "properties": {
+            "source": {"type": "GenericMirror", "typeProperties": {"new": 1}},
+            "target": {"type": "MountedRelationalDatabase", "typeProperties": target},
+            "mountedTables": [],
+        }
+    }
+
+
+@pytest.mark.parametrize("operation", [[], [{"status": "Succeeded"}]])
+def test_a_definition_is_changed_where_it_differs_and_nowhere_else(
+    server: FabricServer, operation: list[dict[str, Any]]
+) -> None:
+    database = Database("shop", definition=defined(retentionInDays=1))
     workspace = server.workspace("Sales", database)
+    server.operation = operation
 
-    told = refusal(mirrored_database(server, workspace.id, database.id).create, "dbo", None)
+    by_name, by_id = (
+        mirrored_database(server),
+        mirrored_database(server, workspace.id, database.id),
+    )
+    settings: Settings = {
+        "retentionInDays": 7,
+        "enableDeltaChangeDataFeed": True,
+        "defaultSchema": "dbo",
+    }
 
-    assert "only Fabric gives ids" in told
+    assert by_name.update(settings) == {
+        "retentionInDays": (1, 7),
+        "enableDeltaChangeDataFeed": (None, True),
+    }
+    assert database.definition == defined(retentionInDays=7, enableDeltaChangeDataFeed=True)
+    assert by_id.definition().content == database.definition
+    server.requests.clear()
+    assert by_id.update(settings) == {}
+    assert "updateDefinition" not in server.paths()
+
+
+def test_the_default_schema_changes_only_while_nothing_is_mirrored(server: FabricServer) -> None:
+    database = Database("shop", definition=defined())
+    server.workspace("Sales", database)
+
+    told = refusal(mirrored_database(server).update, {"defaultSchema": "sales"})
+
+    assert "default schema of 'shop' is 'dbo'" in told
+    assert "it is Running. Nothing was changed" in told
+    assert "updateDefinition" not in server.paths()
+    for status, schema in (("Stopped", "sales"), ("Initialized", "shop")):
+        database.statuses = [status]
+        mirrored_database(server).update({"defaultSchema": schema})
+        assert database.definition == defined(defaultSchema=schema)
+
+
+def test_a_change_of_the_definition_that_is_refused_is_told(server: FabricServer) -> None:
+    database = Database("shop", definition=defined())
+    server.workspace("Sales", database)
+    server.fail("updateDefinition", 400, "CorruptedPayload")
+
+    assert "CorruptedPayload" in refusal(mirrored_database(server).update, {"retentionInDays": 7})
+    assert database.definition == defined()
+
+
+@pytest.mark.parametrize("content", [None, [], {}, "mirroring", {"properties": {"target": []}}])
+def test_a_definition_of_another_shape_is_told(server: FabricServer, content: Any) -> None:
+    server.workspace("Sales", Database("shop", definition=content))
+
+    told = refusal(mirrored_database(server).definition)
+
+    assert "The definition of the mirrored database 'shop' cannot be read" in told
+
+
+@pytest.mark.parametrize("parts", [None, [], "parts", [{}], [{"path": "mirroring.json"}]])
+def test_an_answer_without_a_definition_is_told(
+    server: FabricServer, monkeypatch: pytest.MonkeyPatch, parts: Any
+) -> None:
+    database = Database("shop", definition=defined())
+    server.workspace("Sales", database)
+    monkeypatch.setattr(database, "parts", lambda: parts)
+
+    assert "mirroring.json cannot be read" in refusal(mirrored_database(server).definition)
 
 
 def test_a_long_running_operation_is_followed_to_its_end(server: FabricServer) -> None:
     server.workspace("Sales")
     server.operation = [{"status": s} for s in ("NotStarted", "Running", "Succeeded")]
 
-    assert mirrored_database(server).create("dbo", None)
+    assert mirrored_database(server).create({})
     assert server.clock.slept[:2] == [20, 20]
 
 
@@ -330,7 +417,7 @@ def test_the_failure_of_a_long_running_operation_is_told(server: FabricServer) -
     error = {"errorCode": "CorruptedPayload", "message": "It cannot be read."}
     server.operation = [{"status": "Running"}, {"status": "Failed", "error": error}]
 
-    told = refusal(mirrored_database(server).create, "dbo", None)
+    told = refusal(mirrored_database(server).create, {})
 
     assert told == (
         "The mirrored database 'shop' was not created. Fabric says CorruptedPayload: It cannot "
@@ -397,3 +484,77 @@ def test_a_database_that_does_not_run_is_not_stopped(server: FabricServer, statu
 
     assert not mirrored_database(server).stop()
     assert "stopMirroring" not in server.paths()
+
+
+def test_a_refresh_of_the_sql_endpoint_tells_how_it_went_with_each_table(
+    server: FabricServer,
+) -> None:
+    told = [
+        sync("sales.orders", ended="2025-08-08T10:36:54.9651741Z"),
+        sync("regions", "NotRun", last="2025-08-06T08:32:53.3890146Z"),
+        sync("returns", "Failure", error="The token\n is gone."),
+    ]
+    server.workspace("Sales", Database("shop", refresh=lambda: told))
+
+    assert mirrored_database(server).refresh_sql_endpoint() == [
+        TableSync(
+            "sales.orders",
+            "Success",
+            visible=datetime(2025, 8, 8, 10, 36, 54, 965174, timezone.utc),
+        ),
+        TableSync(
+            "regions",
+            "NotRun",
+            visible=datetime(2025, 8, 6, 8, 32, 53, 389014, timezone.utc),
+        ),
+        TableSync("returns", "Failure", "AdalRetryException: The token is gone."),
+    ]
+
+
+def test_a_success_is_visible_from_its_end_whatever_the_last_one_was(
+    server: FabricServer,
+) -> None:
+    told = sync("orders", last="2024-01-01T00:00:00Z", ended="2025-01-01T00:00:00Z")
+    server.workspace("Sales", Database("shop", refresh=lambda: [told]))
+
+    [orders] = mirrored_database(server).refresh_sql_endpoint()
+
+    assert orders.visible == datetime(2025, 1, 1, tzinfo=timezone.utc)
+
+
+def test_a_refresh_that_takes_long_is_followed_to_its_result(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop", refresh=lambda: [sync("orders")]))
+    server.operation = [{"status": s} for s in ("NotStarted", "Running", "Succeeded")]
+
+    [orders] = mirrored_database(server).refresh_sql_endpoint()
+
+    assert orders.table == "orders"
+    assert server.paths()[-1] == "result"
+
+
+def test_a_refresh_that_fails_is_told(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop"))
+    error = {"errorCode": "Timeout", "message": "It took too long."}
+    server.operation = [{"status": "Failed", "error": error}]
+
+    assert refusal(mirrored_database(server).refresh_sql_endpoint) == (
+        "The SQL analytics endpoint of 'shop' was not refreshed. Fabric says Timeout: It took too "
+        "long."
+    )
+
+
+def test_a_database_without_a_sql_endpoint_says_so(server: FabricServer) -> None:
+    server.workspace("Sales", Database("shop", endpoint=None))
+
+    told = refusal(mirrored_database(server).refresh_sql_endpoint)
+
+    assert "no such endpoint (its provisioning: InProgress)" in told
+
+
+@pytest.mark.parametrize("value", [None, "tables", {"orders": 1}, [None, "orders", 1]])
+def test_a_result_of_another_shape_is_no_table(server: FabricServer, value: Any) -> None:
+    server.workspace("Sales", Database("shop", refresh=lambda: value))
+
+    told = mirrored_database(server).refresh_sql_endpoint()
+
+    assert {(each.table, each.visible) for each in told} <= {("", None)}

@@ -22,6 +22,9 @@ _EXAMPLE = "https://onelake.dfs.fabric.microsoft.com/<workspace>/<item>.Mirrored
 
 FOLDER = "Files/LandingZone"
 
+# of tokens for OneLake
+STORAGE_SCOPE = "https://storage.azure.com/.default"
+
 
 @dataclass(frozen=True)
 class OneLakeUrl:
@@ -76,6 +79,18 @@ class OneLakeUrl:
         """The folder beside the landing zone where the service tells what it does."""
         return replace(self, folder="Files/Monitoring")
 
+    def mirrored_table(self, table: str) -> str:
+        """A mirrored table as Spark and deltalake have it.
+
+        Args:
+            table: `schema.table`
+
+        Raises:
+            DbtConfigError: they cannot have it by these names
+        """
+        schema, _, identifier = table.rpartition(".")
+        return f"{self._abfss('deltalake does', '')}/Tables/{schema}/{identifier}"
+
     @property
     def spark_url(self) -> str:
         """The landing zone as Spark has it.
@@ -83,13 +98,17 @@ class OneLakeUrl:
         Raises:
             DbtConfigError: Spark cannot have it by these names
         """
+        item = self._abfss("Spark's driver for OneLake does", ", or set `staging_location`")
+        return f"{item}/{self.folder}"
+
+    def _abfss(self, who_does: str, or_else: str) -> str:
         for name in (self.workspace, self.item):
             if quote(name) != name:
                 raise DbtConfigError(
-                    f"Spark's driver for OneLake does not take the name {name!r}. Use the GUIDs "
-                    "of workspace and item in `landing_zone`, or set `staging_location`."
+                    f"{who_does} not take the name {name!r}. Use the GUIDs of workspace and item "
+                    f"in `landing_zone`{or_else}."
                 )
-        return f"abfss://{self.workspace}@{self.host}/{self.root}"
+        return f"abfss://{self.workspace}@{self.host}/{self.item}"
 
 
 def _problem(parts: SplitResult, names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Where Spark writes files that are to be uploaded: any place that it shares with this machine."""
+"""Where Spark has files for OneLake, or from there: any place that it shares with this machine."""
 
 from __future__ import annotations
 
@@ -45,6 +45,16 @@ class StagingFolder:
 
     def open(self, path: str) -> IO[bytes]:
         return cast(IO[bytes], self._files.open(f"{self._root}/{path}", "rb"))
+
+    def create(self, path: str) -> IO[bytes]:
+        """Open a new file for writing; the folder that it is in appears with it.
+
+        Raises:
+            OSError: it cannot be written
+        """
+        whole = f"{self._root}/{path}"
+        self._files.makedirs(whole.rpartition("/")[0], exist_ok=True)
+        return cast(IO[bytes], self._files.open(whole, "wb"))
 
     def clear(self, folder: str) -> None:
         """Remove what is in one of its folders, as far as that can be done."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from dbt_common.exceptions import CompilationError
@@ -24,7 +24,7 @@ class NamedColumn(Protocol):
 
 
 class ReplicatedTable(Protocol):
-    """A mirrored table at one version, to be read without Delta."""
+    """A mirrored table at one version."""
 
     @property
     def columns(self) -> Sequence[NamedColumn]:
@@ -36,15 +36,23 @@ class ReplicatedTable(Protocol):
 
 
 def difference(
-    warehouse: Warehouse, model: OpenMirroringRelation, replica: ReplicatedTable
+    warehouse: Warehouse,
+    model: OpenMirroringRelation,
+    rows: OpenMirroringRelation,
+    mirrored_table: Callable[[], ReplicatedTable],
 ) -> str:
     """A query of the rows that a model and its mirrored table do not have equally often.
+
+    Args:
+        rows: the model's, maybe an earlier state of it
+        mirrored_table: gets it, once Spark is known: how depends on which Spark it is
 
     Raises:
         CompilationError: they have other columns
     """
     columns = landing_columns(warehouse.columns(model))
     names = [column.name for column in columns]
+    replica = mirrored_table()
     mirrored = [column.name for column in replica.columns]
     if sorted(names) != sorted(mirrored):
         raise CompilationError(
@@ -53,4 +61,4 @@ def difference(
         )
     warehouse.execute(warehouse.sql("mirror_replica_view", _VIEW, replica))
     keys = replica.key_columns or names
-    return warehouse.sql("mirror_difference", model, columns, _VIEW, keys)
+    return warehouse.sql("mirror_difference", rows, columns, _VIEW, keys)

@@ -1,4 +1,4 @@
-"""The run-operations that create, start and stop the mirrored database in Fabric."""
+"""The run-operations that create, change, start and stop the mirrored database in Fabric."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.service.definition import (
+    CHANGE_DATA_FEED,
+    DEFAULT_SCHEMA,
+    RETENTION,
+    Settings,
+)
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
@@ -19,26 +27,43 @@ class DatabaseOperations:
     def __init__(self, database: MirroredDatabase) -> None:
         self._database = database
 
-    def create(self, default_schema: str, retention_days: int | None) -> Iterator[str]:
-        """Create it.
+    def create(
+        self,
+        default_schema: str | None,
+        retention_days: int | None,
+        change_data_feed: bool | None,
+    ) -> Iterator[str]:
+        """Create it, or change the definition of the one that is there.
+
+        What is None stays as it is; of a new one it is Fabric's default.
 
         Args:
-            default_schema: of tables without a schema; with it every table gets that of its folder
-            retention_days: how long Fabric keeps deleted files; None for its default
+            default_schema: of tables without a schema; with it every table gets that of its
+                folder. The default of a new one is `dbo`
+            retention_days: how long Fabric keeps deleted files, 1 to 30
+            change_data_feed: whether its tables have Delta's change data feed
 
         Raises:
             CompilationError: an argument is not allowed
         """
-        is_days = isinstance(retention_days, int) and 1 <= retention_days <= 30
-        if retention_days is not None and not is_days:
-            raise CompilationError(f"`retention_days` is {retention_days!r}. Allowed: 1 to 30.")
-        if not default_schema:
-            raise CompilationError("`default_schema` must be the name of a schema, e.g. dbo.")
-        if not self._database.create(default_schema, retention_days):
-            yield f"{self._named} is there already. Nothing was changed."
+        settings = _settings(default_schema, retention_days, change_data_feed)
+        if self._database.create(settings):
+            yield f"{self._named} was created."
+            yield "Publish the first files, then start it: dbt run-operation mirror_start"
             return
-        yield f"{self._named} was created."
-        yield "Publish the first files, then start it: dbt run-operation mirror_start"
+        changes = self._database.update(settings)
+        if not changes:
+            yield f"{self._named} is there already, and defined so. Nothing was changed."
+            return
+        told = [
+            f"{name} {'not set' if old is None else shown(old)} -> {new}"
+            for name, (old, new) in changes.items()
+        ]
+        yield f"{self._named} is there already. Its definition was changed: {'; '.join(told)}"
+
+    def definition(self) -> Iterator[str]:
+        """Print `mirroring.json`, as Git would have it."""
+        yield from self._database.definition().text.splitlines()
 
     def start(self) -> Iterator[str]:
         """Start it."""
@@ -77,3 +102,30 @@ class DatabaseOperations:
     @property
     def _named(self) -> str:
         return f"The mirrored database {self._database.name!r}"
+
+
+def _settings(
+    default_schema: str | None, retention_days: int | None, change_data_feed: bool | None
+) -> Settings:
+    """The settings that are given.
+
+    Raises:
+        CompilationError: one of them is not allowed
+    """
+    settings: dict[str, str | int | bool] = {}
+    if default_schema is not None:
+        if not default_schema or not isinstance(default_schema, str):
+            raise CompilationError("`default_schema` must be the name of a schema, e.g. dbo.")
+        settings[DEFAULT_SCHEMA] = default_schema
+    if retention_days is not None:
+        if type(retention_days) is not int or not 1 <= retention_days <= 30:
+            raise CompilationError(f"`retention_days` is {retention_days!r}. Allowed: 1 to 30.")
+        settings[RETENTION] = retention_days
+    if change_data_feed is not None:
+        if not isinstance(change_data_feed, bool):
+            raise CompilationError(
+                f"`change_data_feed` is {change_data_feed!r}. Allowed: true and false. Fabric has "
+                "it for all tables of a mirrored database or for none."
+            )
+        settings[CHANGE_DATA_FEED] = change_data_feed
+    return settings

@@ -6,11 +6,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
@@ -21,17 +20,23 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     TableDefinition,
     new_batch_id,
 )
+from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
-from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
+from dbt.adapters.openmirroring.landing_zone.source import declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations import replica
-from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
+from dbt.adapters.openmirroring.operations.sql_endpoint import (
+    refresh_sql_endpoint,
+    with_visible_times,
+)
+from dbt.adapters.openmirroring.operations.target import Target
+from dbt.adapters.openmirroring.service.authentication import token_credential
 from dbt.adapters.openmirroring.service.monitoring import (
     Service,
     ServiceError,
@@ -42,53 +47,22 @@ from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, r
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
+    from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
+    from dbt.adapters.openmirroring.operations.onelake_replica import OneLakeReplica
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
 # bytes of an upload whose progress is shown
 _LONG_UPLOAD = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Target:
-    """Where a profile publishes to, and what a command does after that.
+class Relation(Protocol):
+    """A relation in Spark."""
 
-    Args:
-        landing_zone: a local folder, or a URL in OneLake; a relative path starts at the project
-        onelake: the landing zone, if it is in OneLake
-        identity: for tokens
-        staging_location: where Spark writes files for OneLake: a folder whose relative path starts
-            at the project, or a URL
-        source: of the data, as it is declared to Fabric
-        replicate: apply what was published with the local replicator
-        wait_for_mirror: seconds to wait until the service has applied what was published
-        dry_run: publish nothing, and tell what would be published
-    """
+    @property
+    def schema(self) -> str | None: ...
 
-    landing_zone: str
-    onelake: OneLakeUrl | None = None
-    identity: Identity = field(default_factory=Identity)
-    # a URL may have a password
-    staging_location: str | None = field(default=None, repr=False)
-    source: Source | None = None
-    replicate: bool = False
-    wait_for_mirror: float = 0
-    dry_run: bool = False
-
-    def folder(self, project: Path) -> Path:
-        """The landing zone as an absolute path.
-
-        Args:
-            project: the dbt project's folder
-
-        Raises:
-            DbtConfigError: it is in OneLake
-        """
-        if self.onelake:
-            raise DbtConfigError(
-                "The replicator applies landing zones on this machine. Fabric applies those in "
-                "OneLake."
-            )
-        return (project / Path(self.landing_zone).expanduser()).resolve()
+    @property
+    def identifier(self) -> str | None: ...
 
 
 class Mirror:
@@ -119,6 +93,7 @@ class Mirror:
         self._builds: dict[str, str] = {}
         self.dry_run = new_batch_id() if target.dry_run else None
         """The id of the dry run; None for a run that publishes."""
+        self._replicas: list[OneLakeReplica] = []
 
     @property
     def place(self) -> str:
@@ -132,15 +107,12 @@ class Mirror:
         # takes a moment, and a local landing zone needs none of it
         from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
         from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
-        from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 
         with self._lock:
             if not self._onelake:
                 credential = token_credential(self._target.identity)
                 self._onelake = OneLakeClient.connect(place, credential)
-        url = self._staging_location()
-        staging = StagingFolder(url) if url else None
-        return OneLakeStorage(self._onelake, staging, _show_upload, _tell)
+        return OneLakeStorage(self._onelake, self._staging(), _show_upload, _tell)
 
     @property
     def landing_zone(self) -> Path:
@@ -266,15 +238,50 @@ class Mirror:
         except ServiceError as error:
             return ServiceReport(), [error.msg, ""]
         if self._target.onelake and report.status:
+            report = with_visible_times(report, self.storage())
             return report, [f"The mirrored database is {report.description}.", ""]
         return report, []
+
+    def last_published(self, model: Relation) -> Journal | None:
+        """What was published last of a model; None if nothing was."""
+        return last_published(self.storage(), str(model.schema), str(model.identifier))[1]
+
+    def replica_of(self, schema: str, identifier: str, seconds: float) -> replica.Replica:
+        """A mirrored table, once all that was published of it is applied.
+
+        Args:
+            schema, identifier: of the model's relation
+            seconds: to wait for that
+
+        Raises:
+            DbtRuntimeError: it is not applied within that time, or cannot be read
+        """
+        table, journal = last_published(self.storage(), schema, identifier)
+        place = self._target.onelake
+        if not place:
+            return replica.applied(
+                self.landing_zone,
+                table.schema,
+                table.identifier,
+                replicate=self._target.replicate,
+                seconds=seconds,
+            )
+        # takes a moment, and a local landing zone needs none of it
+        from dbt.adapters.openmirroring.operations.onelake_replica import OneLakeReplica
+
+        credential = token_credential(self._target.identity)
+        found = OneLakeReplica(place, credential, table, self._staging())
+        self._replicas.append(found)
+        return found.applied(journal, self._service, seconds)
 
     def replicate_at_the_end(self, is_wanted: bool) -> None:
         """Note whether the command has changed anything that the replicator is to apply."""
         self._is_to_replicate = self._target.replicate and is_wanted
 
     def end(self) -> None:
-        """At the end of a command, replicate or wait if the profile says so."""
+        """At the end of a command, do with what was published what the profile says."""
+        while self._replicas:
+            self._replicas.pop().clear()
         if self._is_to_replicate:
             self._is_to_replicate = False
             replication = replica.replicate(self.landing_zone)
@@ -285,6 +292,15 @@ class Mirror:
         published, self._published = self._published, {}
         if published and self._target.wait_for_mirror:
             wait_for_mirror(self._service, published, self._target.wait_for_mirror)
+        if published and self._target.refresh_sql_endpoint:
+            refresh_sql_endpoint(self.database, self._service, self.storage(), published)
+
+    def _staging(self) -> StagingFolder | None:
+        # takes a moment, and a local landing zone needs none of it
+        from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
+
+        url = self._staging_location()
+        return StagingFolder(url) if url else None
 
     def _staging_location(self) -> str | None:
         """The URL where Spark writes files to upload; None if it writes to OneLake itself."""

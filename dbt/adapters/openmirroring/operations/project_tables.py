@@ -133,6 +133,7 @@ class TableStatus:
             pending.batch.summary if pending else "",
             applied.status,
             utc_text(synced) if synced else "",
+            utc_text(applied.visible) if applied.visible else "",
             "; ".join(filter(None, (self.note, behind, applied.error))),
         )
 
@@ -196,7 +197,7 @@ class ProjectTables:
         """
         headline = (
             *("mirrored table", "state", "last", "rows", "publication", "published (UTC)"),
-            *("changes", "pending", "service", "applied (UTC)", ""),
+            *("changes", "pending", "service", "applied (UTC)", "visible (UTC)", ""),
         )
         rows = [status.cells(report) for status in self.statuses()]
         return list(text_table([headline, *rows], numbers=(2, 3)))

@@ -34,17 +34,19 @@ class ReplicaColumn:
 
 @dataclass(frozen=True)
 class Replica:
-    """A mirrored Delta table at one version, to be read without Delta.
+    """A mirrored Delta table at one version.
 
     Args:
-        folder: of the table, absolute
+        folder: of the table, absolute, or its URL
         files: in it, the Parquet files that hold its rows
+        version: for Spark to read the table itself; None if it reads the files, without Delta
     """
 
     columns: tuple[ReplicaColumn, ...]
     key_columns: tuple[str, ...]
     folder: str
     files: tuple[str, ...]
+    version: int | None = None
 
     @classmethod
     def of(cls, table: MirroredTable) -> Replica:
@@ -69,17 +71,26 @@ def is_installed() -> bool:
     return all(importlib.util.find_spec(name) for name in ("deltalake", "pyarrow"))
 
 
+def check_installed() -> None:
+    """Make sure that mirrored tables can be read.
+
+    Raises:
+        DbtRuntimeError: they cannot
+    """
+    if not is_installed():
+        raise DbtRuntimeError(
+            "Mirrored tables are read by deltalake and pyarrow: "
+            "pip install 'dbt-openmirroring[replicator]'"
+        )
+
+
 def replicator(landing_zone: Path) -> Replicator:
     """The stand-in for the service.
 
     Raises:
         DbtRuntimeError: what it needs is not installed, or this is no place for it
     """
-    if not is_installed():
-        raise DbtRuntimeError(
-            "The replicator needs deltalake and pyarrow: "
-            "pip install 'dbt-openmirroring[replicator]'"
-        )
+    check_installed()
     from dbt.adapters.openmirroring.replicator.replicator import Replicator
 
     return Replicator(landing_zone)

@@ -19,6 +19,7 @@ _SETTINGS = {
     "environment": (),
     "managed_identity": ("client_id",),
     "service_principal": ("tenant_id", "client_id", "client_secret", "client_certificate_path"),
+    "notebook": (),
     "token": ("token",),
 }
 
@@ -80,10 +81,12 @@ def token_credential(identity: Identity) -> TokenCredential:
     """The object that Azure's clients ask for tokens. It keeps them, so one is enough for a run.
 
     Raises:
-        DbtConfigError: the certificate cannot be read
+        DbtConfigError: the certificate cannot be read, or dbt runs in no Fabric notebook
     """
     # takes a moment, and a local landing zone needs none of it
     from azure import identity as azure
+
+    from dbt.adapters.openmirroring.service import notebook
 
     tenant, client = identity.tenant_id or "", identity.client_id or ""
     match identity.method:
@@ -107,6 +110,19 @@ def token_credential(identity: Identity) -> TokenCredential:
             return azure.ClientSecretCredential(tenant, client, identity.client_secret or "")
         case "token":
             return GivenToken(identity.token or "")
+        case "notebook" if not notebook.is_in_fabric():
+            raise DbtConfigError(
+                "`authentication: notebook` takes its tokens from the Fabric notebook or Spark "
+                f"job that dbt runs in, and here is no module {notebook.MODULE}. Run dbt there by "
+                "`dbtRunner`, or set another `authentication`."
+            )
+        case "notebook":
+            return notebook.NotebookCredential()
+        case _ if notebook.is_in_fabric():
+            # Azure's own finds no identity there
+            return azure.ChainedTokenCredential(
+                notebook.NotebookCredential(), azure.DefaultAzureCredential()
+            )
     return azure.DefaultAzureCredential()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from azure.core import PipelineClient
 from azure.core.credentials import TokenCredential
@@ -39,6 +39,9 @@ SCOPE = "https://api.fabric.microsoft.com/.default"
 
 # seconds that an operation may take
 TIMEOUT = 600.0
+
+# a header
+_OPERATION_ID = "x-ms-operation-id"
 
 # seconds that Fabric may ask to wait before a request is repeated
 _PATIENCE = 300.0
@@ -127,11 +130,16 @@ class FabricApi:
         request = HttpRequest(method, f"{API}/{path}")
         return _body(self._send(request, doing, **options).http_response)
 
-    def run(self, path: str, doing: str, body: Any = None) -> dict[str, Any]:
+    def run(
+        self, path: str, doing: str, body: Any = None, has_result: bool = False
+    ) -> dict[str, Any]:
         """Send a request that changes something, and wait until its operation has ended.
 
+        Args:
+            has_result: a long running operation has a result when it has ended
+
         Returns:
-            the answer, empty if the request started a long running operation
+            the answer; of a long running operation its result, empty if it has none
         """
         initial = self._send(HttpRequest("POST", f"{API}/{path}", json=body), doing)
         polling: LROBasePolling[None, Any, Any] = LROBasePolling(
@@ -149,6 +157,9 @@ class FabricApi:
                 f"{doing} within {TIMEOUT / 60:g} minutes. It may be later: look at its page in "
                 "the Fabric portal, and repeat the operation."
             )
+        operation = initial.http_response.headers.get(_OPERATION_ID)
+        if has_result and operation and initial.http_response.status_code == 202:
+            return self.ask("GET", f"operations/{quote(operation, safe='')}/result", doing)
         return _body(initial.http_response)
 
     def _send(self, request: HttpRequest, doing: str, **options: Any) -> Any:
@@ -180,9 +191,9 @@ class _Operation(OperationResourcePolling[Any, Any]):
     """Fabric's long running operations, by their id: `Location` may name another host."""
 
     def __init__(self) -> None:
-        # the result of an operation says no more than the list of databases
+        # what has a result has it at another place, which not every host of Fabric's names
         options = {"final-state-via": "operation-location"}
-        super().__init__("x-ms-operation-id", lro_options=options)
+        super().__init__(_OPERATION_ID, lro_options=options)
 
     def can_poll(self, pipeline_response: Any) -> bool:
         accepted = pipeline_response.http_response.status_code == 202

@@ -5,10 +5,8 @@ The rules come from "Microsoft Fabric REST API", its reference "Mirrored databas
 
 from __future__ import annotations
 
-import base64
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +14,11 @@ from azure.core.credentials import TokenCredential
 
 from dbt.adapters.openmirroring.landing_zone.onelake_url import is_guid
 from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.service.definition import (
+    DEFAULT_SCHEMA,
+    Definition,
+    Settings,
+)
 from dbt.adapters.openmirroring.service.fabric_api import (
     NOT_FOUND,
     TIMEOUT,
@@ -32,8 +35,12 @@ from dbt.adapters.openmirroring.service.monitoring import (
     attempts,
     utc_time,
 )
+from dbt.adapters.openmirroring.service.sql_endpoint import TableSync
 
 ITEM_SUFFIX = ".MirroredDatabase"
+
+# statuses in which the default schema may be changed ("Update mirrored database definition")
+_SCHEMA_MAY_CHANGE = ("Initialized", "Stopped")
 
 
 class MirroredDatabase:
@@ -63,49 +70,76 @@ class MirroredDatabase:
     def name(self) -> str:
         return self._item.removesuffix(ITEM_SUFFIX)
 
-    def create(self, default_schema: str, retention_days: int | None) -> bool:
+    def create(self, settings: Settings) -> bool:
         """Create it, and wait until it can be started.
 
         Args:
-            default_schema: of tables without a schema
-            retention_days: of deleted files, 1 to 30; None for Fabric's default
+            settings: of its definition; for the others Fabric's defaults hold
 
         Returns:
             False if it exists already; then nothing was changed
         """
-        if is_guid(self._item):
-            raise FabricError(
-                f"The landing zone names the mirrored database by its id, {self._item}, and only "
-                "Fabric gives ids. To create one, write the names of workspace and item into "
-                f"`landing_zone`: <workspace>/<item>{ITEM_SUFFIX}."
-            )
         if self._find() is not None:
             return False
-        properties: dict[str, Any] = {"defaultSchema": default_schema, "format": "Delta"}
-        if retention_days is not None:
-            properties["retentionInDays"] = retention_days
-        mirroring = {
-            "properties": {
-                "source": {"type": "GenericMirror", "typeProperties": {}},
-                "target": {"type": "MountedRelationalDatabase", "typeProperties": properties},
-            }
-        }
-        part = {
-            "path": "mirroring.json",
-            "payload": base64.b64encode(json.dumps(mirroring).encode()).decode(),
-            "payloadType": "InlineBase64",
-        }
         path = f"workspaces/{self._workspace_id}/mirroredDatabases"
         created = self._api.run(
             path,
             f"The mirrored database {self.name!r} was not created",
-            {"displayName": self.name, "definition": {"parts": [part]}},
+            {"displayName": self.name, "definition": {"parts": Definition.new(settings).parts}},
         )
         if "id" in created:
             # lists may not show it yet
             self._path = f"{path}/{created['id']}"
         self._wait(lambda status: status != "Initializing", "created")
         return True
+
+    def definition(self) -> Definition:
+        """Its definition, as it is in Fabric."""
+        doing = f"The definition of the mirrored database {self.name!r} cannot be read"
+        try:
+            body = self._api.run(f"{self._path}/getDefinition", doing, has_result=True)
+        except FabricError as error:
+            if error.status == 404 and is_guid(self._item):
+                raise FabricError(
+                    f"{error.msg} Only Fabric gives ids: to create a mirrored database, write "
+                    "the names of workspace and item into `landing_zone`: "
+                    f"<workspace>/<item>{ITEM_SUFFIX}.",
+                    error.status,
+                ) from None
+            raise
+        try:
+            return Definition.from_parts(json_object(body.get("definition")).get("parts"))
+        except ValueError as error:
+            raise FabricError(f"{doing}: {shown(error)}") from error
+
+    def update(self, settings: Settings) -> dict[str, tuple[Any, Any]]:
+        """Change its definition.
+
+        Args:
+            settings: the others stay as they are
+
+        Returns:
+            what was and what is now, of each setting that differed; empty if nothing was changed
+        """
+        before = self.definition()
+        changes = before.changes(settings)
+        if not changes:
+            return changes
+        report = self._wait(lambda status: status != "Initializing", "ready to be changed")
+        if DEFAULT_SCHEMA in changes and report.status not in _SCHEMA_MAY_CHANGE:
+            old, new = changes[DEFAULT_SCHEMA]
+            raise FabricError(
+                f"The default schema of {self.name!r} is {shown(old)!r}. It can become {new!r} "
+                f"only before mirroring starts or while it is stopped, and it is {report.status}. "
+                "Nothing was changed. `dbt run-operation mirror_stop` stops it; when it starts "
+                "again, it begins anew with the files that are still there."
+            )
+        self._api.run(
+            f"{self._path}/updateDefinition",
+            f"The definition of the mirrored database {self.name!r} was not changed",
+            {"definition": {"parts": before.changed(settings).parts}},
+        )
+        return changes
 
     def start(self) -> str:
         """Start it, and wait until it runs.
@@ -157,6 +191,31 @@ class MirroredDatabase:
             )
         }
         return ServiceReport(report.status, report.error, tables)
+
+    def refresh_sql_endpoint(self) -> list[TableSync]:
+        """Let the SQL analytics endpoint take over what was applied, and wait until it has.
+
+        Source: "Items - Refresh Sql Endpoint Metadata" in the reference of the REST API.
+        """
+        doing = f"The SQL analytics endpoint of {self.name!r} was not refreshed"
+        properties = json_object(self._api.ask("GET", self._path, doing).get("properties"))
+        endpoint = json_object(properties.get("sqlEndpointProperties"))
+        id_ = str(endpoint.get("id") or "")
+        if not is_guid(id_):
+            status = shown(endpoint.get("provisioningStatus") or "none")
+            raise FabricError(
+                f"{doing}: Fabric names no such endpoint (its provisioning: {status}). Look at "
+                "the page of the mirrored database in the Fabric portal."
+            )
+        answer = self._api.run(
+            f"workspaces/{self._workspace_id}/sqlEndpoints/{id_}/refreshMetadata",
+            doing,
+            {"timeout": {"timeUnit": "Seconds", "value": int(TIMEOUT)}},
+            has_result=True,
+        )
+        tables = answer.get("value")
+        told = tables if isinstance(tables, list) else ()
+        return [_table_sync(json_object(each)) for each in told]
 
     @cached_property
     def _workspace_id(self) -> str:
@@ -223,3 +282,17 @@ class MirroredDatabase:
             f"minutes: it is {report.description}. Look at its page in the Fabric portal; the "
             "operation can be repeated."
         )
+
+
+def _table_sync(told: Mapping[str, Any]) -> TableSync:
+    """Read a `TableSyncStatus` of the REST API."""
+    status = shown(told.get("status") or "")
+    # a refresh that has ended just now may not be the last one yet
+    ended = told.get("endDateTime") if status == "Success" else None
+    times = map(utc_time, (told.get("lastSuccessfulSyncDateTime"), ended))
+    return TableSync(
+        shown(told.get("tableName") or ""),
+        status,
+        error_text(told.get("error")),
+        max(filter(None, times), default=None),
+    )

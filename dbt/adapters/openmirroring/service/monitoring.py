@@ -56,11 +56,14 @@ class TableReport:
         status: e.g. `Snapshotting`, `Replicating`, `Failed`
         error: in a line
         last_sync: when it last applied something, in UTC
+        visible: when the SQL analytics endpoint last took over what was applied, in UTC; None if
+            that is not known
     """
 
     status: str = ""
     error: str = ""
     last_sync: datetime | None = None
+    visible: datetime | None = None
 
 
 @dataclass(frozen=True)

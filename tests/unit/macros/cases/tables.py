@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.openmirroring.node.constraints import Constraint
@@ -84,6 +85,9 @@ CASES = {
     "broken_rows_repeated": case("mirror_broken_rows", NEXT, UNIQUE, UNIQUE.unique),
     "replica_view": case(
         "mirror_replica_view", "openmirroring_replica", replica("a.parquet", "day=it's/b.parquet")
+    ),
+    "replica_view_of_delta": case(
+        "mirror_replica_view", "openmirroring_replica", replace(replica(), version=12)
     ),
     "replica_view_without_rows": case("mirror_replica_view", "openmirroring_replica", replica()),
     "difference": case(

@@ -1,0 +1,93 @@
+"""Until a report sees what was published: the refresh of the SQL analytics endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
+
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.replicator.text_table import text_table
+from dbt.adapters.openmirroring.service.monitoring import Service, ServiceReport, logger
+from dbt.adapters.openmirroring.service.sql_endpoint import (
+    TableSync,
+    by_table,
+    not_visible,
+    told_of,
+)
+
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+
+# At the root of the landing zone, where Fabric ignores it. Nobody can ask the endpoint what it
+# said when it was refreshed last.
+RECORD = "_sqlEndpoint.json"
+
+# when the endpoint took over each table, by the endpoint's name of it; None for never
+_TIMES: TypeAdapter[dict[str, AwareDatetime | None]] = TypeAdapter(dict[str, AwareDatetime | None])
+
+
+def refresh_sql_endpoint(
+    database: MirroredDatabase,
+    service: Service,
+    storage: Storage,
+    published: Mapping[str, datetime],
+) -> None:
+    """Refresh the endpoint, and tell what it says of each table. What fails is a warning.
+
+    Args:
+        service: of the landing zone
+        storage: the landing zone
+        published: the time of each publication, by `schema.table`
+    """
+    fire_event(Note(msg="Refreshing the SQL analytics endpoint"))
+    try:
+        # before the refresh: what is applied by now is what it takes over
+        report = service.report()
+        syncs = by_table(database.refresh_sql_endpoint())
+    except MirrorError as error:
+        logger.warning(f"{error.msg} Reports may not see yet: {', '.join(sorted(published))}")
+        return
+    for line in _lines(syncs, published):
+        fire_event(Note(msg=line))
+    if missing := not_visible(syncs, report.tables if report else None, published):
+        logger.warning(f"Published, but not visible to reports: {'; '.join(missing)}")
+    try:
+        storage.write(RECORD, _TIMES.dump_json({s.table: s.visible for s in syncs.values()}))
+    except MirrorError as error:
+        logger.warning(f"{error.msg} `mirror_status` will not show when tables became visible.")
+
+
+def with_visible_times(report: ServiceReport, storage: Storage) -> ServiceReport:
+    """A report with the time at which the last refresh has made each table visible."""
+    content = storage.read(RECORD)
+    try:
+        times = _TIMES.validate_json(content or b"{}")
+    except ValidationError:  # others can write it
+        times = {}
+    tables = {
+        name: replace(table, visible=told_of(name, times)) for name, table in report.tables.items()
+    }
+    return replace(report, tables=tables)
+
+
+def _lines(syncs: Mapping[str, TableSync], published: Mapping[str, datetime]) -> list[str]:
+    """What the endpoint says of the tables that were published."""
+    found = [(table, sync) for table in sorted(published) if (sync := told_of(table, syncs))]
+    rows = [
+        (
+            table,
+            sync.status,
+            f"{sync.visible:%Y-%m-%d %H:%M:%S}" if sync.visible else "",
+            sync.error,
+        )
+        for table, sync in found
+    ]
+    headline = ("mirrored table", "SQL endpoint", "visible (UTC)", "")
+    return list(text_table([headline, *rows], numbers=())) if rows else []

@@ -1,0 +1,93 @@
+"""`mirroring.json`: the definition of a mirrored database, in Fabric's REST API and in Git.
+
+The rules come from "Mirrored database definition" in the reference of the REST API, and from
+Fabric's documentation, "Fabric mirroring public REST API" and "Delta change data feed in mirroring
+for Fabric".
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_PATH = "mirroring.json"
+
+DEFAULT_SCHEMA = "defaultSchema"
+RETENTION = "retentionInDays"
+CHANGE_DATA_FEED = "enableDeltaChangeDataFeed"
+
+# what the target of a mirrored database can be told, by the names in `mirroring.json`
+Settings = Mapping[str, str | int | bool]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The definition of a mirrored database.
+
+    Args:
+        content: of `mirroring.json`; it may have more than this version knows
+    """
+
+    content: Mapping[str, Any]
+
+    @classmethod
+    def new(cls, settings: Settings) -> Definition:
+        """The definition of a database for open mirroring."""
+        target = {DEFAULT_SCHEMA: "dbo", "format": "Delta", **settings}
+        return cls(
+            {
+                "properties": {
+                    "source": {"type": "GenericMirror", "typeProperties": {}},
+                    "target": {"type": "MountedRelationalDatabase", "typeProperties": target},
+                }
+            }
+        )
+
+    @classmethod
+    def from_parts(cls, parts: Any) -> Definition:
+        """Read the parts of a definition as the REST API has them.
+
+        Raises:
+            ValueError: `mirroring.json` is not among them, or is no such definition
+        """
+        try:
+            (payload,) = (part["payload"] for part in parts if part["path"] == _PATH)
+            found = cls(json.loads(base64.b64decode(payload, validate=True)))
+            if not isinstance(found._target, dict):
+                raise TypeError(f"its target is {type(found._target).__name__}")
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"{_PATH} cannot be read: {error!r}") from error
+        return found
+
+    @property
+    def parts(self) -> list[dict[str, str]]:
+        """As the REST API has them."""
+        payload = base64.b64encode(self.text.encode()).decode()
+        return [{"path": _PATH, "payload": payload, "payloadType": "InlineBase64"}]
+
+    @property
+    def text(self) -> str:
+        """As it is in Git."""
+        return json.dumps(self.content, indent=2)
+
+    def changes(self, settings: Settings) -> dict[str, tuple[Any, Any]]:
+        """The settings that differ, by their names: what is and what should be."""
+        return {
+            name: (self._target.get(name), value)
+            for name, value in settings.items()
+            if self._target.get(name) != value
+        }
+
+    def changed(self, settings: Settings) -> Definition:
+        """The definition with other settings. What else is in it stays."""
+        content = copy.deepcopy(dict(self.content))
+        content["properties"]["target"]["typeProperties"].update(settings)
+        return Definition(content)
+
+    @property
+    def _target(self) -> Any:
+        return self.content["properties"]["target"]["typeProperties"]

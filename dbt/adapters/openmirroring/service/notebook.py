@@ -1,0 +1,76 @@
+"""Tokens of the Fabric notebook or Spark job in which dbt runs.
+
+The rules come from Fabric's documentation "NotebookUtils credentials utilities for Fabric".
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import time
+from typing import Any
+
+import jwt
+from azure.core.credentials import AccessToken
+from azure.identity import CredentialUnavailableError
+
+from dbt.adapters.openmirroring.landing_zone.onelake_url import STORAGE_SCOPE
+from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.service.fabric_api import SCOPE
+
+MODULE = "notebookutils"
+
+# what `getToken` calls the resources that Azure's clients name by their scopes
+_AUDIENCES = {STORAGE_SCOPE: "storage", SCOPE: "pbi"}
+
+# Seconds, for a token that does not say when it expires. Azure's clients ask for another one five
+# minutes before a token expires, so these ask after five minutes.
+_UNKNOWN_LIFETIME = 600
+
+
+def is_in_fabric() -> bool:
+    """Whether this Python has the module that Fabric gives to its notebooks and Spark jobs."""
+    return MODULE in sys.modules or importlib.util.find_spec(MODULE) is not None
+
+
+class NotebookCredential:
+    """The tokens that Fabric gives to whom a notebook or Spark job runs as."""
+
+    def get_token(self, *scopes: str, **_options: Any) -> AccessToken:
+        """Ask for a token. Azure's clients keep it, and ask again shortly before it expires.
+
+        Args:
+            scopes: of Azure Storage, or of Fabric's REST API
+
+        Raises:
+            CredentialUnavailableError: there is none
+        """
+        audience = _AUDIENCES.get(scopes[0] if scopes else "")
+        if not audience:
+            raise CredentialUnavailableError(
+                f"The module {MODULE} has no token for {', '.join(scopes)}."
+            )
+        try:
+            token = importlib.import_module(MODULE).credentials.getToken(audience)
+        # its errors are not documented, and outside of Fabric another module may have its name
+        except Exception as error:
+            raise CredentialUnavailableError(
+                f"{MODULE}.credentials.getToken({audience!r}) failed: {shown(error)}"
+            ) from error
+        if not token or not isinstance(token, str):
+            raise CredentialUnavailableError(
+                f"{MODULE}.credentials.getToken({audience!r}) returned no token."
+            )
+        return AccessToken(token, _expires_on(token))
+
+
+def _expires_on(token: str) -> int:
+    """When a token expires, in seconds since 1970: the claim `exp`, as the documentation reads it.
+
+    The documentation does not say how long a token lasts, nor that every token is a JWT.
+    """
+    try:
+        return int(jwt.decode(token, options={"verify_signature": False})["exp"])
+    except (jwt.InvalidTokenError, LookupError, TypeError, ValueError):
+        return int(time.time()) + _UNKNOWN_LIFETIME

@@ -1,0 +1,88 @@
+"""The cells of the documentation, in a notebook of Fabric: with its session and its tokens."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from pyspark.sql import SparkSession
+
+from tests.fabric_notebook import Notebook
+from tests.fabric_server import FabricServer
+from tests.functional.project import Project
+from tests.onelake_server import ITEM, WORKSPACE, OneLakeServer
+
+ROOT = Path(__file__).parents[2]
+HEADLINE = "In a Fabric notebook"
+
+pytestmark = pytest.mark.session("a notebook has its session in the process of dbt")
+
+
+def documented_cells() -> list[str]:
+    """The cells of the section, wherever in the documentation it is."""
+    pages = [(ROOT / "README.md"), *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        if found := re.search(rf"\n#+ {HEADLINE}\n(.*?)(\n#|\Z)", page.read_text(), re.DOTALL):
+            return re.findall(r"```python\n(.*?)```", found[1], re.DOTALL)
+    raise AssertionError(f"no page has a section {HEADLINE!r}")
+
+
+def test_three_cells_publish_a_project_and_leave_the_session_as_it_was(
+    onelake: Project,
+    server: OneLakeServer,
+    fabric: FabricServer,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notebook = Notebook()
+    notebook.enter(monkeypatch)
+    server.token, fabric.token = notebook.token("storage"), notebook.token("pbi")
+    onelake.model(
+        "select * from mine",
+        unique_key="id",
+        pre_hook="create or replace temporary view mine as select 1 as id",
+    )
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    spark.sql("select 'of the user' as id").createOrReplaceTempView("mine")
+    before = state(spark)
+
+    install, profile, run = documented_cells()
+    profile = profile.replace("/lakehouse/default/Files/shop", str(onelake.path))
+    profile = profile.replace("<workspace>/<item>.MirroredDatabase", f"{WORKSPACE}/{ITEM}")
+    profile = profile.replace("schema: analytics", f"schema: {onelake.schema}")
+    # Fabric's Spark has a driver for OneLake, and this one has none
+    profile = profile.replace("threads: 4", "threads: 4\n      staging_location: staging")
+    cells: dict[str, Any] = {"spark": spark}
+    try:
+        exec(profile, cells)
+        exec(run, cells)
+
+        assert state(spark) == before
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        spark.catalog.dropTempView("mine")
+    command, _, requirement = install.strip().partition(" install ")
+    assert command == "%pip"
+    assert Requirement(requirement).name == metadata.metadata("dbt-openmirroring")["Name"]
+    onelake.assert_mirrored()
+    assert set(notebook.asked) == {"storage", "pbi"}
+    assert server.requests
+    assert fabric.requests
+
+
+def state(spark: SparkSession) -> dict[str, Any]:
+    """What a user sees of a session."""
+    return {
+        "settings": {row.key: row.value for row in spark.sql("set").collect()},
+        "schema": spark.catalog.currentDatabase(),
+        "views": [(view.name, spark.table(view.name).collect()) for view in temporary(spark)],
+        "active": SparkSession.getActiveSession() is spark,
+    }
+
+
+def temporary(spark: SparkSession) -> list[Any]:
+    return [table for table in spark.catalog.listTables() if table.isTemporary]

@@ -1,0 +1,162 @@
+"""What a user sees of the refresh of the SQL analytics endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from dbt.adapters.events.logging import AdapterLogger
+
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.operations.sql_endpoint import (
+    RECORD,
+    refresh_sql_endpoint,
+    with_visible_times,
+)
+from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+from dbt.adapters.openmirroring.service.monitoring import Service, ServiceReport, TableReport
+from tests.fabric_server import Credential, Database, FabricServer, sync, table
+
+PUBLISHED = datetime(2025, 1, 1, 12, tzinfo=timezone.utc)
+APPLIED = PUBLISHED + timedelta(seconds=20)
+VISIBLE = PUBLISHED + timedelta(seconds=40)
+BEFORE = PUBLISHED - timedelta(hours=1)
+
+
+def as_fabric_writes(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%S}.0000000Z"
+
+
+@pytest.fixture
+def fabric(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
+    created = FabricServer()
+    created.connect(monkeypatch)
+    database = Database("shop")
+    created.workspace("Sales", database)
+    applied = table("sales.orders", last_sync=as_fabric_writes(APPLIED))
+    database.scan = lambda: [applied]
+    return created
+
+
+@pytest.fixture
+def told() -> Iterator[list[str]]:
+    """The warnings."""
+    lines: list[str] = []
+    with patch.object(AdapterLogger, "warning", lambda _, text: lines.append(text)):
+        yield lines
+
+
+def refresh(
+    fabric: FabricServer, storage: Storage, *syncs: dict[str, Any], may_ask: bool = True
+) -> None:
+    [database] = fabric.workspaces[0].databases
+    database.refresh = lambda: list(syncs)
+    asked = MirroredDatabase("Sales", "shop.MirroredDatabase", Credential(), fabric.clock)
+    service = Service(asked.report) if may_ask else Service(lambda: None)
+    refresh_sql_endpoint(asked, service, storage, {"sales.orders": PUBLISHED})
+
+
+def visible(storage: Storage, name: str = "sales.orders") -> datetime | None:
+    """What `mirror_status` knows later."""
+    report = ServiceReport("Running", "", {name: TableReport("Replicating")})
+    return with_visible_times(report, storage).tables[name].visible
+
+
+@pytest.mark.parametrize("name", ["sales.orders", "orders"])
+@pytest.mark.parametrize("status", ["Success", "NotRun"])
+def test_a_table_is_visible_when_the_endpoint_has_taken_over_what_was_applied(
+    fabric: FabricServer, storage: Storage, told: list[str], name: str, status: str
+) -> None:
+    refresh(fabric, storage, sync(name, status, last=as_fabric_writes(VISIBLE)))
+
+    assert told == []
+    assert visible(storage) == VISIBLE
+
+
+@pytest.mark.parametrize(
+    ("syncs", "problem"),
+    [
+        ([], "the endpoint does not have it"),
+        ([sync("sales.returns")], "the endpoint does not have it"),
+        (
+            [sync("orders", "Failure", last=as_fabric_writes(BEFORE), error="No token.")],
+            "AdalRetryException: No token. (last refreshed: 2025-01-01 11:00:00)",
+        ),
+        (
+            [sync("orders", "NotRun", last=as_fabric_writes(PUBLISHED))],
+            "NotRun (last refreshed: 2025-01-01 12:00:00)",
+        ),
+        ([sync("orders", "Failure")], "Failure (last refreshed: never)"),
+        # two schemas have such a table, and nobody knows which is ours
+        (
+            [
+                sync("orders", ended=as_fabric_writes(VISIBLE)),
+                sync("orders", ended=as_fabric_writes(BEFORE)),
+            ],
+            "Success (last refreshed: 2025-01-01 11:00:00)",
+        ),
+    ],
+)
+def test_a_table_that_is_not_visible_is_named_with_the_reason(
+    fabric: FabricServer,
+    storage: Storage,
+    told: list[str],
+    syncs: list[dict[str, Any]],
+    problem: str,
+) -> None:
+    refresh(fabric, storage, *syncs)
+
+    assert told == [f"Published, but not visible to reports: sales.orders: {problem}"]
+
+
+def test_what_is_not_applied_cannot_be_visible(
+    fabric: FabricServer, storage: Storage, told: list[str]
+) -> None:
+    behind = table("sales.orders", last_sync=as_fabric_writes(BEFORE))
+    fabric.workspaces[0].databases[0].scan = lambda: [behind]
+
+    refresh(fabric, storage, sync("orders", ended=as_fabric_writes(VISIBLE)))
+
+    assert told[0].endswith("sales.orders: the service has not applied it yet")
+
+
+def test_who_may_not_ask_the_service_compares_with_the_publication(
+    fabric: FabricServer, storage: Storage, told: list[str]
+) -> None:
+    refresh(fabric, storage, sync("orders", ended=as_fabric_writes(VISIBLE)), may_ask=False)
+    assert told == []
+
+    refresh(fabric, storage, sync("orders", ended=as_fabric_writes(BEFORE)), may_ask=False)
+    assert "sales.orders: Success (last refreshed: 2025-01-01 11:00:00)" in told[0]
+
+
+@pytest.mark.parametrize("path", ["getMirroringStatus", "refreshMetadata"])
+def test_a_refresh_that_is_refused_names_the_tables_and_fails_nothing(
+    fabric: FabricServer, storage: Storage, told: list[str], path: str
+) -> None:
+    fabric.fail(path, 403, "InsufficientPrivileges")
+
+    refresh(fabric, storage)
+
+    assert "InsufficientPrivileges" in told[0]
+    assert told[0].endswith("Reports may not see yet: sales.orders")
+    assert storage.read(RECORD) is None
+
+
+@pytest.mark.parametrize("record", [b"", b"{", b"[]", b'{"orders": "soon"}', b"\xff"])
+def test_a_record_that_cannot_be_read_tells_nothing(storage: Storage, record: bytes) -> None:
+    storage.write(RECORD, record)
+
+    assert visible(storage) is None
+
+
+def test_a_table_that_was_never_refreshed_has_no_time(
+    fabric: FabricServer, storage: Storage, told: list[str]
+) -> None:
+    refresh(fabric, storage, sync("orders", "Failure"), sync("returns"))
+
+    assert visible(storage) is None
+    assert visible(storage, "sales.returns") is not None

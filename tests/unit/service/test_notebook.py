@@ -1,0 +1,155 @@
+"""Tokens of the Fabric notebook that dbt runs in."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.identity import (
+    ChainedTokenCredential,
+    CredentialUnavailableError,
+    DefaultAzureCredential,
+)
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.openmirroring.landing_zone.onelake_url import STORAGE_SCOPE
+from dbt.adapters.openmirroring.service.authentication import (
+    GivenToken,
+    Identity,
+    token_credential,
+)
+from dbt.adapters.openmirroring.service.fabric_api import SCOPE, FabricApi, FabricError
+from dbt.adapters.openmirroring.service.notebook import NotebookCredential
+from tests.fabric_notebook import Notebook
+from tests.fabric_server import FabricServer
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
+    created = FabricServer()
+    created.connect(monkeypatch)
+    created.workspace("Sales")
+    return created
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
+    created = Notebook()
+    created.enter(monkeypatch)
+    return created
+
+
+def ask(api: FabricApi) -> None:
+    list(api.pages("GET", "workspaces", "value", "The workspaces cannot be listed"))
+
+
+@pytest.mark.parametrize(("scope", "audience"), [(STORAGE_SCOPE, "storage"), (SCOPE, "pbi")])
+def test_onelake_and_the_rest_api_have_tokens_of_their_own(
+    notebook: Notebook, scope: str, audience: str
+) -> None:
+    given = token_credential(Identity("notebook")).get_token(scope)
+
+    assert notebook.asked == [audience]
+    assert given == (notebook.token(audience), notebook.expires_on)
+
+
+def test_a_token_serves_until_shortly_before_it_expires(
+    server: FabricServer, notebook: Notebook
+) -> None:
+    api = FabricApi(NotebookCredential())
+    server.token = notebook.token("pbi")
+    ask(api)
+    ask(api)
+    assert len(notebook.asked) == 1
+
+    notebook.expires_on = int(time.time()) + 60
+    server.token = notebook.token("pbi")
+    api = FabricApi(NotebookCredential())
+    ask(api)
+    ask(api)
+    assert len(notebook.asked) == 3
+
+
+@pytest.mark.parametrize("token", ["opaque", "e30.e30.e30", "a.b.c", "ü"])
+def test_a_token_that_does_not_say_when_it_expires_is_soon_asked_for_again(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setattr(notebook, "token", lambda _: token)
+
+    given = NotebookCredential().get_token(SCOPE)
+
+    assert given.token == token
+    # Azure's clients ask five minutes earlier
+    assert 300 < given.expires_on - time.time() <= 600
+
+
+def fails(_audience: str) -> str:
+    raise RuntimeError("the session\n has ended")
+
+
+@pytest.mark.parametrize(
+    ("get_token", "told"),
+    [
+        (fails, "getToken('pbi') failed: the session has ended"),
+        (lambda _: None, "getToken('pbi') returned no token"),
+        (lambda _: "", "getToken('pbi') returned no token"),
+    ],
+)
+def test_a_notebook_without_a_token_says_why(
+    notebook: Notebook,
+    server: FabricServer,
+    monkeypatch: pytest.MonkeyPatch,
+    get_token: Any,
+    told: str,
+) -> None:
+    monkeypatch.setattr(notebook, "get_token", get_token)
+    notebook.enter(monkeypatch)
+
+    with pytest.raises(FabricError) as refused:
+        ask(FabricApi(NotebookCredential()))
+
+    assert told in str(refused.value)
+    assert "`authentication`" in str(refused.value)
+    assert server.requests == []
+
+
+def test_there_are_no_tokens_for_anything_else(notebook: Notebook) -> None:
+    with pytest.raises(CredentialUnavailableError, match=r"no token for https://graph"):
+        NotebookCredential().get_token("https://graph.microsoft.com/.default")
+    assert notebook.asked == []
+
+
+def test_by_default_the_notebook_comes_before_the_other_ways(notebook: Notebook) -> None:
+    credential = token_credential(Identity())
+
+    assert isinstance(credential, ChainedTokenCredential)
+    tried = [type(each) for each in credential.credentials]
+    assert tried == [NotebookCredential, DefaultAzureCredential]
+    assert credential.get_token(SCOPE).token == notebook.token("pbi")
+
+
+def test_another_way_is_tried_where_the_notebook_has_no_token(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebook, "get_token", fails)
+    notebook.enter(monkeypatch)
+
+    chain = ChainedTokenCredential(NotebookCredential(), GivenToken("another"))
+
+    assert chain.get_token(SCOPE).token == "another"
+
+
+def test_the_module_is_found_before_it_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(DbtConfigError, match="no module notebookutils"):
+        token_credential(Identity("notebook"))
+
+    (tmp_path / "notebookutils.py").write_text("raise ImportError('not in a session')")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    credential = token_credential(Identity("notebook"))
+    with pytest.raises(CredentialUnavailableError, match="not in a session"):
+        credential.get_token(SCOPE)
