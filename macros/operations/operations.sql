@@ -42,7 +42,8 @@
 
 {#- At the end of a command: publish what has passed its tests. A failure is a failure of the command. -#}
 {% macro mirror_publish_tested(results) %}
-  {%- if execute -%}
+  {#- `dbt compile` has no results -#}
+  {%- if execute and results is defined -%}
     {%- set outcome = adapter.publish_held(graph, results=results) -%}
     {%- for line in outcome.lines -%}{%- do log(line, info=True) -%}{%- endfor -%}
     {%- if outcome.failed -%}
