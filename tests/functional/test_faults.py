@@ -187,7 +187,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
 }
 
 
-ALWAYS = {("changes", KILLED), ("held", KILLED)}
+ALWAYS = {("changes", KILLED)}
 
 
 @pytest.mark.parametrize(

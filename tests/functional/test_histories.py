@@ -254,10 +254,7 @@ def assert_the_same_with_and_without_fast_paths(
                 for step in history:
                     project.model(step.sql(key), materialized="incremental", **config)
                     arguments = ["--full-refresh"] * step.full_refresh
-                    if off:
-                        succeeded = project.dbt("run", *arguments)
-                    else:
-                        succeeded = run_as_foretold(project, arguments)
+                    succeeded = project.dbt("run", *arguments)
                     outcome: Any = succeeded
                     if project.folder().exists():
                         project.assert_mirrored()

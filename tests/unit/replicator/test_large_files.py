@@ -36,6 +36,7 @@ def scanned(item: Item) -> tuple[str, int, int]:
     return status, int(count), int(kilobytes) // 1024
 
 
+@pytest.mark.variant
 def test_a_value_that_is_in_many_rows_takes_little_memory(item: Item) -> None:
     item.metadata()
     land_repeated(item.folder() / FIRST, 30_000, 40_000)
@@ -46,6 +47,7 @@ def test_a_value_that_is_in_many_rows_takes_little_memory(item: Item) -> None:
     assert megabytes < 1_000
 
 
+@pytest.mark.variant
 def test_a_value_that_is_in_many_changes_takes_little_memory(item: Item) -> None:
     item.keyed()
     count = 15_000
@@ -76,6 +78,7 @@ def test_very_many_changes_of_a_key_take_little_memory(item: Item) -> None:
     assert megabytes < 900
 
 
+@pytest.mark.variant
 def test_declared_columns_that_are_missing_take_little_memory(item: Item) -> None:
     columns = [{"Name": f"c{number}", "DataType": "Double"} for number in range(100)]
     item.metadata(FileFormat="csv", SchemaDefinition={"Columns": columns})
