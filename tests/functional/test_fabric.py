@@ -339,4 +339,4 @@ def test_what_reports_do_not_see_is_a_warning_and_fails_nothing(
     database.endpoint = None
     project.model(f"{ORDERS} where id = 1", unique_key="id")
     told = warnings(project, "run")
-    assert f"Reports may not see yet: {project.schema}.orders" in told
+    assert f"Reports may not see the new rows yet: {project.schema}.orders" in told

@@ -79,24 +79,24 @@ def test_a_table_is_visible_when_the_endpoint_has_taken_over_what_was_applied(
 @pytest.mark.parametrize(
     ("syncs", "problem"),
     [
-        ([], "the endpoint does not have it"),
-        ([sync("sales.returns")], "the endpoint does not have it"),
+        ([], "the endpoint does not list it"),
+        ([sync("sales.returns")], "the endpoint does not list it"),
         (
             [sync("orders", "Failure", last=as_fabric_writes(BEFORE), error="No token.")],
-            "AdalRetryException: No token. (last refreshed: 2025-01-01 11:00:00)",
+            "AdalRetryException: No token. (last refreshed: 2025-01-01 11:00:00 UTC)",
         ),
         (
             [sync("orders", "NotRun", last=as_fabric_writes(PUBLISHED))],
-            "NotRun (last refreshed: 2025-01-01 12:00:00)",
+            "the endpoint reports NotRun (last refreshed: 2025-01-01 12:00:00 UTC)",
         ),
-        ([sync("orders", "Failure")], "Failure (last refreshed: never)"),
+        ([sync("orders", "Failure")], "the endpoint reports Failure (last refreshed: never)"),
         # two schemas have such a table, and nobody knows which is ours
         (
             [
                 sync("orders", ended=as_fabric_writes(VISIBLE)),
                 sync("orders", ended=as_fabric_writes(BEFORE)),
             ],
-            "Success (last refreshed: 2025-01-01 11:00:00)",
+            "the endpoint reports Success (last refreshed: 2025-01-01 11:00:00 UTC)",
         ),
     ],
 )
@@ -120,7 +120,7 @@ def test_what_is_not_applied_cannot_be_visible(
 
     refresh(fabric, storage, sync("orders", ended=as_fabric_writes(VISIBLE)))
 
-    assert told[0].endswith("sales.orders: the service has not applied it yet")
+    assert told[0].endswith("sales.orders: Fabric has not applied it yet")
 
 
 def test_who_may_not_ask_the_service_compares_with_the_publication(
@@ -130,7 +130,7 @@ def test_who_may_not_ask_the_service_compares_with_the_publication(
     assert told == []
 
     refresh(fabric, storage, sync("orders", ended=as_fabric_writes(BEFORE)), may_ask=False)
-    assert "sales.orders: Success (last refreshed: 2025-01-01 11:00:00)" in told[0]
+    assert "the endpoint reports Success (last refreshed: 2025-01-01 11:00:00 UTC)" in told[0]
 
 
 @pytest.mark.parametrize("path", ["getMirroringStatus", "refreshMetadata"])
@@ -142,7 +142,7 @@ def test_a_refresh_that_is_refused_names_the_tables_and_fails_nothing(
     refresh(fabric, storage)
 
     assert "InsufficientPrivileges" in told[0]
-    assert told[0].endswith("Reports may not see yet: sales.orders")
+    assert told[0].endswith("Reports may not see the new rows yet: sales.orders")
     assert storage.read(RECORD) is None
 
 

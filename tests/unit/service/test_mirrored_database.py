@@ -401,7 +401,7 @@ def test_an_answer_without_a_definition_is_told(
     server.workspace("Sales", database)
     monkeypatch.setattr(database, "parts", lambda: parts)
 
-    assert "mirroring.json cannot be read" in refusal(mirrored_database(server).definition)
+    assert "mirroring.json is missing" in refusal(mirrored_database(server).definition)
 
 
 def test_a_long_running_operation_is_followed_to_its_end(server: FabricServer) -> None:

@@ -53,7 +53,7 @@ class DatabaseOperations:
             return
         changes = self._database.update(settings)
         if not changes:
-            yield f"{self._named} is there already, and defined so. Nothing was changed."
+            yield f"{self._named} is there already, with this definition. Nothing was changed."
             return
         told = [
             f"{name} {'not set' if old is None else shown(old)} -> {new}"

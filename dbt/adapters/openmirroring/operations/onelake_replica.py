@@ -1,4 +1,4 @@
-"""A mirrored table in OneLake, as dbt's tests compare it with its model."""
+"""A mirrored table in OneLake, for a comparison with its model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dbt.adapters.openmirroring.service.monitoring import Service
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# of deltalake
+# options of deltalake
 OPTIONS = {"use_fabric_endpoint": "true"}
 
 _FILE = "rows.parquet"
@@ -41,8 +41,8 @@ class OneLakeReplica:
 
     Args:
         place: the landing zone
-        credential: of somebody who may read the table
-        staging: where Spark gets the rows; None if it reads OneLake itself, and has Delta
+        credential: of an identity that may read the table
+        staging: where dbt copies the rows for Spark; None if Spark reads the Delta table itself
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class OneLakeReplica:
         self._folder = f"compared-{uuid.uuid4().hex}"
 
     def applied(self, journal: Journal | None, service: Service, seconds: float) -> Replica:
-        """The table at its present version, once all that was published is applied.
+        """The latest version of the table, once everything that was published is applied.
 
         Args:
             journal: of the table; None if it has none
@@ -69,13 +69,15 @@ class OneLakeReplica:
             DbtRuntimeError: it is not applied within that time, or deltalake cannot read it
         """
         if not journal:
-            raise DbtRuntimeError(f"{self._table} was not published: it is not mirrored")
+            raise DbtRuntimeError(
+                f"{self._table} was not published yet, so there is no mirrored table to compare"
+            )
         check_installed()
         self._wait(journal, service, seconds)
         return self._replica(journal.batch.definition.key_columns)
 
     def clear(self) -> None:
-        """Remove the rows that Spark has got, as far as that can be done."""
+        """Remove the copied rows, if that is possible."""
         if self._staging:
             self._staging.clear(self._folder)
 
@@ -87,7 +89,7 @@ class OneLakeReplica:
         published = {self._table.mirrored_table: datetime.fromisoformat(last)}
         if behind := service.not_applied(published, seconds):
             raise DbtRuntimeError(
-                f"What was published was not applied within {seconds:g} seconds: {behind[0]}"
+                f"The last publication was not applied within {seconds:g} seconds: {behind[0]}"
             )
 
     def _replica(self, keys: tuple[str, ...]) -> Replica:
@@ -105,10 +107,10 @@ class OneLakeReplica:
         except (DeltaError, OSError) as error:
             raise DbtRuntimeError(
                 f"The mirrored table {table} cannot be compared: "
-                f"{shown(_COLOR.sub('', str(error)))}. It is read with the permission to read all "
-                "OneLake data of the mirrored database."
+                f"{shown(_COLOR.sub('', str(error)))}. The identity needs the permission to read "
+                "all OneLake data of the mirrored database."
             ) from error
-        fire_event(Note(msg=f"{table} is compared as of version {version} of its Delta table"))
+        fire_event(Note(msg=f"Comparing version {version} of the Delta table of {table}"))
         columns = tuple(ReplicaColumn(field.name, str(field.type.type)) for field in fields)
         if self._staging:
             return Replica(columns, keys, self._staging.url(self._folder), (_FILE,))
@@ -116,12 +118,12 @@ class OneLakeReplica:
 
 
 def _copy(delta: DeltaTable, staging: StagingFolder, path: str) -> None:
-    """Have the rows where Spark can read them. They pass batch by batch."""
+    """Copy the rows to a Parquet file that Spark can read, batch by batch."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     scan = delta.scan()
-    # not every pyarrow writes the types that deltalake reads into
+    # deltalake reads into types that not every pyarrow can write
     plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     fields = [
         field.with_type(plain.get(field.type, field.type)) for field in pa.schema(scan.schema)

@@ -1,4 +1,4 @@
-"""Until a report sees what was published: the refresh of the SQL analytics endpoint."""
+"""The refresh of the SQL analytics endpoint, after which reports see what was published."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from dbt.adapters.openmirroring.service.monitoring import Service, ServiceReport
 from dbt.adapters.openmirroring.service.sql_endpoint import (
     TableSync,
     by_table,
+    entry_of,
     not_visible,
-    told_of,
 )
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-# At the root of the landing zone, where Fabric ignores it. Nobody can ask the endpoint what it
-# said when it was refreshed last.
+# At the root of the landing zone, where Fabric ignores it. The endpoint gives these times only in
+# its answer to a refresh, so they are kept here.
 RECORD = "_sqlEndpoint.json"
 
-# when the endpoint took over each table, by the endpoint's name of it; None for never
+# when the endpoint last took over each table, by its name in the endpoint; None for never
 _TIMES: TypeAdapter[dict[str, AwareDatetime | None]] = TypeAdapter(dict[str, AwareDatetime | None])
 
 
@@ -39,7 +39,7 @@ def refresh_sql_endpoint(
     storage: Storage,
     published: Mapping[str, datetime],
 ) -> None:
-    """Refresh the endpoint, and tell what it says of each table. What fails is a warning.
+    """Refresh the endpoint, and print its answer for each table. A failure is a warning.
 
     Args:
         service: of the landing zone
@@ -48,11 +48,12 @@ def refresh_sql_endpoint(
     """
     fire_event(Note(msg="Refreshing the SQL analytics endpoint"))
     try:
-        # before the refresh: what is applied by now is what it takes over
+        # before the refresh, because the endpoint takes over only what is applied by now
         report = service.report()
         syncs = by_table(database.refresh_sql_endpoint())
     except MirrorError as error:
-        logger.warning(f"{error.msg} Reports may not see yet: {', '.join(sorted(published))}")
+        tables = ", ".join(sorted(published))
+        logger.warning(f"{error.msg} Reports may not see the new rows yet: {tables}")
         return
     for line in _lines(syncs, published):
         fire_event(Note(msg=line))
@@ -65,21 +66,22 @@ def refresh_sql_endpoint(
 
 
 def with_visible_times(report: ServiceReport, storage: Storage) -> ServiceReport:
-    """A report with the time at which the last refresh has made each table visible."""
+    """Add to a report when each table last became visible, as the last refresh has told it."""
     content = storage.read(RECORD)
     try:
         times = _TIMES.validate_json(content or b"{}")
-    except ValidationError:  # others can write it
+    except ValidationError:  # anybody with access can write this file
         times = {}
     tables = {
-        name: replace(table, visible=told_of(name, times)) for name, table in report.tables.items()
+        name: replace(table, visible=entry_of(name, times))
+        for name, table in report.tables.items()
     }
     return replace(report, tables=tables)
 
 
 def _lines(syncs: Mapping[str, TableSync], published: Mapping[str, datetime]) -> list[str]:
-    """What the endpoint says of the tables that were published."""
-    found = [(table, sync) for table in sorted(published) if (sync := told_of(table, syncs))]
+    """The endpoint's answers about the tables that were published, as a table of text."""
+    found = [(table, sync) for table in sorted(published) if (sync := entry_of(table, syncs))]
     rows = [
         (
             table,

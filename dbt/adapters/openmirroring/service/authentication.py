@@ -112,8 +112,8 @@ def token_credential(identity: Identity) -> TokenCredential:
             return GivenToken(identity.token or "")
         case "notebook" if not notebook.is_in_fabric():
             raise DbtConfigError(
-                "`authentication: notebook` takes its tokens from the Fabric notebook or Spark "
-                f"job that dbt runs in, and here is no module {notebook.MODULE}. Run dbt there by "
+                "`authentication: notebook` works in a Fabric notebook or Spark job only, and "
+                f"this Python has no module {notebook.MODULE}. Run dbt in the notebook with "
                 "`dbtRunner`, or set another `authentication`."
             )
         case "notebook":

@@ -20,7 +20,7 @@ DEFAULT_SCHEMA = "defaultSchema"
 RETENTION = "retentionInDays"
 CHANGE_DATA_FEED = "enableDeltaChangeDataFeed"
 
-# what the target of a mirrored database can be told, by the names in `mirroring.json`
+# settings of the target of a mirrored database, by their names in `mirroring.json`
 Settings = Mapping[str, str | int | bool]
 
 
@@ -29,7 +29,7 @@ class Definition:
     """The definition of a mirrored database.
 
     Args:
-        content: of `mirroring.json`; it may have more than this version knows
+        content: of `mirroring.json`; it may have settings that this version does not know
     """
 
     content: Mapping[str, Any]
@@ -49,10 +49,10 @@ class Definition:
 
     @classmethod
     def from_parts(cls, parts: Any) -> Definition:
-        """Read the parts of a definition as the REST API has them.
+        """Read the parts of a definition in an answer of the REST API.
 
         Raises:
-            ValueError: `mirroring.json` is not among them, or is no such definition
+            ValueError: `mirroring.json` is missing, or is not as Fabric documents it
         """
         try:
             (payload,) = (part["payload"] for part in parts if part["path"] == _PATH)
@@ -60,22 +60,24 @@ class Definition:
             if not isinstance(found._target, dict):
                 raise TypeError(f"its target is {type(found._target).__name__}")
         except (LookupError, TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"{_PATH} cannot be read: {error!r}") from error
+            raise ValueError(
+                f"{_PATH} is missing, or is not as Fabric documents it ({error!r})"
+            ) from error
         return found
 
     @property
     def parts(self) -> list[dict[str, str]]:
-        """As the REST API has them."""
+        """The parts of the definition, for the REST API."""
         payload = base64.b64encode(self.text.encode()).decode()
         return [{"path": _PATH, "payload": payload, "payloadType": "InlineBase64"}]
 
     @property
     def text(self) -> str:
-        """As it is in Git."""
+        """The text of `mirroring.json`, for Git."""
         return json.dumps(self.content, indent=2)
 
     def changes(self, settings: Settings) -> dict[str, tuple[Any, Any]]:
-        """The settings that differ, by their names: what is and what should be."""
+        """The settings that differ, by name: the present value and the new one."""
         return {
             name: (self._target.get(name), value)
             for name, value in settings.items()
@@ -83,7 +85,7 @@ class Definition:
         }
 
     def changed(self, settings: Settings) -> Definition:
-        """The definition with other settings. What else is in it stays."""
+        """A copy with these settings. All others stay as they are."""
         content = copy.deepcopy(dict(self.content))
         content["properties"]["target"]["typeProperties"].update(settings)
         return Definition(content)

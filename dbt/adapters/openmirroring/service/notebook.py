@@ -21,7 +21,7 @@ from dbt.adapters.openmirroring.service.fabric_api import SCOPE
 
 MODULE = "notebookutils"
 
-# what `getToken` calls the resources that Azure's clients name by their scopes
+# the names in `getToken` of the resources, by their scopes in Azure's clients
 _AUDIENCES = {STORAGE_SCOPE: "storage", SCOPE: "pbi"}
 
 # Seconds, for a token that does not say when it expires. Azure's clients ask for another one five
@@ -30,21 +30,21 @@ _UNKNOWN_LIFETIME = 600
 
 
 def is_in_fabric() -> bool:
-    """Whether this Python has the module that Fabric gives to its notebooks and Spark jobs."""
+    """Whether this Python has the module that Fabric adds in notebooks and Spark jobs."""
     return MODULE in sys.modules or importlib.util.find_spec(MODULE) is not None
 
 
 class NotebookCredential:
-    """The tokens that Fabric gives to whom a notebook or Spark job runs as."""
+    """Tokens of the identity that a notebook or Spark job runs as."""
 
     def get_token(self, *scopes: str, **_options: Any) -> AccessToken:
         """Ask for a token. Azure's clients keep it, and ask again shortly before it expires.
 
         Args:
-            scopes: of Azure Storage, or of Fabric's REST API
+            scopes: one, that of Azure Storage or that of Fabric's REST API
 
         Raises:
-            CredentialUnavailableError: there is none
+            CredentialUnavailableError: Fabric gives no token
         """
         audience = _AUDIENCES.get(scopes[0] if scopes else "")
         if not audience:
@@ -53,7 +53,7 @@ class NotebookCredential:
             )
         try:
             token = importlib.import_module(MODULE).credentials.getToken(audience)
-        # its errors are not documented, and outside of Fabric another module may have its name
+        # The errors are not documented. Outside of Fabric another module may have this name.
         except Exception as error:
             raise CredentialUnavailableError(
                 f"{MODULE}.credentials.getToken({audience!r}) failed: {shown(error)}"
@@ -66,9 +66,9 @@ class NotebookCredential:
 
 
 def _expires_on(token: str) -> int:
-    """When a token expires, in seconds since 1970: the claim `exp`, as the documentation reads it.
+    """When a token expires, in seconds since 1970: the claim `exp`, as in the documentation.
 
-    The documentation does not say how long a token lasts, nor that every token is a JWT.
+    The documentation says neither how long a token lasts, nor that every token is a JWT.
     """
     try:
         return int(jwt.decode(token, options={"verify_signature": False})["exp"])

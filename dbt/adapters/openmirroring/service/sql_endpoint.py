@@ -1,4 +1,4 @@
-"""What the SQL analytics endpoint of a mirrored database says of its tables."""
+"""Which tables the SQL analytics endpoint of a mirrored database shows, and as of when."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import TypeVar
 
 from dbt.adapters.openmirroring.service.monitoring import TableReport, is_behind
 
-_Told = TypeVar("_Told")
+_Entry = TypeVar("_Entry")
 
 _NEVER = datetime.min.replace(tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
 class TableSync:
-    """What the endpoint says of a table when it was refreshed.
+    """The endpoint's answer about one table, after a refresh.
 
     Args:
         table: `schema.table`, or the table alone: the documentation does not say which
         status: `Success`, `Failure` or `NotRun`; Fabric may add others
         error: in a line
         visible: when the endpoint last took over what was applied to the table, in UTC; None if
-            it never has
+            it never did
     """
 
     table: str
@@ -32,28 +32,29 @@ class TableSync:
     visible: datetime | None = None
 
     def problem(self, applied: TableReport, published: datetime) -> str:
-        """Why a report does not see the last publication; empty if it does.
+        """Why reports do not see the last publication; empty if they do.
 
-        `NotRun` may mean that there was nothing to do, so it is the time that counts.
+        The time decides, not the status: `NotRun` may mean that there was nothing to do.
 
         Args:
-            applied: what the service said of the table before the refresh
+            applied: the state of the table in the service before the refresh
             published: the time of the publication
         """
         if self.visible and self.visible >= (applied.last_sync or published):
             return ""
-        last = f"{self.visible:%Y-%m-%d %H:%M:%S}" if self.visible else "never"
-        return f"{self.error or self.status or 'it gives no reason'} (last refreshed: {last})"
+        last = f"{self.visible:%Y-%m-%d %H:%M:%S} UTC" if self.visible else "never"
+        status = self.status or "no status"
+        return f"{self.error or f'the endpoint reports {status}'} (last refreshed: {last})"
 
 
 def by_table(syncs: Iterable[TableSync]) -> dict[str, TableSync]:
-    """By the names of the tables; of several that are called the same, the one that is oldest."""
+    """By the names of the tables; of several with the same name, the oldest one."""
     latest_first = sorted(syncs, key=lambda sync: sync.visible or _NEVER, reverse=True)
     return {sync.table: sync for sync in latest_first}
 
 
-def told_of(table: str, named: Mapping[str, _Told]) -> _Told | None:
-    """What the endpoint says of a table, by its name with or without its schema.
+def entry_of(table: str, named: Mapping[str, _Entry]) -> _Entry | None:
+    """The entry of a table; the endpoint may name it with or without its schema.
 
     Args:
         table: `schema.table`
@@ -66,21 +67,21 @@ def not_visible(
     applied: Mapping[str, TableReport] | None,
     published: Mapping[str, datetime],
 ) -> list[str]:
-    """A line for each table whose last publication a report does not see.
+    """A line for each table whose last publication reports do not see.
 
     Args:
-        syncs: of the refresh, by the names of the tables
-        applied: what the service said of each table before the refresh; None if it says nothing
+        syncs: the endpoint's answers to the refresh, by the names of the tables
+        applied: the state of each table in the service before the refresh; None if it is unknown
         published: the time of each publication, by `schema.table`
     """
     lines = []
     for table, time in published.items():
-        sync = told_of(table, syncs)
+        sync = entry_of(table, syncs)
         report = (applied or {}).get(table, TableReport())
         if applied is not None and is_behind(report, time):
-            problem = "the service has not applied it yet"
+            problem = "Fabric has not applied it yet"
         elif sync is None:
-            problem = "the endpoint does not have it"
+            problem = "the endpoint does not list it"
         else:
             problem = sync.problem(report, time)
         if problem:
