@@ -21,7 +21,7 @@ from dbt.adapters.openmirroring.service.fabric_api import SCOPE
 
 MODULE = "notebookutils"
 
-# the names in `getToken` of the resources, by their scopes in Azure's clients
+# Azure's clients pass a scope; `getToken` takes the short name of an audience
 _AUDIENCES = {STORAGE_SCOPE: "storage", SCOPE: "pbi"}
 
 # Seconds, for a token that does not say when it expires. Azure's clients ask for another one five
