@@ -163,3 +163,28 @@ def test_seeds_and_snapshots_are_told(project: Project) -> None:
 
     assert results["orders"]["message"].startswith("would publish rebuild +2")
     assert results["history"]["message"] == "would publish +1 ~1 -0"
+
+
+def test_a_microbatch_model_is_told_batch_by_batch(project: Project) -> None:
+    days = "select timestamp'2024-01-0{}' as day, '2024-01-0{}' as d, {} as id"
+    rows = " union all ".join(days.format(n, n, n) for n in range(1, 4))
+    project.model(rows, "days", materialized="view", event_time="day")
+    project.model(
+        "select * from {{ ref('days') }}",
+        materialized="incremental",
+        incremental_strategy="microbatch",
+        event_time="day",
+        begin="2024-01-01",
+        batch_size="day",
+        partition_by="d",
+        unique_key="id",
+    )
+    period = ["--event-time-start", "2024-01-01", "--event-time-end", "2024-01-04"]
+    with project.dry_run():
+        assert project.dbt("run", *period)
+    assert project.tables() == []
+    assert project.results()["orders"]["status"] == "success"
+    assert not project.landing_zone.exists()
+
+    assert project.dbt("run", *period)
+    project.assert_mirrored()

@@ -27,7 +27,7 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 class Target(Destination, Preview, Protocol):
     """What a command publishes to, or would publish to."""
 
-    dry_run: str | None
+    dry_run: bool
 
 
 def materialize(node: Node, destination: Target) -> OpenMirroringRelation:
@@ -42,7 +42,7 @@ def materialize(node: Node, destination: Target) -> OpenMirroringRelation:
     check_name(node.target)
     node.run_header()
     if destination.dry_run:
-        built, response = preview(node, destination, destination.dry_run)
+        built, response = preview(node, destination)
         node.stored(response)
         return built
     if not node.options.mirror:

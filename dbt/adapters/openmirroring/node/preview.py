@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Protocol
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.batch import Owner
+from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.build import build, verify_contract
@@ -35,13 +36,8 @@ class Preview(Protocol):
         """What was published of a table."""
 
 
-def preview(
-    node: Node, destination: Preview, dry_run_id: str
-) -> tuple[OpenMirroringRelation, AdapterResponse]:
+def preview(node: Node, destination: Preview) -> tuple[OpenMirroringRelation, AdapterResponse]:
     """Build a node beside its relation, and tell what would be published.
-
-    Args:
-        dry_run_id: in the names of the tables of this command
 
     Returns:
         what was built, and what to tell
@@ -50,39 +46,46 @@ def preview(
         DbtRuntimeError: a run would fail too; or an earlier one was interrupted, and is to be
             finished first
     """
-    was_incremental = node.is_incremental
-    _drop_old(node, dry_run_id)
-    built = table_beside(node.target, DRY_RUN, dry_run_id)
-    with ScratchTables(node.warehouse, built, dry_run_id) as scratch:
+    warehouse, was_incremental = node.warehouse, node.is_incremental
+    # a microbatch model is built batch by batch, each upon what the one before has built
+    stood_in_for = node.target.stands_in_for
+    target = stood_in_for or node.target
+    _drop_old(warehouse, target)
+    built = table_beside(target, DRY_RUN, new_batch_id())
+    with ScratchTables(warehouse, built, new_batch_id()) as scratch:
         if node.is_view:
             view = built.incorporate(type="view")
-            node.warehouse.execute(node.view(view))
-            node.warehouse.added(view)
-            node.target.stand_ins[node.target.place] = view
+            warehouse.execute(node.view(view))
+            warehouse.added(view)
+            target.let_stand_in(view)
             return view, AdapterResponse(_message="dry run: built beside")
         if node.is_checked_only:
-            rows = live_rows(node) if node.warehouse.found(node.target) else first_rows(node)
+            rows = live_rows(node) if warehouse.found(node.target) else first_rows(node)
         else:
             rows = next_rows(node, scratch, was_incremental, may_touch=False)
         build(node, rows, scratch, {}, built)
-        node.target.stand_ins[node.target.place] = built
+        target.let_stand_in(built)
+        if stood_in_for:
+            warehouse.drop(node.target)
         verify_contract(node, built)
         if node.is_checked_only or not node.options.mirror:
             return built, AdapterResponse(_message="dry run: built beside")
-        return built, _told(node, destination, scratch, rows, built)
+        return built, _told(node, target, destination, scratch, rows, built)
 
 
 def _told(
     node: Node,
+    target: OpenMirroringRelation,
     destination: Preview,
     scratch: ScratchTables,
     rows: NextRows,
     built: OpenMirroringRelation,
 ) -> MirrorResponse:
-    table = destination.published_table(node.table_folder, node.owner)
+    folder = replace(node.table_folder, identifier=str(target.identifier))
+    table = destination.published_table(folder, node.owner)
     table.open()
     last = table.last.batch.id if table.last else None
-    published = published_rows(node.warehouse, node.target, last)
+    published = published_rows(node.warehouse, target, last)
     rebuild = "--full-refresh" if node.is_full_refresh else ""
     if node.options.publish != IMMEDIATELY:
         rebuild = rebuild or published.marks.rebuild
@@ -96,17 +99,17 @@ def _told(
 
 def drop_stand_ins(warehouse: Warehouse) -> None:
     """Drop what a dry run has built, at its end."""
-    for built in OpenMirroringRelation.stand_ins.values():
+    for _, built in OpenMirroringRelation.stand_ins.values():
         warehouse.drop_if_there(built)
     OpenMirroringRelation.stand_ins.clear()
 
 
-def _drop_old(node: Node, dry_run_id: str) -> None:
+def _drop_old(warehouse: Warehouse, target: OpenMirroringRelation) -> None:
     """Drop what dry runs that were killed have left of a node."""
-    warehouse = node.warehouse
     a_day_ago = f"{datetime.now(timezone.utc) - timedelta(days=1):%Y%m%d%H%M%S}"
-    for found in leftovers(warehouse, node.target, [DRY_RUN]):
+    for found in leftovers(warehouse, target, [DRY_RUN]):
         begun = str(found.identifier).rpartition("_")[2]
         # another process may be at a younger one, but not in the embedded Spark
-        if begun != dry_run_id and (warehouse.embedded or begun < a_day_ago):
+        is_old = warehouse.embedded or begun < a_day_ago
+        if is_old and not found.stands_in_for:
             warehouse.drop_if_there(found)

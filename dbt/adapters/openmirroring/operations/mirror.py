@@ -18,7 +18,6 @@ from dbt_common.exceptions import DbtConfigError
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Owner,
     TableDefinition,
-    new_batch_id,
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
@@ -91,8 +90,7 @@ class Mirror:
         self._is_to_replicate = False
         self._published: dict[str, datetime] = {}
         self._builds: dict[str, str] = {}
-        self.dry_run = new_batch_id() if target.dry_run else None
-        """The id of the dry run; None for a run that publishes."""
+        self.dry_run = target.dry_run
         self._replicas: list[OneLakeReplica] = []
 
     @property

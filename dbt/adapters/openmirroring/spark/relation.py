@@ -64,8 +64,10 @@ class OpenMirroringRelation(SparkRelation):
     ask for it.
     """
 
-    stand_ins: ClassVar[dict[tuple[str, str], OpenMirroringRelation]] = {}
-    """What a dry run has built in place of relations, by these relations' schema and name."""
+    stand_ins: ClassVar[
+        dict[tuple[str, str], tuple[OpenMirroringRelation, OpenMirroringRelation]]
+    ] = {}
+    """Relations, and what a dry run has built in their place; by schema and name of the former."""
 
     version: str | None = None
     """The state of the table that is read, for formats with time travel; None for its last one."""
@@ -78,10 +80,22 @@ class OpenMirroringRelation(SparkRelation):
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
         """The relation of a node, or what a dry run has built in its place."""
         relation = super().create_from(quoting, relation_config, **kwargs)
-        stand_in = cls.stand_ins.get(relation.place)
-        if stand_in is None:
+        if relation.place not in cls.stand_ins:
             return relation
-        return relation.incorporate(path={"identifier": stand_in.identifier})
+        _, built = cls.stand_ins[relation.place]
+        return relation.incorporate(path={"identifier": built.identifier})
+
+    def let_stand_in(self, built: OpenMirroringRelation) -> None:
+        """Let everybody who asks for this relation from now on get another one."""
+        self.stand_ins[self.place] = (self, built)
+
+    @property
+    def stands_in_for(self) -> OpenMirroringRelation | None:
+        """The relation in whose place a dry run has built this one."""
+        found = (
+            real for real, built in list(self.stand_ins.values()) if built.place == self.place
+        )
+        return next(found, None)
 
     @property
     def place(self) -> tuple[str, str]:
