@@ -34,7 +34,7 @@ class Combination:
 
     python: str = PYTHON
     pyspark: str = "4.3"
-    dbt: str = "1.11"
+    dbt: str = "1.12"
     method: str = "session"
     file_format: str = "parquet"
 
@@ -81,6 +81,7 @@ COMBINATIONS = (
     Combination(python="3.12", pyspark="4.1"),
     Combination(python="3.13"),
     Combination(),
+    Combination(dbt="1.11"),
     Combination(dbt="1.10"),
     Combination(method="connect"),
     Combination(method="thrift"),

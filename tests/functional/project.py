@@ -72,7 +72,13 @@ class Project:
         self.write_project()
 
     def write_project(self, **changes: Any) -> None:
-        project: dict[str, Any] = {"name": self.name, "version": "1.0", "profile": "shop"}
+        project: dict[str, Any] = {
+            "name": self.name,
+            "version": "1.0",
+            "profile": "shop",
+            # our macros and what the documentation shows are to last
+            "flags": {"warn_error_options": {"error": ["Deprecations"]}},
+        }
         if self.file_format != "parquet":
             for kind in ("models", "seeds", "snapshots"):
                 project[kind] = {"+file_format": self.file_format}

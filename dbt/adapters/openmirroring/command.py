@@ -9,7 +9,12 @@ from typing import Any
 from dbt.adapters.contracts.relation import RelationType
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.connections import is_publishing, is_testing, logger
+from dbt.adapters.openmirroring.connections import (
+    is_publishing,
+    is_running_hooks,
+    is_testing,
+    logger,
+)
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS
@@ -78,7 +83,7 @@ class Command:
             nodes: of dbt
         """
         gated = [node for node in nodes if _is_gated(node.config)]
-        if self._mirror.dry_run or not gated:
+        if is_running_hooks() and (self._mirror.dry_run or not gated):
             # it would have nothing to do, and would be shown
             self._adapter._macro_resolver.nodes.pop(_HOOK, None)
         if self._mirror.dry_run:

@@ -200,6 +200,13 @@ def is_testing() -> bool:
     return _is_one_of(*_TESTING)
 
 
+def is_running_hooks() -> bool:
+    """The command runs `on-run-end`. To `compile` and `docs generate` hooks are nodes."""
+    from dbt.flags import get_flags
+
+    return getattr(get_flags(), "WHICH", None) in (*_BUILDING, *_TESTING)
+
+
 def project_folder(profile: AdapterRequiredConfig) -> Path:
     """The dbt project's folder; `dbt debug` has only a profile, and says where it was called."""
     from dbt.flags import get_flags

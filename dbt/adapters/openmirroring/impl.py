@@ -22,10 +22,7 @@ from dbt.adapters.openmirroring.connections import (
     logger,
     project_folder,
 )
-from dbt.adapters.openmirroring.node.config import (
-    OpenMirroringConfig,
-    refuse_grants,
-)
+from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
 from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.publish import rebuild
@@ -42,6 +39,7 @@ from dbt.adapters.openmirroring.operations.report import report
 from dbt.adapters.openmirroring.operations.report_page import Heading
 from dbt.adapters.openmirroring.operations.status import status
 from dbt.adapters.openmirroring.spark.process import process_spark
+from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
     OpenMirroringRelation,

@@ -12,42 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from dbt.adapters.factory import reset_adapters
-from dbt.tests.fixtures.project import (  # noqa: F401
-    TestProjInfo,
-    adapter,
-    analyses,
-    clean_up_logging,
-    dbt_profile_data,
-    dependencies,
-    dependencies_yml,
-    environment,
-    functions,
-    initialization,
-    logs_dir,
-    macros,
-    models,
-    packages,
-    packages_yml,
-    prefix,
-    profiles_config_update,
-    profiles_root,
-    profiles_yml,
-    project,
-    project_config_update,
-    project_files,
-    project_root,
-    project_setup,
-    properties,
-    seeds,
-    selectors,
-    selectors_yml,
-    shared_data_dir,
-    snapshots,
-    test_config,
-    test_data_dir,
-    tests,
-    unique_schema,
-)
+from dbt.tests.fixtures.project import *  # noqa: F403 - each version of dbt has others
+from dbt.tests.fixtures.project import TestProjInfo
 from pyspark.sql import SparkSession
 
 from tests.functional import onelake
@@ -65,10 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.variant)
 
 
-@pytest.fixture(scope="class")
+@pytest.fixture(scope="class")  # type: ignore[no-redef]
 def dbt_profile_target(
     request: pytest.FixtureRequest,
-    project_root: str,  # noqa: F811
+    project_root: str,
     spark_server: SparkServer | None,
 ) -> Iterator[dict[str, Any]]:
     # the adapter of another project, which a test may have left, would be taken for this one's
@@ -87,10 +53,10 @@ def dbt_profile_target(
     assert not server.violations
 
 
-@pytest.fixture(scope="class")
+@pytest.fixture(scope="class")  # type: ignore[no-redef]
 def dbt_project_yml(
-    project_root: str,  # noqa: F811
-    project_config_update: dict[str, Any] | str | None,  # noqa: F811
+    project_root: str,
+    project_config_update: dict[str, Any] | str | None,
     file_format: str,
 ) -> dict[str, Any]:
     """The project of a test, with its tables in a format."""
@@ -107,7 +73,7 @@ def dbt_project_yml(
     return config
 
 
-@pytest.fixture(scope="class")
+@pytest.fixture(scope="class")  # type: ignore[no-redef]
 def profile_user(
     spark_server: SparkServer | None, file_format: str, dbt_profile_target: dict[str, Any]
 ) -> str | None:
@@ -123,7 +89,7 @@ def profile_user(
 def replica(
     request: pytest.FixtureRequest,
     spark: SparkSession,
-    project: TestProjInfo,  # noqa: F811
+    project: TestProjInfo,
 ) -> Iterator[None]:
     """At the end, all that was published is in the mirror, as Spark has it."""
     yield
@@ -133,7 +99,7 @@ def replica(
 @pytest.fixture(autouse=True)
 def mirror_of_what_is_there(
     spark: SparkSession,
-    project: TestProjInfo,  # noqa: F811
+    project: TestProjInfo,
 ) -> Iterator[None]:
     """The mirror of a schema that a test drops at its end goes too.
 
@@ -151,7 +117,7 @@ def mirror_of_what_is_there(
 def replica_before_clean_up(
     request: pytest.FixtureRequest,
     spark: SparkSession,
-    project: TestProjInfo,  # noqa: F811
+    project: TestProjInfo,
     mirror_of_what_is_there: None,
 ) -> Iterator[None]:
     """A test that drops its schema at its end is compared before that."""
@@ -166,7 +132,7 @@ def replica_before_clean_up(
 def assert_replicated(
     test: Any,
     spark: SparkSession,
-    project: TestProjInfo,  # noqa: F811
+    project: TestProjInfo,
 ) -> None:
     """All that a test has published is in the mirror, as Spark has it.
 

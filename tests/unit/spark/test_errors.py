@@ -25,3 +25,19 @@ def test_a_spark_without_a_driver_for_onelake_is_told_the_way_out(error: str) ->
 )
 def test_other_errors_have_no_such_way_out(error: str) -> None:
     assert told(error) == error
+
+
+FUNCTION = "\n\n== SQL ==\n/* dbt */\ncreate or replace function `a`.`f` (`x` int)\nreturn ((\n"
+
+
+def test_a_spark_without_functions_in_sql_is_told_the_way_out() -> None:
+    error = "[PARSE_SYNTAX_ERROR] Syntax error at or near '('.(line 2, pos 36)"
+
+    assert told(error + FUNCTION).endswith("\nFunctions need Spark 4 or newer.")
+    assert told(error) == error
+
+
+def test_a_mistake_in_a_function_is_not_taken_for_an_old_spark() -> None:
+    error = "[PARSE_SYNTAX_ERROR] Syntax error at or near '('. SQLSTATE: 42601 (line 3, pos 8)"
+
+    assert told(error + FUNCTION) == error

@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.delimited import (
     DelimitedText,
 )
 from dbt.adapters.openmirroring.node.max_deleted import MaxDeleted
+from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 
 _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
 _PROVIDER = re.compile(r"[\w.]+")
@@ -187,19 +188,6 @@ class NodeConfig:
                 "merge or delete+insert: it says which of the new rows delete."
             )
         return parsed
-
-
-def refuse_grants(config: Mapping[str, Any]) -> None:
-    """Make sure that a node, also a view, has no `grants`.
-
-    Raises:
-        CompilationError: it has
-    """
-    if config.get("grants"):
-        raise CompilationError(
-            "`grants` cannot be applied: open-source Spark has no permissions. Remove them; "
-            "who may read a mirrored table is decided in Fabric."
-        )
 
 
 def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:

@@ -24,13 +24,21 @@ _WITHOUT_DRIVER = (
     "set `staging_location` in the profile."
 )
 
+# A Spark before 4 stumbles over the arguments of a function in SQL.
+_NO_FUNCTION = re.compile(
+    r"Syntax error at or near '\('\.\(line.*== SQL ==.*create or replace function", re.DOTALL
+)
+_WITHOUT_FUNCTION = "Functions need Spark 4 or newer."
+
+_REMEDIES = ((_NO_DRIVER, _WITHOUT_DRIVER), (_NO_FUNCTION, _WITHOUT_FUNCTION))
+
 
 def told(text: str) -> str:
     """What is of use in an error of Spark."""
     told = _NOISE.sub("", _WRAPPING.sub("", text)).strip()
     causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause.rstrip(";") not in told]
-    remedy = [_WITHOUT_DRIVER] if _NO_DRIVER.search(text) else []
-    return "\n".join([told, *causes, *remedy])
+    remedies = [remedy for symptom, remedy in _REMEDIES if symptom.search(text)]
+    return "\n".join([told, *causes, *remedies])
 
 
 def explained(error: Py4JJavaError) -> str:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt.adapters.base.column import Column
 from dbt.adapters.contracts.relation import ComponentName
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.relation import SparkRelation
+
+from dbt.adapters.openmirroring.spark.refusals import refuse_function
+
+if TYPE_CHECKING:
+    # not in the oldest dbt-adapters
+    from dbt.adapters.base.relation import FunctionConfig
 
 BATCH_ID_PROPERTY = "openmirroring.batch_id"
 HELD_PROPERTY = "openmirroring.held"
@@ -113,6 +119,13 @@ class OpenMirroringRelation(SparkRelation):
     def quoted(self, identifier: str) -> str:
         # a schema may be in a catalog of its own: catalog.schema
         return ".".join(quoted(name) for name in identifier.split("."))
+
+    def get_function_config(self, model: dict[str, Any]) -> FunctionConfig | None:
+        """dbt's check of a function before it creates it."""
+        found: FunctionConfig | None = super().get_function_config(model)
+        if found:
+            refuse_function(model)
+        return found
 
     @property
     def batch_id(self) -> str | None:
