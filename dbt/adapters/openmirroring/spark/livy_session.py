@@ -46,7 +46,7 @@ _START = 1200.0
 _TELL_AFTER = 5.0
 
 # seconds between two questions, from the first to the last
-_FIRST_PAUSE, _LAST_PAUSE = 0.1, 3.0
+_FIRST_PAUSE, _LAST_PAUSE = 0.05, 3.0
 
 # of questions about a statement, between two whether its session is still there
 _QUESTIONS = 10
@@ -210,8 +210,10 @@ class LivySession:
         except SessionEndedError:
             raise
         except LivyError as error:
-            self._check(session, is_sent=number is not None, otherwise=error)
-            if number is None:
+            # who is refused was heard; without an answer nobody knows
+            is_sent = number is not None or (error.status or 500) >= 500
+            self._check(session, is_sent, otherwise=error)
+            if not is_sent:
                 raise
             raise LivyError(f"{error.msg} {_UNKNOWN}", error.status) from None
         if statement.state == "cancelled":
@@ -258,7 +260,7 @@ class LivySession:
         """Make sure that a session is still there.
 
         Args:
-            is_sent: a statement that is not known to have ended
+            is_sent: a statement that may have been carried out
             otherwise: what to raise if Livy does not tell
 
         Raises:
