@@ -93,17 +93,25 @@ class Statement:
 
     Args:
         state: e.g. `running`, `available`, `cancelled`
-        printed: what its code has printed
+        printed: what its code has printed; None if there is no output
         error: of code that was not carried out to its end; empty without one
     """
 
     state: str
-    printed: str
-    error: str
+    printed: str | None = None
+    error: str = ""
 
     @property
     def has_ended(self) -> bool:
         return self.state in ("available", "error", "cancelled")
+
+    @property
+    def lacks_output(self) -> bool:
+        """It is said to be available, but is not.
+
+        Livy reads the output first, and then the state, which may have changed in between.
+        """
+        return self.state == "available" and self.printed is None and not self.error
 
 
 class LivyClient:
@@ -193,11 +201,12 @@ class LivyClient:
         path = f"/{session}/statements/{number}"
         body = self._send("GET", path, "Livy does not tell the state of the statement")
         output = _object(body.get("output"))
-        printed = _object(output.get("data")).get("text/plain", "")
+        data = output.get("data")
+        printed = str(_object(data).get("text/plain", "")) if data is not None else None
         error = ""
         if output.get("status") == "error":
             error = f"{output.get('ename', '')}: {output.get('evalue', '')}"
-        return Statement(str(body.get("state", "")).lower(), str(printed), error)
+        return Statement(str(body.get("state", "")).lower(), printed, error)
 
     def cancel(self, session: str, number: int) -> None:
         """Cancel a statement."""

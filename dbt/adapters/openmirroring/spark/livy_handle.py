@@ -11,11 +11,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from pyspark.sql import Row
 
 from dbt.adapters.openmirroring.spark.livy_protocol import Answer, Request
-from dbt.adapters.openmirroring.spark.livy_session import (
-    LivySession,
-    SessionEndedError,
-    ended_error,
-)
+from dbt.adapters.openmirroring.spark.livy_session import LivySession, SessionEndedError
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 
 
@@ -54,20 +50,16 @@ class LivyHandle(SessionHandle):
             SessionEndedError: the Livy session in which it was is gone. The next request opens a
                 new one
         """
-        session = self._livy.session(self._cancelled)
-        if self._session not in (None, session):
-            gone, self._session = self._session, None
-            raise ended_error(str(gone), "another one has taken its place", is_sent=False)
-        request = Request(
-            id=uuid.uuid4().hex,
-            session=self._name,
-            settings=self._settings,
-            task=task,
-            ended=self._livy.ended_connections(),
-        )
-        self._session = session
         try:
-            return self._livy.run(session, request, self._cancelled)
+            self._session = self._livy.session(self._cancelled, self._session)
+            request = Request(
+                id=uuid.uuid4().hex,
+                session=self._name,
+                settings=self._settings,
+                task=task,
+                ended=self._livy.ended_connections(),
+            )
+            return self._livy.run(self._session, request, self._cancelled)
         except SessionEndedError:
             self._session = None
             raise

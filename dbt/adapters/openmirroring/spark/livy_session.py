@@ -80,14 +80,21 @@ class LivySession:
         self._is_used = False
         self._ended_connections: queue.SimpleQueue[str] = queue.SimpleQueue()
 
-    def session(self, cancelled: threading.Event) -> str:
+    def session(self, cancelled: threading.Event, known: str | None = None) -> str:
         """The id of a Livy session that takes statements; it is started if there is none.
 
+        Args:
+            known: in which a connection has its own session, if it has one
+
         Raises:
+            SessionEndedError: the known one is gone
             LivyError: it does not start
         """
+        self._check_known(known)
         with self._lock:
-            _stop_if(cancelled)  # while another connection has waited for the session
+            # another connection may have waited for a new one
+            self._check_known(known)
+            _stop_if(cancelled)
             if self._session is None:
                 self._session = self._found(cancelled) or self._started(cancelled)
                 threading.Thread(
@@ -133,6 +140,10 @@ class LivySession:
         session, self._session = self._session, None
         if session is not None and not self._record:
             self._delete(session)
+
+    def _check_known(self, session: str | None) -> None:
+        if session not in (None, self._session):
+            raise ended_error(str(session), "while another statement ran", is_sent=False)
 
     def _delete(self, session: str) -> None:
         try:
@@ -223,12 +234,16 @@ class LivySession:
             raise ended_error(session, "its Python was started anew", is_sent=True)
         if statement.error or statement.state == "error":
             raise LivyError(f"Livy could not run the statement: {statement.error}")
-        return statement.printed
+        return statement.printed or ""
 
     def _wait(self, session: str, number: int, cancelled: threading.Event) -> Statement:
         started = time.monotonic()
-        questions = 0
-        while not (statement := self._statement(session, number, questions)).has_ended:
+        questions = lacking = 0
+        while True:
+            statement = self._statement(session, number, questions)
+            lacking += statement.lacks_output
+            if statement.has_ended and (not statement.lacks_output or lacking > _QUESTIONS):
+                return statement
             questions += 1
             if questions % _QUESTIONS == 0:
                 # Fabric may say for ever that a statement runs whose session is gone
@@ -238,7 +253,6 @@ class LivySession:
             except BaseException:  # also Ctrl-C in this thread
                 self._cancel(session, number)
                 raise
-        return statement
 
     def _statement(self, session: str, number: int, questions: int) -> Statement:
         try:
@@ -248,7 +262,7 @@ class LivySession:
             if error.status != 404 or questions > _QUESTIONS:
                 raise
         self._check(session, is_sent=True)
-        return Statement("waiting", "", "")
+        return Statement("waiting")
 
     def _cancel(self, session: str, number: int) -> None:
         try:
