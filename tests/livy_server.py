@@ -137,10 +137,13 @@ class LivyServer:
         self.headers: list[dict[str, str]] = []
         self.faults: list[Fault] = []
         self.questions = 1
+        self.dies_at_birth = ""
+        self.late_outputs = 0
+        """How often a statement is said to be available before its output is."""
         self.most_printed = sys.maxsize
         """Characters of an output, which is cut off after these."""
         self._http = _Server(("127.0.0.1", port), self)
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
     def url(self) -> str:
@@ -195,6 +198,8 @@ class LivyServer:
         id_: str | int = str(uuid.uuid4()) if self._in_fabric else len(self.created) - 1
         session = Session(id_, content.get("name", ""), self._namespace(), self.questions)
         self.sessions[str(id_)] = session
+        if self.dies_at_birth:
+            session.die(self.dies_at_birth)
         if self._in_fabric:  # nothing else is known yet
             told = {"id": id_, "fabricSessionStateInfo": {"state": "acquiringSession"}}
             return 202, {}, told
@@ -216,6 +221,9 @@ class LivyServer:
             session.cancel(statement)
             return 200, {}, {"msg": "canceled"}
         told = statement.told()
+        if self.late_outputs > 0:
+            self.late_outputs -= 1
+            return 200, {}, {**told, "state": "available", "output": None}
         if statement.output and "data" in statement.output:
             printed = statement.output["data"]["text/plain"][: self.most_printed]
             told["output"] = {**statement.output, "data": {"text/plain": printed}}
