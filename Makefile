@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 INSTALLED_DOCS := .venv/installed-docs
 
-.PHONY: help install quickstart test test-all lint types docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-thrift test-onelake-driver test-oldest test-versions
+.PHONY: help install quickstart test test-all lint types docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-oldest test-versions
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -27,7 +27,7 @@ test-onelake: $(INSTALLED) ## Run the functional tests with everything published
 test-onelake-driver: $(INSTALLED) ## Let Spark write to OneLake itself, by its driver from Maven Central; not part of test-all
 	$(BIN)/python -m pytest -m maven tests/functional/test_onelake_driver.py
 
-test-connect test-thrift: test-%: $(INSTALLED) ## Run the functional tests on a Spark server; not part of test-all
+test-connect test-livy test-thrift: test-%: $(INSTALLED) ## Run the functional tests on a Spark server; not part of test-all
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --method $* tests/functional
 
 test-dbt-spark: $(INSTALLED) ## Download dbt-spark's own tests, and run them with everything mirrored; not part of test-all

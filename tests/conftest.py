@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--method",
-        choices=("session", "connect", "thrift"),
+        choices=("session", "connect", "livy", "thrift"),
         default="session",
         help="how functional tests reach Spark; what is not session is a server of the tests",
     )

@@ -84,6 +84,7 @@ COMBINATIONS = (
     Combination(dbt="1.11"),
     Combination(dbt="1.10"),
     Combination(method="connect"),
+    Combination(method="livy"),
     Combination(method="thrift"),
     Combination(pyspark="4.1", file_format="delta"),
     Combination(pyspark="4.1", file_format="iceberg"),

@@ -1,4 +1,7 @@
-"""A Spark server: one process that answers Spark Connect and Thrift, with the same tables."""
+"""A Spark server: one process that answers Spark Connect, and Thrift or Livy.
+
+All have the same tables.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 import random
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+
+from tests import livy_server
 
 _START_SECONDS = 120
 
@@ -23,10 +29,11 @@ class SparkServer:
     Args:
         folder: for its warehouse, metastore and log
         settings: of Spark
+        with_livy: answer Livy, and not Thrift
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
-        self.connect_port, self.thrift_port = _free_port(), _free_port()
+    def __init__(self, folder: Path, settings: Mapping[str, str], with_livy: bool = False) -> None:
+        self.connect_port, self.port = _free_port(), _free_port()
         defaults = {
             "spark.master": "local[2]",
             "spark.driver.memory": "2g",
@@ -52,17 +59,21 @@ class SparkServer:
         command = [str(submit)]
         for key, value in {**defaults, **settings}.items():
             command += ["--conf", f"{key}={value}"]
-        command += ["--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"]
-        command += ["spark-internal"]
-        command += ["--hiveconf", f"hive.server2.thrift.port={self.thrift_port}"]
-        command += ["--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]
+        if with_livy:
+            command += [str(livy_server.__file__), str(self.port)]
+        else:
+            command += ["--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"]
+            command += ["spark-internal"]
+            command += ["--hiveconf", f"hive.server2.thrift.port={self.port}"]
+            command += ["--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]
         self.log = folder / "server.log"
         environment = {**os.environ, "SPARK_HOME": str(submit.parents[1]), "TZ": "UTC"}
+        environment["PYSPARK_PYTHON"] = sys.executable
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdout=log, stderr=log
             )
-        for port in (self.connect_port, self.thrift_port):
+        for port in (self.connect_port, self.port):
             self._wait_for(port)
 
     @property
@@ -74,7 +85,9 @@ class SparkServer:
         """What a profile says to reach it."""
         if method == "connect":
             return {"method": method, "host": self.url}
-        return {"method": method, "host": "127.0.0.1", "port": self.thrift_port, "user": "dbt"}
+        if method == "livy":
+            return {"method": method, "host": f"http://127.0.0.1:{self.port}"}
+        return {"method": method, "host": "127.0.0.1", "port": self.port, "user": "dbt"}
 
     def stop(self) -> None:
         self._process.terminate()

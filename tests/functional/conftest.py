@@ -51,11 +51,13 @@ def spark_server(
     request: pytest.FixtureRequest, file_format: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkServer | None]:
     """What dbt is to connect with; None if it finds the embedded Spark in its process."""
-    if request.config.getoption("--method") == "session":
+    method = request.config.getoption("--method")
+    if method == "session":
         yield None
         return
     folder = tmp_path_factory.mktemp("server")
-    server = SparkServer(folder, SETTINGS | format_settings(file_format, folder))
+    settings = SETTINGS | format_settings(file_format, folder)
+    server = SparkServer(folder, settings, with_livy=method == "livy")
     yield server
     server.stop()
 
@@ -92,7 +94,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker, option, fits in (
         ("local", "--onelake", [False]),
         ("session", "--method", ["session"]),
-        ("pyspark", "--method", ["session", "connect"]),
+        ("pyspark", "--method", ["session", "connect", "livy"]),
         ("parquet", "--file-format", ["parquet"]),
     ):
         found = item.get_closest_marker(marker)

@@ -159,7 +159,8 @@ def test_wide_rows_that_did_not_change_are_not_shuffled(
     def explained(handle: SessionHandle, sql: str, bindings: None = None) -> None:
         if re.search("insert overwrite|create table .*__changed_", sql):
             query = sql[sql.index("select") :]
-            (row,) = handle.session.sql(f"explain {query}").collect()
+            execute(handle, f"explain {query}")
+            (row,) = handle.fetchall()
             plans.append(row[0].splitlines())
         execute(handle, sql, bindings)
 

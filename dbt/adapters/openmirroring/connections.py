@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
@@ -26,15 +26,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
+from dbt.adapters.openmirroring.service.authentication import token_credential
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.errors import explained, told
 from dbt.adapters.openmirroring.spark.process import process_spark
 from dbt.adapters.openmirroring.spark.session import (
     SESSION_SETTINGS,
+    PySparkHandle,
     SessionHandle,
     silence_pyspark,
 )
 from dbt.adapters.openmirroring.spark.submit import launch_jvm_of_next_context
+
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.spark.livy_session import LivySession
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -55,6 +60,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._settings: dict[str, str] = {}
         self._brought: SparkSession | None = None
         self._is_server_there = False
+        self._livy: LivySession | None = None
         self.embedded_warehouse: Path | None = None
 
     # dbt-spark's is a class method, and has no place to keep the Spark that it found
@@ -66,6 +72,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 connection.handle = self._new_session()
             case ConnectionMethod.CONNECT:
                 connection.handle = self._new_remote_session(connection.credentials)
+            case ConnectionMethod.LIVY:
+                connection.handle = self._new_livy_session(connection.credentials)
             case _:
                 return super().open(connection)
         connection.state = ConnectionState.OPEN
@@ -75,7 +83,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         with self.lock:
             if self._spark is None:
                 self._spark, self._settings = self._find_spark()
-        return SessionHandle(self._spark.newSession(), self._settings)
+        return PySparkHandle(self._spark.newSession(), self._settings)
 
     def _new_remote_session(self, credentials: OpenMirroringCredentials) -> SessionHandle:
         server = credentials.server
@@ -84,7 +92,25 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 silence_pyspark()
                 server.wait_for_answer()
                 self._is_server_there = True
-        return SessionHandle(server.new_session(), credentials.server_side_parameters)
+        return PySparkHandle(server.new_session(), credentials.server_side_parameters)
+
+    def _new_livy_session(self, credentials: OpenMirroringCredentials) -> SessionHandle:
+        # takes a moment, and only this method needs it
+        from dbt.adapters.openmirroring.spark.livy_client import LivyClient
+        from dbt.adapters.openmirroring.spark.livy_handle import LivyHandle
+        from dbt.adapters.openmirroring.spark.livy_session import LivySession
+
+        with self.lock:
+            if self._livy is None:
+                server = credentials.livy_server
+                token = token_credential(credentials.identity) if server.is_fabric else None
+                record = None
+                if credentials.reuse_session:
+                    target = getattr(self.profile, "target_path", "target")
+                    record = project_folder(self.profile) / target / "livy_session.json"
+                client = LivyClient(server, token)
+                self._livy = LivySession(client, credentials.session_options, record)
+        return LivyHandle(self._livy, credentials.server_side_parameters)
 
     def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
         """The session that is there already, the one that is configured, or the embedded one."""
@@ -147,6 +173,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
     def cleanup_all(self) -> None:
         super().cleanup_all()
         self._spark = None
+        if self._livy:
+            self._livy.end()
+            self._livy = None
         process_spark.release(self)
 
     @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.operations import replica
 from dbt.adapters.openmirroring.operations.target import Target
 from dbt.adapters.openmirroring.service.authentication import Identity
 from dbt.adapters.openmirroring.spark.connect import Server
+from dbt.adapters.openmirroring.spark.livy_server import LivyServer
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
 
 # without it, Spark's Thrift server takes the settings that a client sends for Hive's
@@ -25,10 +26,11 @@ _SET = "set:hiveconf:"
 
 
 class ConnectionMethod(StrEnum):
-    """How to reach Spark: dbt-spark's ways, and Spark Connect."""
+    """How to reach Spark: dbt-spark's ways, Spark Connect and Livy."""
 
     SESSION = "session"
     CONNECT = "connect"
+    LIVY = "livy"
     THRIFT = "thrift"
     HTTP = "http"
     ODBC = "odbc"
@@ -37,6 +39,13 @@ class ConnectionMethod(StrEnum):
 # dbt-spark has a `token` too, and sends it to Spark
 _SPARK_USES_TOKEN = (ConnectionMethod.CONNECT, ConnectionMethod.HTTP, ConnectionMethod.ODBC)
 
+# of dbt-spark's settings, those of its own methods
+_NOT_OF_LIVY = (
+    *("auth", "cluster", "connect_retries", "connect_timeout", "connection_string_suffix"),
+    *("driver", "endpoint", "kerberos_service_name", "organization", "poll_interval", "port"),
+    *("query_retries", "query_timeout", "retry_all", "use_ssl"),
+)
+
 
 @dataclass
 class OpenMirroringCredentials(SparkCredentials):
@@ -44,7 +53,11 @@ class OpenMirroringCredentials(SparkCredentials):
 
     Args:
         method: how to reach Spark
-        host: for Spark Connect its `sc://<host>:<port>`, with parameters if need be
+        host: for Spark Connect its `sc://<host>:<port>`, with parameters if need be; for Livy its
+            URL
+        user, password: of Apache Livy, or of a Thrift server
+        reuse_session: leave the session of Livy to the next command
+        session_options: of a new session of Livy, as in its documentation, e.g. `conf`
         landing_zone: a local folder, or a URL in OneLake; a relative path starts at the dbt
             project
         staging_location: where Spark writes files for OneLake, to be uploaded from there: a
@@ -86,6 +99,8 @@ class OpenMirroringCredentials(SparkCredentials):
     dry_run: bool = False
     refresh_sql_endpoint: bool = False
     prepared_start: bool = True
+    reuse_session: bool = False
+    session_options: dict[str, Any] = field(default_factory=dict)
     authentication: str = "default"
     tenant_id: str | None = None
     client_id: str | None = None
@@ -95,6 +110,15 @@ class OpenMirroringCredentials(SparkCredentials):
     token: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     poll_interval: float = 0.1  # type: ignore[assignment]
+
+    @classmethod
+    def __pre_deserialize__(cls, data: Any) -> Any:
+        found: dict[str, Any] = super().__pre_deserialize__(data)
+        if found.get("method") == ConnectionMethod.LIVY:
+            known = {each.name for each in fields(cls)}.difference(_NOT_OF_LIVY)
+            for name in sorted(found.keys() - known - {"type", "threads"}):
+                raise DbtConfigError(f"`{name}` is not a setting of `method: livy`. Remove it.")
+        return found
 
     def __post_init__(self) -> None:
         if not self.landing_zone:
@@ -122,6 +146,7 @@ class OpenMirroringCredentials(SparkCredentials):
         self.identity.check()
         if self.method == ConnectionMethod.CONNECT:
             self.server.check()
+        self._check_livy()
         # dbt-spark requires one, though a session has none
         self.host = self.host or "localhost"
         ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
@@ -172,6 +197,12 @@ class OpenMirroringCredentials(SparkCredentials):
         return Server(host, shown_url(host), self.token, self.use_ssl, self.connect_timeout)
 
     @property
+    def livy_server(self) -> LivyServer:
+        """Where Livy is."""
+        host = self.host or ""
+        return LivyServer(host, shown_url(host), self.user, self.password)
+
+    @property
     def target(self) -> Target:
         """Where it publishes to."""
         return Target(
@@ -191,6 +222,19 @@ class OpenMirroringCredentials(SparkCredentials):
             raise DbtConfigError(
                 f"`method: {self.method}` sends the `token` to Spark, so it cannot be the token "
                 "for Fabric. Choose another `authentication`."
+            )
+
+    def _check_livy(self) -> None:
+        if self.method != ConnectionMethod.LIVY:
+            for name in ("reuse_session", "session_options"):
+                if getattr(self, name):
+                    raise DbtConfigError(f"`{name}` is for `method: livy`, not {self.method}")
+            return
+        self.livy_server.check()
+        if self.authentication == "token" and self.livy_server.is_fabric:
+            raise DbtConfigError(
+                "`authentication: token` is a token for OneLake, and Fabric's Livy needs another "
+                "one. Choose another `authentication`."
             )
 
     def _check_staging(self) -> None:
@@ -233,7 +277,9 @@ class OpenMirroringCredentials(SparkCredentials):
             keys += ("dry_run",)
         if self.onelake:
             keys += ("authentication", "tenant_id", "client_id", "staging_location")
-        if self.method == ConnectionMethod.CONNECT:
+        if self.method == ConnectionMethod.LIVY:
+            keys += ("host", "user", "authentication", "tenant_id", "client_id", "reuse_session")
+        elif self.method == ConnectionMethod.CONNECT:
             keys += ("host",)
         elif self.method != ConnectionMethod.SESSION:
             keys += ("host", "port", "cluster", "endpoint", "organization")

@@ -16,7 +16,6 @@ from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark import python_models
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, quoted
 from dbt.adapters.openmirroring.spark.seed import SEED_VIEW, seed_view
 from dbt.adapters.openmirroring.spark.table import Layout
@@ -158,15 +157,15 @@ class Node:
         handle = self.warehouse.handle
         if not handle:
             raise DbtRuntimeError(
-                "Python models need `method: session` or `method: connect` in the profile."
+                "Python models need `method: session`, `connect` or `livy` in the profile."
             )
-        view = f"rows of {self.model['alias']}"
+        view = quoted(f"rows of {self.model['alias']}")
         fire_event(CodeExecution(conn_name=self.warehouse.connection, code_content=code))
         started = time.monotonic()
-        python_models.create_view(view, code, handle.session, self.model["unique_id"])
+        handle.create_view(view, code, self.model["unique_id"])
         elapsed = round(time.monotonic() - started, 2)
         fire_event(CodeExecutionStatus(status="OK", elapsed=elapsed))
-        return f"select * from {quoted(view)}"
+        return f"select * from {view}"
 
     def _seed_query(self) -> str:
         """A seed's rows are handed over as strings, and cast by Spark.

@@ -1,4 +1,7 @@
-"""Python models: run where dbt runs, on the session of their node."""
+"""Python models: run on the session of their node.
+
+Livy's driver runs the source of this module. So it imports nothing but PySpark.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ import traceback
 import uuid
 from typing import Any
 
-from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt.adapters.openmirroring.spark.relation import quoted
+
+class PythonModelError(Exception):
+    """A Python model raised an error, or returned no DataFrame."""
 
 
 def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
@@ -19,13 +23,13 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
     Nothing is computed by this but what the model itself asks for.
 
     Args:
-        name: of the view
+        name: of the view, quoted
         code: as dbt has compiled it: the model, and the objects that it is called with
         session: the `session` of the model
         node: for errors
 
     Raises:
-        DbtRuntimeError: the model raises, or returns what is no DataFrame
+        PythonModelError: the model raises, or returns no DataFrame
     """
     file = f"<{node}>"
     # so that tracebacks show the lines
@@ -38,7 +42,7 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
         frames = traceback.extract_tb(error.__traceback__)
         own = traceback.format_list([frame for frame in frames if frame.filename == file])
         message = "".join([*own, f"{type(error).__name__}: {error}"])
-        raise DbtRuntimeError(f"The Python model raised an error:\n{message}") from error
+        raise PythonModelError(f"The Python model raised an error:\n{message}") from error
     # asked of the type: to Spark Connect any attribute of a DataFrame may be a column
     if hasattr(type(result), "to_spark"):  # of the pandas API on Spark
         result = result.spark.frame()
@@ -46,13 +50,13 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
         try:
             result = session.createDataFrame(result)
         except Exception as error:
-            raise DbtRuntimeError(
+            raise PythonModelError(
                 f"The Python model must return a Spark or pandas DataFrame, not {type(result)}: "
                 f"{error}"
             ) from error
     if result.sparkSession is not session:
         result = _brought_to(session, result)
-    result.createOrReplaceTempView(quoted(name))
+    result.createOrReplaceTempView(name)
 
 
 def _brought_to(session: SparkSession, rows: DataFrame) -> DataFrame:

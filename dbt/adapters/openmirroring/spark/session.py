@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import re
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt.adapters.spark.connections import SparkConnectionWrapper
+from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import DataFrame, Row, SparkSession
+
+from dbt.adapters.openmirroring.spark import python_models
 
 # A publication relies on these, whatever Spark it runs in. Spark reads them from the session: they
 # cannot be options of the statement.
@@ -42,9 +46,66 @@ class SessionHandle(SparkConnectionWrapper):
     """Statements of one node, in a session of its own: nothing leaks from one to the next.
 
     dbt-spark's handle asks the builder for the session, with all its settings, at every statement.
+    """
+
+    def cursor(self) -> SessionHandle:
+        return self
+
+    def execute(self, sql: str, bindings: list[Any] | None = None) -> None:
+        if bindings:
+            raise NotImplementedError("A Spark session has no bindings")
+        self.run(sql.strip().rstrip(";"))
+
+    @abstractmethod
+    def run(self, sql: str) -> None:
+        """Run one statement."""
+
+    @abstractmethod
+    def fetchall(self) -> list[Row]:
+        """All rows of the last statement."""
+
+    @abstractmethod
+    def fetchmany(self, size: int) -> list[Row]:
+        """The first rows of the last statement."""
+
+    @abstractmethod
+    def create_view(self, name: str, code: str, node: str) -> None:
+        """Let Spark have the result of a Python model, as a temporary view.
+
+        Args:
+            name: of the view, quoted
+            code: as dbt has compiled it
+            node: for errors
+
+        Raises:
+            DbtRuntimeError: the model raises an error, or returns no DataFrame
+        """
+
+    def run_to_end(self, sql: str) -> None:
+        """Compute the rows of the last statement, if it is a query and nobody fetches them.
+
+        A hook may be a query that is run for what it does, or for the error that it raises.
+        """
+
+    @property
+    def is_driven_here(self) -> bool:
+        """Spark's driver runs on this machine, so that they have the same files."""
+        return False
+
+    @property
+    def is_local(self) -> bool:
+        """Spark runs on this machine, and on no other."""
+        return False
+
+    def rollback(self) -> None:
+        """Spark has no transactions."""
+
+
+class PySparkHandle(SessionHandle):
+    """A session that PySpark has in this process, or on a server of Spark Connect.
 
     Args:
-        session: new, in this process or of Spark Connect
+        session: a new one
         settings: of this session
     """
 
@@ -54,33 +115,26 @@ class SessionHandle(SparkConnectionWrapper):
             self.session.conf.set(key, value)
         self._result: DataFrame | None = None
 
-    def cursor(self) -> SessionHandle:
-        return self
+    def run(self, sql: str) -> None:
+        self._result = self.session.sql(sql)
 
-    def execute(self, sql: str, bindings: list[Any] | None = None) -> None:
-        if bindings:
-            raise NotImplementedError("A Spark session has no bindings")
-        self._result = self.session.sql(sql.strip().rstrip(";"))
+    def create_view(self, name: str, code: str, node: str) -> None:
+        try:
+            python_models.create_view(name, code, self.session, node)
+        except python_models.PythonModelError as error:
+            raise DbtRuntimeError(str(error)) from error
 
     def run_to_end(self, sql: str) -> None:
-        """Compute the rows of a statement that nobody fetches: of a query, Spark computes none.
-
-        A hook may be a query that is run for what it does, or for the error that it raises.
-        """
         if self._result is not None and _QUERY.match(sql):
             self._result.write.format("noop").mode("overwrite").save()
 
     @property
     def is_driven_here(self) -> bool:
-        """Spark's driver runs on this machine, so that they have the same files.
-
-        One that is asked through Spark Connect may be anywhere.
-        """
+        # one that is asked through Spark Connect may be anywhere
         return isinstance(self.session, SparkSession)
 
     @property
     def is_local(self) -> bool:
-        """Spark runs on this machine, and on no other."""
         if not self.is_driven_here:
             return False
         return str(self.session.conf.get("spark.master", "")).startswith("local")
@@ -106,6 +160,3 @@ class SessionHandle(SparkConnectionWrapper):
         self._result = None
         if not self.is_driven_here:  # the server would keep the session for an hour
             self.session.stop()
-
-    def rollback(self) -> None:
-        """Spark has no transactions."""

@@ -1,0 +1,148 @@
+"""The part of `method: livy` that runs in the driver of a Livy session.
+
+Its source is sent there, so it imports nothing but PySpark. `livy_protocol.py` is the other side.
+
+Livy's own SQL returns 1,000 rows at most, and no exact decimals. So statements are PySpark code.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
+
+# characters of an answer that are printed at once: Livy holds the last hundred in memory
+PIECE = 1_000_000
+
+
+class Driver:
+    """The sessions of dbt's connections, in one Livy session.
+
+    Livy runs statements one after another, so nothing here is called twice at once.
+
+    Args:
+        spark: Livy's own session
+        create_view: of `python_models.py`
+        explained: of `errors.py`
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        create_view: Callable[[str, str, SparkSession, str], None],
+        explained: Callable[[Py4JJavaError], str],
+    ) -> None:
+        self._spark = spark
+        self._create_view = create_view
+        self._explained = explained
+        self._sessions: dict[str, SparkSession] = {}
+        self._answers: dict[str, tuple[str, list[str]]] = {}
+        self._seen: set[str] = set()
+
+    def run(self, text: str) -> None:
+        """Carry out a request once, however often and late it arrives, and print the answer.
+
+        Args:
+            text: of the request, as JSON
+        """
+        request = json.loads(text)
+        session, request_id = request["session"], request["id"]
+        if request_id not in self._seen:
+            self._seen.add(request_id)
+            self._answers[session] = request_id, _pieces(self._answer(request))
+        self.show(session, request_id, 0)
+
+    def show(self, session: str, request_id: str, piece: int) -> None:
+        """Print a piece of the answer to the last request of a session.
+
+        Args:
+            piece: its number, from 0
+        """
+        answered, pieces = self._answers.get(session, ("", []))
+        if answered == request_id:
+            print(f"\nopenmirroring:{request_id}:{piece}:{len(pieces)}:{pieces[piece]}:end\n")
+
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        for ended in request["ended"]:
+            self._sessions.pop(ended, None)
+            self._answers.pop(ended, None)
+        try:
+            session = self._session(request["session"], request["settings"])
+            if "model" in request:
+                self._create_view(request["view"], request["model"], session, request["node"])
+                return {}
+            result = session.sql(request["sql"])
+            columns = [
+                (field.name, field.dataType.simpleString(), field.nullable)
+                for field in result.schema.fields
+            ]
+            rows = [
+                [
+                    encoded(value, field.dataType)
+                    for value, field in zip(row, result.schema.fields)  # noqa: B905 - Python 3.9
+                ]
+                for row in result.collect()
+            ]
+        except Exception as error:
+            text = self._explained(error) if isinstance(error, Py4JJavaError) else str(error)
+            return {"error": text or type(error).__name__, "class": type(error).__name__}
+        return {"columns": columns, "rows": rows}
+
+    def _session(self, name: str, settings: dict[str, str]) -> SparkSession:
+        if name not in self._sessions:
+            session = self._spark.newSession()
+            for key, value in settings.items():
+                session.conf.set(key, value)
+            self._sessions[name] = session
+        return self._sessions[name]
+
+
+def encoded(value: Any, type_: DataType) -> Any:
+    """A value as JSON: numbers, booleans and strings as they are, others as [kind, text].
+
+    Args:
+        value: as PySpark returns it; timestamps are in the local time of this process
+        type_: in Spark
+    """
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, decimal.Decimal):
+        return ["decimal", str(value)]
+    if isinstance(value, dt.datetime):
+        if isinstance(type_, TimestampType):
+            value = value.astimezone(dt.timezone.utc)
+        return ["timestamp", value.isoformat()]
+    if isinstance(value, (dt.date, dt.time)):
+        return ["date" if isinstance(value, dt.date) else "time", value.isoformat()]
+    if isinstance(value, dt.timedelta):
+        return ["interval", [value.days, value.seconds, value.microseconds]]
+    if isinstance(value, (bytes, bytearray)):
+        return ["binary", base64.b64encode(value).decode()]
+    if isinstance(type_, ArrayType):
+        return ["array", [encoded(element, type_.elementType) for element in value]]
+    if isinstance(type_, MapType):
+        entries = [
+            [encoded(key, type_.keyType), encoded(item, type_.valueType)]
+            for key, item in value.items()
+        ]
+        return ["map", entries]
+    if isinstance(type_, StructType):
+        fields = [
+            [field.name, encoded(part, field.dataType)]
+            for field, part in zip(type_.fields, value)  # noqa: B905 - Python 3.9
+        ]
+        return ["struct", fields]
+    return ["text", str(value)]
+
+
+def _pieces(answer: dict[str, Any]) -> list[str]:
+    text = base64.b64encode(zlib.compress(json.dumps(answer).encode())).decode()
+    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]

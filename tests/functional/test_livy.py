@@ -1,0 +1,128 @@
+"""Spark is behind Livy, and dbt in a process of its own.
+
+The whole functional suite is run so with `--method livy`.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.functional.project import Project, canonical
+from tests.functional.test_processes import dbt
+from tests.spark_server import SparkServer
+
+pytestmark = pytest.mark.slow
+
+# ends the Livy session that it runs in
+DEADLY = """
+import urllib.request
+
+def model(dbt, session):
+    dbt.config(unique_key="id")
+    for number in range(100):
+        request = urllib.request.Request(f"{url}/sessions/{{number}}", method="DELETE")
+        try:
+            urllib.request.urlopen(request)
+        except OSError:
+            pass
+    return session.range(3)
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
+    started = SparkServer(tmp_path_factory.mktemp("server"), {}, with_livy=True)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def project(server: SparkServer, tmp_path: Path) -> Project:
+    created = Project(tmp_path)
+    created.target |= server.target("livy")
+    created.write_project(seeds={"+unique_key": "id"})
+    return created
+
+
+def is_there(project: Project, session: str) -> bool:
+    with urllib.request.urlopen(f"{project.target['host']}/sessions/{session}") as answer:
+        content: dict[str, Any] = json.load(answer)
+    return content["state"] in ("idle", "busy")
+
+
+def test_a_project_runs_without_java_on_the_machine_of_dbt(project: Project) -> None:
+    sql = "select *, timestamp'2026-01-01 00:00:00' as time from {{ ref('names') }}"
+    project.model(sql, unique_key="id")
+
+    for rows in ("1,${spark.master}\n2,\n3,c\n", "1,${spark.master}\n3,C\n"):
+        project.write("seeds/names.csv", f"id,name\n{rows}")
+        done = dbt(project.path, "build", JAVA_HOME="/nowhere", PATH="/usr/bin")
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+    response = project.results()["orders"]["adapter_response"]
+    assert (response["rows_updated"], response["rows_deleted"]) == (1, 1)
+    time = datetime(2026, 1, 1)
+    expected = ({"id": 1, "name": "${spark.master}"}, {"id": 3, "name": "C"})
+    assert project.mirror() == Counter(canonical({**r, "time": time}.items()) for r in expected)
+    landed = pq.ParquetFile(project.files()[0]).schema.column(2)
+    assert landed.physical_type == "INT64", "settings reach the session: this is not its default"
+    assert not (project.path / ".spark").exists()
+
+
+def test_a_session_is_left_to_the_next_command_if_the_profile_says_so(project: Project) -> None:
+    project.target["reuse_session"] = True
+    project.write_project()
+    project.model("select * from range(3)")
+    record = project.path / "target" / "livy_session.json"
+
+    found = []
+    for _ in range(2):
+        done = dbt(project.path, "run")
+        assert done.returncode == 0, done.stdout
+        found.append(json.loads(record.read_text())["session"])
+
+    assert found[0] == found[1]
+    assert is_there(project, found[0])
+    assert len(project.mirror()) == 3
+
+
+def test_a_node_whose_livy_session_dies_fails_and_the_others_go_on(project: Project) -> None:
+    project.write("models/a.py", DEADLY.replace("{url}", project.target["host"]))
+    project.model("select * from range(3)", "b")
+    project.target["threads"] = 1
+    project.write_project()
+
+    done = dbt(project.path, "run")
+
+    assert done.returncode == 1
+    results = project.results()
+    assert "has ended" in results["a"]["message"]
+    assert "it was not repeated" in results["a"]["message"]
+    assert results["b"]["status"] == "success"
+    assert not project.files("a")
+    assert len(project.mirror("b")) == 3
+
+
+def test_what_spark_says_of_an_error_is_told_without_the_stack_of_its_jvm(
+    project: Project,
+) -> None:
+    project.model("select nothing from range(1)")
+    project.model("select raise_error('broken') as id from range(1)", "late")
+
+    done = dbt(project.path, "run")
+
+    assert done.returncode == 1
+    results = project.results()
+    assert results["orders"]["message"].count("[UNRESOLVED_COLUMN.WITH_SUGGESTION]") == 1
+    assert "broken" in results["late"]["message"]
+    assert "org.apache.spark" not in done.stdout
+    assert done.stderr == ""

@@ -1,0 +1,328 @@
+"""Livy, as its documentation says: it runs the code that it is sent in this process.
+
+As a program (`spark-submit livy_server.py <port>`) it has a real Spark. Tests of the client give
+it what the code needs of one.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import queue
+import re
+import sys
+import threading
+import time
+import traceback
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Answer = tuple[int, dict[str, str], Any]
+
+# what a request has for an answer, in place of its own
+DROPPED = "no answer"
+
+
+@dataclass
+class Fault:
+    """What happens to requests.
+
+    Args:
+        method, path: a regular expression of the end of the path
+        answer: DROPPED to close the connection
+        is_carried_out: all the same
+        times: how often
+    """
+
+    method: str
+    path: str
+    answer: Answer | str
+    is_carried_out: bool = False
+    times: int = 1
+
+
+@dataclass
+class Statement:
+    number: int
+    code: str
+    state: str = "waiting"
+    output: dict[str, Any] | None = None
+
+    def told(self) -> dict[str, Any]:
+        return {"id": self.number, "code": self.code, "state": self.state, "output": self.output}
+
+
+class Session:
+    """An interpreter, which runs statements one after another.
+
+    Args:
+        namespace: of the code; `sc`, if it has one, can cancel
+        questions: about its state until it has started
+    """
+
+    def __init__(
+        self, id_: str | int, name: str, namespace: dict[str, Any], questions: int
+    ) -> None:
+        self.id, self.name = id_, name
+        self.namespace = namespace
+        self.questions = questions
+        self.died: str | None = None
+        self.statements: list[Statement] = []
+        self._queue: queue.Queue[Statement | None] = queue.Queue()
+        threading.Thread(target=self._interpret, daemon=True).start()
+
+    @property
+    def state(self) -> str:
+        if self.died:
+            return "dead"
+        if self.questions > 0:
+            return "starting"
+        is_busy = any(each.state in ("waiting", "running") for each in self.statements)
+        return "busy" if is_busy else "idle"
+
+    def submit(self, code: str) -> Statement:
+        statement = Statement(len(self.statements), code)
+        self.statements.append(statement)
+        self._queue.put(statement)
+        return statement
+
+    def cancel(self, statement: Statement) -> None:
+        if statement.state == "waiting":
+            statement.state = "cancelled"
+        elif statement.state == "running":
+            statement.state = "cancelling"
+            if "sc" in self.namespace:
+                self.namespace["sc"].cancelJobGroup(str(statement.number))
+
+    def die(self, reason: str) -> None:
+        """End as a Spark does that is killed: what runs never ends."""
+        self.died = reason
+        self._queue.put(None)
+
+    def _interpret(self) -> None:
+        while statement := self._queue.get():
+            if statement.state != "waiting":
+                continue
+            statement.state = "running"
+            if "sc" in self.namespace:
+                self.namespace["sc"].setJobGroup(str(statement.number), "of a statement")
+            output = _output(statement.code, self.namespace)
+            if self.died:
+                return
+            statement.output = {"execution_count": statement.number, **output}
+            statement.state = "available" if statement.state == "running" else "cancelled"
+
+
+class LivyServer:
+    """Livy's REST API.
+
+    Args:
+        namespace: for a new session
+        in_fabric: speak as Microsoft Fabric does, not as Apache Livy
+    """
+
+    def __init__(
+        self, namespace: Callable[[], dict[str, Any]], in_fabric: bool = False, port: int = 0
+    ) -> None:
+        self._namespace = namespace
+        self._in_fabric = in_fabric
+        self.sessions: dict[str, Session] = {}
+        self.created: list[dict[str, Any]] = []
+        self.requests: list[tuple[str, str]] = []
+        self.headers: list[dict[str, str]] = []
+        self.faults: list[Fault] = []
+        self.questions = 1
+        self.dies_at_birth = ""
+        self.late_outputs = 0
+        """How often a statement is said to be available before its output is."""
+        self.most_printed = sys.maxsize
+        """Characters of an output, which is cut off after these."""
+        self._http = _Server(("127.0.0.1", port), self)
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_port}"
+
+    def stop(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    def fail(self, method: str, path: str, status: int, times: int = 1, **headers: str) -> None:
+        """Refuse the next requests; `_` in the names of headers stands for `-`."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        answer = status, named, self._error(f"told {status}")
+        self.faults.append(Fault(method, path, answer, times=times))
+
+    def count(self, method: str, path: str) -> int:
+        """How many requests there were."""
+        return sum(m == method and bool(re.search(path, p)) for m, p in self.requests)
+
+    def answer(
+        self, method: str, path: str, headers: dict[str, str], content: Any
+    ) -> Answer | str:
+        self.requests.append((method, path))
+        self.headers.append(headers)
+        for fault in self.faults:
+            if fault.times > 0 and fault.method == method and re.search(f"{fault.path}$", path):
+                fault.times -= 1
+                if fault.is_carried_out:
+                    self._carry_out(method, path, content)
+                return fault.answer
+        return self._carry_out(method, path, content)
+
+    def _carry_out(self, method: str, path: str, content: Any) -> Answer:
+        if path == "/sessions" and method == "POST":
+            return self._create(content)
+        found = re.fullmatch(r"/sessions/([\w-]+)(?:/statements(?:/(\d+)(/cancel)?)?)?", path)
+        if not found:
+            return 404, {}, self._error("no such path")
+        session = self.sessions.get(found[1])
+        if not session:
+            return 404, {}, self._error(f"Session '{found[1]}' not found.")
+        if path == f"/sessions/{found[1]}":
+            if method == "DELETE":
+                self.sessions.pop(found[1]).die("deleted")
+                return 200, {}, {"msg": "deleted"}
+            session.questions -= 1
+            return 200, {}, self._told(session)
+        return self._statement(session, method, found[2], bool(found[3]), content)
+
+    def _create(self, content: Any) -> Answer:
+        self.created.append(content)
+        id_: str | int = str(uuid.uuid4()) if self._in_fabric else len(self.created) - 1
+        session = Session(id_, content.get("name", ""), self._namespace(), self.questions)
+        self.sessions[str(id_)] = session
+        if self.dies_at_birth:
+            session.die(self.dies_at_birth)
+        if self._in_fabric:  # nothing else is known yet
+            told = {"id": id_, "fabricSessionStateInfo": {"state": "acquiringSession"}}
+            return 202, {}, told
+        return 201, {}, self._told(session)
+
+    def _statement(
+        self, session: Session, method: str, number: str | None, is_cancel: bool, content: Any
+    ) -> Answer:
+        if session.died:
+            return 500, {}, self._error("Session is in state dead")
+        if number is None:
+            assert method == "POST"
+            assert content["kind"] == "pyspark"
+            return 201, {}, session.submit(content["code"]).told()
+        if int(number) >= len(session.statements):
+            return 404, {}, self._error("Statement not found")
+        statement = session.statements[int(number)]
+        if is_cancel:
+            session.cancel(statement)
+            return 200, {}, {"msg": "canceled"}
+        told = statement.told()
+        if self.late_outputs > 0:
+            self.late_outputs -= 1
+            return 200, {}, {**told, "state": "available", "output": None}
+        if statement.output and "data" in statement.output:
+            printed = statement.output["data"]["text/plain"][: self.most_printed]
+            told["output"] = {**statement.output, "data": {"text/plain": printed}}
+        return 200, {}, told
+
+    def _told(self, session: Session) -> dict[str, Any]:
+        told: dict[str, Any] = {"id": session.id, "name": session.name, "state": session.state}
+        if not self._in_fabric:
+            return {**told, "log": ["stdout:", session.died or "started"]}
+        if session.died:
+            told["errorInfo"] = [{"errorCode": "SESSION_DIED", "message": session.died}]
+        # Livy's own state follows when it has the session
+        return told if session.state == "starting" else {**told, "livyInfo": _info(session)}
+
+    def _error(self, text: str) -> dict[str, str]:
+        return {"errorCode": "Told", "message": text} if self._in_fabric else {"msg": text}
+
+
+def _info(session: Session) -> dict[str, str]:
+    return {"currentState": session.state}
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], livy: LivyServer) -> None:
+        self.livy = livy
+        super().__init__(address, _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_GET(self) -> None:
+        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        found = json.loads(content) if content else None
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        answer = self.server.livy.answer(self.command, self.path, headers, found)
+        if isinstance(answer, str):
+            self.close_connection = True
+            return
+        status, headers, body = answer
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_POST = do_DELETE = do_GET
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@dataclass
+class _Printed(io.TextIOBase):
+    """What each thread prints, apart."""
+
+    local: threading.local = field(default_factory=threading.local)
+
+    def write(self, text: str) -> int:
+        if not hasattr(self.local, "text"):
+            return sys.__stdout__.write(text) if sys.__stdout__ else 0
+        self.local.text += text
+        return len(text)
+
+
+def _output(code: str, namespace: dict[str, Any]) -> dict[str, Any]:
+    """Run code as an interpreter does: of the last expression, the value is printed."""
+    if not isinstance(sys.stdout, _Printed):
+        sys.stdout = _Printed()
+    printed = sys.stdout
+    printed.local.text = ""
+    try:
+        tree = ast.parse(code)
+        exec(compile(ast.Module(tree.body[:-1], []), "<stdin>", "exec"), namespace)
+        exec(compile(ast.Interactive(tree.body[-1:]), "<stdin>", "single"), namespace)
+    except BaseException as error:
+        lines = traceback.format_exception(error)
+        name = type(error).__name__
+        return {"status": "error", "ename": name, "evalue": str(error), "traceback": lines}
+    finally:
+        text = printed.local.text
+        del printed.local.text
+    return {"status": "ok", "data": {"text/plain": text.rstrip()}}
+
+
+def main() -> None:
+    """Be Livy on a port, with the Spark that spark-submit has started."""
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.enableHiveSupport().getOrCreate()
+    LivyServer(lambda: {"spark": spark, "sc": spark.sparkContext}, port=int(sys.argv[1]))
+    parent = os.getppid()
+    while os.getppid() == parent:  # spark-submit is there
+        time.sleep(1)
+
+
+if __name__ == "__main__":
+    main()

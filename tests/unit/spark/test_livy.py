@@ -1,0 +1,364 @@
+"""Statements through Livy, whatever happens to its sessions and to requests."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+
+from dbt.adapters.openmirroring.spark import livy_session
+from dbt.adapters.openmirroring.spark.livy_client import LivyError
+from dbt.adapters.openmirroring.spark.livy_handle import LivyHandle
+from dbt.adapters.openmirroring.spark.livy_protocol import KEEP_ALIVE, CutOffError
+from dbt.adapters.openmirroring.spark.livy_session import LivySession, SessionEndedError
+from tests.livy_server import DROPPED, Fault
+from tests.unit.spark.livy import Livy
+
+STATEMENTS = r"/sessions/\d+/statements"
+
+
+@pytest.fixture(params=["apache", "fabric"])
+def livy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Livy]:
+    started = Livy(monkeypatch, in_fabric=request.param == "fabric")
+    yield started
+    started.released.set()
+    started.server.stop()
+
+
+@pytest.fixture
+def session(livy: Livy) -> Iterator[LivySession]:
+    created = LivySession(livy.client(), {})
+    yield created
+    created.end()
+
+
+def ask(handle: LivyHandle, sql: str) -> list[tuple[Any, ...]]:
+    handle.execute(sql)
+    return [tuple(row) for row in handle.fetchall()]
+
+
+def ran(livy: Livy, statement: str) -> int:
+    return livy.ran.count(statement)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    pause = threading.Event()
+    while not condition():
+        pause.wait(0.01)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select 'a'",
+        "'''\"\"\"\\n\\\\ \\' \\\" \n\r\t %s %d {} {{ }} ${x} %%sql !ls",
+        "é ü 漢字 \x00 \u2028 😀",
+        "%md",
+        "x" * 300_000,
+    ],
+    ids=["plain", "quotes", "unicode", "magic", "long"],
+)
+def test_a_statement_and_its_rows_arrive_as_they_are(session: LivySession, statement: str) -> None:
+    assert ask(LivyHandle(session, {}), statement) == [(statement,)]
+
+
+def test_connections_share_a_livy_session_and_nothing_else(
+    livy: Livy, session: LivySession
+) -> None:
+    handles = [LivyHandle(session, {"a": str(number)}) for number in range(4)]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda handle: ask(handle, "setting a"), handles))
+
+    assert found == [[("0",)], [("1",)], [("2",)], [("3",)]]
+    assert len(livy.server.created) == 1
+
+
+def test_what_a_connection_had_is_dropped_when_it_is_closed(
+    livy: Livy, session: LivySession
+) -> None:
+    for number in range(3):
+        handle = LivyHandle(session, {})
+        ask(handle, str(number))
+        handle.close()
+    ask(LivyHandle(session, {}), "last")
+
+    (driver,) = [
+        value
+        for name, value in next(iter(livy.server.sessions.values())).namespace.items()
+        if name.startswith("openmirroring_")
+    ]
+    assert len(driver._sessions) == len(driver._answers) == 1
+
+
+def test_a_long_answer_arrives_in_pieces(
+    livy: Livy, session: LivySession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(random.Random(n).randbytes(40_000).hex(),) for n in range(60)]
+    monkeypatch.setattr(livy, "_answer", lambda _: rows)
+    handle = LivyHandle(session, {})
+
+    assert ask(handle, "rows") == rows
+    assert [tuple(row) for row in handle.fetchmany(2)] == rows[:2]
+    assert livy.server.count("POST", "/statements$") == 1 + 4
+
+
+def test_an_answer_that_is_cut_off_is_an_error(livy: Livy, session: LivySession) -> None:
+    handle = LivyHandle(session, {})
+    livy.server.most_printed = 90
+
+    with pytest.raises(CutOffError, match="cut off after 90 characters"):
+        ask(handle, "rows")
+
+    assert handle.fetchall() == []
+    assert ran(livy, "rows") == 1
+
+
+def test_an_output_that_follows_its_state_is_waited_for(livy: Livy, session: LivySession) -> None:
+    livy.server.late_outputs = 3
+
+    assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
+
+
+def test_an_error_of_spark_is_told_with_its_class(session: LivySession) -> None:
+    handle = LivyHandle(session, {})
+
+    with pytest.raises(DbtDatabaseError, match=r"\[SOME_CLASS\] It failed. SQLSTATE: 42000"):
+        ask(handle, "fail")
+
+    assert ask(handle, "next") == [("next",)]
+
+
+def test_an_error_of_a_python_model_shows_its_line(session: LivySession) -> None:
+    code = "def model(dbt, session):\n    return 1 / 0\n\nclass dbtObj:\n"
+    code += "    def __init__(self, load): pass\n"
+
+    with pytest.raises(DbtRuntimeError, match=r"return 1 / 0(.|\n)*ZeroDivisionError"):
+        LivyHandle(session, {}).create_view("`rows`", code, "model.shop.orders")
+
+
+@pytest.mark.parametrize("status", [429, 430])
+@pytest.mark.parametrize("path", ["/sessions", "/statements", r"/statements/\d+"])
+def test_a_throttled_request_is_sent_again_when_livy_says_so(
+    livy: Livy, session: LivySession, status: int, path: str
+) -> None:
+    method = "GET" if path.endswith("+") else "POST"
+    livy.server.fail(method, path, status, times=2, Retry_After="7")
+
+    assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
+
+    assert livy.slept == [7, 7]
+    assert ran(livy, "rows") == len(livy.server.created) == 1
+
+
+def test_a_session_for_which_there_is_no_capacity_is_not_asked_for_for_ever(
+    livy: Livy, session: LivySession
+) -> None:
+    livy.server.fail("POST", "/sessions", 430, times=1000)
+
+    with pytest.raises(LivyError, match=r"told 430\. The capacity has no room for another Spark"):
+        ask(LivyHandle(session, {}), "rows")
+
+    assert 100 < sum(livy.slept) < 1000
+
+
+@pytest.mark.parametrize("answer", [DROPPED, (503, {}, {}), (500, {}, {})])
+def test_a_statement_whose_answer_is_lost_is_not_run_twice(
+    livy: Livy, session: LivySession, answer: Any
+) -> None:
+    handle = LivyHandle(session, {})
+    ask(handle, "first")
+    livy.server.faults.append(Fault("POST", "/statements", answer, is_carried_out=True))
+
+    assert ask(handle, "rows") == [("rows",)]
+
+    assert livy.server.count("POST", "/statements$") == 1 + 1 + 2
+    assert ran(livy, "rows") == 1
+
+
+def test_a_request_that_arrives_late_is_not_run_again(livy: Livy, session: LivySession) -> None:
+    handle = LivyHandle(session, {})
+    ask(handle, "first")
+    ask(handle, "second")
+    (there,) = livy.server.sessions.values()
+
+    late = there.submit(there.statements[1].code)
+    wait_until(lambda: late.output)
+
+    assert livy.ran == ["first", "second"]
+
+
+@pytest.mark.parametrize("answer", [DROPPED, (503, {}, {}), (500, {}, {})])
+def test_a_session_whose_answer_is_lost_is_not_started_twice(
+    livy: Livy, session: LivySession, answer: Any
+) -> None:
+    livy.server.faults.append(Fault("POST", "/sessions", answer, is_carried_out=True))
+
+    with pytest.raises(LivyError, match="Livy has not started a session"):
+        ask(LivyHandle(session, {}), "rows")
+
+    assert len(livy.server.created) == 1
+
+
+def test_a_session_that_does_not_start_tells_why(livy: Livy, session: LivySession) -> None:
+    livy.server.questions = 1000
+    livy.server.dies_at_birth = "no memory"
+
+    with pytest.raises(LivyError, match=r"has not started: dead: .*no memory"):
+        ask(LivyHandle(session, {}), "rows")
+
+
+def test_a_session_that_dies_while_a_statement_runs_fails_it_and_the_next_gets_a_new_one(
+    livy: Livy, session: LivySession
+) -> None:
+    handle = LivyHandle(session, {})
+    with ThreadPoolExecutor(1) as pool:
+        failing = pool.submit(ask, handle, "wait")
+        wait_until(lambda: ran(livy, "wait"))
+        (there,) = livy.server.sessions.values()
+        there.die("killed by YARN")
+
+        with pytest.raises(SessionEndedError) as caught:
+            failing.result()
+
+    assert "has ended (dead: " in caught.value.msg
+    assert "killed by YARN" in caught.value.msg
+    assert "not known whether the statement was carried out; it was not repeated" in (
+        caught.value.msg
+    )
+    livy.released.set()
+    assert ask(handle, "next") == [("next",)]
+    assert ran(livy, "wait") == 1
+    assert len(livy.server.created) == 2
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_a_session_that_is_gone_before_a_statement_fails_it_once_on_each_connection(
+    livy: Livy, session: LivySession, is_deleted: bool
+) -> None:
+    handles = [LivyHandle(session, {}) for _ in range(2)]
+    for handle in handles:
+        ask(handle, "first")
+    (there,) = livy.server.sessions.values()
+    there.die("it was idle")
+    if is_deleted:
+        livy.server.sessions.clear()
+
+    for handle in handles:
+        # what they had in it is gone: a temporary view, a setting
+        with pytest.raises(SessionEndedError, match="has ended"):
+            ask(handle, "second")
+
+    assert [ask(handle, "third") for handle in handles] == [[("third",)]] * 2
+    assert ran(livy, "second") == 0
+    assert len(livy.server.created) == 2
+
+
+def test_an_interpreter_that_was_started_anew_is_a_session_that_is_gone(
+    livy: Livy, session: LivySession
+) -> None:
+    handle = LivyHandle(session, {})
+    ask(handle, "first")
+    (there,) = livy.server.sessions.values()
+    there.namespace.clear()
+
+    with pytest.raises(SessionEndedError, match="its Python was started anew"):
+        ask(handle, "second")
+
+    assert ask(handle, "third") == [("third",)]
+    assert ran(livy, "second") == 0
+
+
+def test_a_statement_that_is_cancelled_ends_in_livy_too(livy: Livy, session: LivySession) -> None:
+    handle = LivyHandle(session, {})
+    with ThreadPoolExecutor(1) as pool:
+        failing = pool.submit(ask, handle, "wait")
+        wait_until(lambda: ran(livy, "wait"))
+
+        handle.cancel()
+
+        with pytest.raises(DbtRuntimeError, match="was cancelled"):
+            failing.result()
+    assert livy.server.count("POST", "/cancel$") == 1
+    assert ask(handle, "what tidies up") == [("what tidies up",)]
+
+
+def test_a_session_that_is_cancelled_while_it_starts_is_ended(
+    livy: Livy, session: LivySession
+) -> None:
+    livy.server.questions = 1000
+    handle = LivyHandle(session, {})
+    with ThreadPoolExecutor(1) as pool:
+        failing = pool.submit(ask, handle, "rows")
+        wait_until(lambda: livy.server.sessions)
+
+        handle.cancel()
+
+        with pytest.raises(DbtRuntimeError, match="was cancelled"):
+            failing.result()
+    assert livy.server.sessions == {}
+
+
+def test_a_session_is_kept_alive_while_dbt_does_other_things(
+    livy: Livy, session: LivySession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(livy_session, "_KEEP_ALIVE", 0.01)
+    ask(LivyHandle(session, {}), "rows")
+
+    (there,) = livy.server.sessions.values()
+    wait_until(lambda: KEEP_ALIVE in [statement.code for statement in there.statements])
+
+
+def test_a_session_ends_with_its_command(livy: Livy) -> None:
+    session = LivySession(livy.client(), {"driverMemory": "8g"})
+    ask(LivyHandle(session, {}), "rows")
+
+    session.end()
+
+    assert livy.server.sessions == {}
+    assert livy.server.created[0]["driverMemory"] == "8g"
+
+
+def test_a_session_is_found_again_by_the_next_command(livy: Livy, tmp_path: Path) -> None:
+    record = tmp_path / "target" / "livy_session.json"
+    for _ in range(3):
+        session = LivySession(livy.client(), {}, record)
+        assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
+        session.end()
+
+    assert len(livy.server.created) == len(livy.server.sessions) == 1
+
+
+@pytest.mark.parametrize("fate", ["dead", "deleted", "elsewhere", "damaged", "no id"])
+def test_a_session_that_cannot_be_found_again_is_replaced(
+    livy: Livy, tmp_path: Path, fate: str
+) -> None:
+    record = tmp_path / "livy_session.json"
+    first = LivySession(livy.client(), {}, record)
+    ask(LivyHandle(first, {}), "first")
+    first.end()
+    (there,) = livy.server.sessions.values()
+    if fate in ("dead", "deleted"):
+        there.die("it was idle")
+    if fate == "deleted":
+        livy.server.sessions.clear()
+    content = json.loads(record.read_text())
+    if fate == "elsewhere":
+        record.write_text(json.dumps({**content, "url": "http://127.0.0.1:1/sessions"}))
+    if fate == "no id":
+        record.write_text(json.dumps({**content, "session": "../batches/0"}))
+    if fate == "damaged":
+        record.write_text("[")
+
+    session = LivySession(livy.client(), {}, record)
+    assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
+
+    assert len(livy.server.created) == 2
+    assert json.loads(record.read_text())["session"] == list(livy.server.sessions)[-1]
