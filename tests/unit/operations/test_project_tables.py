@@ -23,7 +23,6 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     mirrored_nodes,
 )
-from dbt.adapters.openmirroring.replicator.text_table import text_table
 from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
 
 
@@ -76,16 +75,6 @@ def test_a_name_of_several_tables_is_refused(storage: Storage) -> None:
 
     with pytest.raises(DbtRuntimeError, match=r"more than one mirrored table: sales\.b, sales\.c"):
         tables.node("b")
-
-
-def test_text_is_aligned() -> None:
-    rows = [("name", "n", ""), ("a", "10", "a note"), ("longer", "1", "")]
-
-    assert list(text_table(rows, numbers=(1,))) == [
-        "name     n",
-        "a       10  a note",
-        "longer   1",
-    ]
 
 
 def publish(storage: Storage, files: int = 1, schema: str = "sales") -> datetime:

@@ -11,6 +11,8 @@ from typing import Any
 from dbt.adapters.spark.connections import SparkConnectionWrapper
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from dbt.adapters.openmirroring.spark.tasks import Tasks, follow_tasks
+
 # A publication relies on these, whatever Spark it runs in. Spark reads them from the session: they
 # cannot be options of the statement.
 SESSION_SETTINGS = {
@@ -69,6 +71,10 @@ class SessionHandle(SparkConnectionWrapper):
         """
         if self._result is not None and _QUERY.match(sql):
             self._result.write.format("noop").mode("overwrite").save()
+
+    def follow(self) -> Tasks:
+        """The tasks of what this thread runs from now on."""
+        return follow_tasks(self.session)
 
     @property
     def is_driven_here(self) -> bool:
