@@ -5,6 +5,7 @@ The whole functional suite does so with `--method connect` and `--method thrift`
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -12,10 +13,12 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 from tests.functional.project import Project, canonical
 from tests.functional.test_processes import call, dbt
+from tests.functional.test_progress import at_a_terminal
 from tests.spark_server import SparkServer
 
 pytestmark = pytest.mark.slow
@@ -57,6 +60,18 @@ def test_a_server_runs_a_project_without_java_on_the_machine_of_dbt(
     landed = pq.ParquetFile(project.files()[0]).schema.column(2)
     assert landed.physical_type == "INT64", "settings reach the server: this is not its default"
     assert not (project.path / ".spark").exists()
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="PySpark 3.5 is not told of tasks")
+def test_spark_connect_tells_the_tasks_of_a_long_node(server: SparkServer, tmp_path: Path) -> None:
+    project = project_on(server, "connect", tmp_path)
+    # the server tells every two seconds
+    project.model("select count(*) as rows from range(0, 12000000000, 1, 24)")
+
+    status, shown = at_a_terminal(project.path, "run")
+
+    assert status == 0
+    assert re.search(r"^orders: building, \d+ of \d+ tasks, ", shown, re.MULTILINE)
 
 
 def test_spark_connect_runs_python_models(server: SparkServer, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from dbt.adapters.contracts.relation import RelationType
@@ -21,6 +21,7 @@ from dbt.adapters.openmirroring.node.config import AFTER_TESTS
 from dbt.adapters.openmirroring.node.held import is_torn, published_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.preview import drop_stand_ins
+from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.publish import keep_held, publish_held, recover_node
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations.held import publish_all, publish_tested
@@ -73,6 +74,11 @@ class Command:
         manifest = self._adapter._macro_resolver
         node = manifest.nodes[found.unique_id]
         return self.node(generate_runtime_model_context(node, self._adapter.config, manifest))
+
+    def running(self, node: Node) -> AbstractContextManager[None]:
+        """Let a user see how far a node is, as long as this thread runs it."""
+        progress: Progress = self._adapter.progress
+        return progress.node(node.model["name"], node.warehouse.follow)
 
     # Before the first node
 
@@ -174,15 +180,15 @@ class Command:
         return int(self._adapter.config.threads)
 
     def _publish_any(self, found: ProjectNode, wait_for_turn: Callable[[], None]) -> Any:
-        with self._connected(found):
-            return publish_held(self.node_of(found), self._mirror, wait_for_turn)
+        with self._connected(found) as node:
+            return publish_held(node, self._mirror, wait_for_turn)
 
     def _publish_build(self, found: ProjectNode, wait_for_turn: Callable[[], None]) -> Any:
         build = self._mirror.build_of(found.unique_id)
         if build is None:
             return None
-        with self._connected(found):
-            return publish_held(self.node_of(found), self._mirror, wait_for_turn, build)
+        with self._connected(found) as node:
+            return publish_held(node, self._mirror, wait_for_turn, build)
 
     def _keep_build(self, found: ProjectNode, why: str) -> bool:
         is_held = self._mirror.build_of(found.unique_id) is not None
@@ -190,11 +196,12 @@ class Command:
             keep_held(self.node_of(found), self._mirror, why)
         return is_held
 
-    def _connected(self, found: ProjectNode) -> AbstractContextManager[None]:
-        connected: AbstractContextManager[None] = self._adapter.connection_named(
-            f"publish {found.unique_id}"
-        )
-        return connected
+    @contextmanager
+    def _connected(self, found: ProjectNode) -> Iterator[Node]:
+        with self._adapter.connection_named(f"publish {found.unique_id}"):
+            node = self.node_of(found)
+            with self.running(node):
+                yield node
 
     def compared_rows(
         self, warehouse: Warehouse, model: OpenMirroringRelation

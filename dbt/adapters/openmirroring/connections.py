@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
 from pathlib import Path
@@ -222,6 +223,19 @@ def _is_one_of(*commands: str) -> bool:
     if getattr(flags, "WHICH", None) not in commands:
         return False
     return not (getattr(flags, "EMPTY", False) or getattr(flags, "SAMPLE", None))
+
+
+def terminal() -> Callable[[str], None] | None:
+    """Shows a line to a user who waits at a terminal and wants to see dbt's; None without one."""
+    from dbt.flags import get_flags
+
+    flags = get_flags()
+    is_shown = getattr(flags, "LOG_LEVEL", "info") in ("debug", "info")
+    is_text = getattr(flags, "LOG_FORMAT", "default") != "json"
+    if getattr(flags, "QUIET", False) or not (is_shown and is_text and sys.stderr.isatty()):
+        return None
+    # in one piece, since threads of dbt write beside it
+    return lambda line: print(f"{line}\n", end="", file=sys.stderr, flush=True)
 
 
 def is_testing() -> bool:

@@ -21,10 +21,12 @@ from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
     logger,
     project_folder,
+    terminal,
 )
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
 from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
+from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations import catalog, replica
@@ -69,10 +71,12 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
+        self.progress = Progress(terminal())
         self._mirror = Mirror(
             config.credentials.target,
             project=lambda: project_folder(config),
             warehouse=lambda: self.connections.embedded_warehouse,  # type: ignore[attr-defined]
+            uploads=self.progress.uploads,
         )
         self._command = Command(self, self._mirror)
         self.connections.start_early()  # type: ignore[attr-defined]
@@ -187,7 +191,9 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: a step fails; the message says what was changed
         """
-        return materialize(self._command.node(context), self._mirror)
+        node = self._command.node(context)
+        with self._command.running(node):
+            return materialize(node, self._mirror)
 
     # Operations
 
@@ -226,7 +232,9 @@ class OpenMirroringAdapter(SparkAdapter):
             DbtRuntimeError: no such table
         """
         found = self._command.tables(graph).node(table)
-        response = rebuild(self._command.node_of(found), self._mirror)
+        node = self._command.node_of(found)
+        with self._command.running(node):
+            response = rebuild(node, self._mirror)
         return Outcome((f"{found.table}: {response}",))
 
     @available

@@ -23,7 +23,6 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     mirrored_nodes,
 )
-from dbt.adapters.openmirroring.replicator.text_table import text_table
 from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
 
 
@@ -78,16 +77,6 @@ def test_a_name_of_several_tables_is_refused(storage: Storage) -> None:
         tables.node("b")
 
 
-def test_text_is_aligned() -> None:
-    rows = [("name", "n", ""), ("a", "10", "a note"), ("longer", "1", "")]
-
-    assert list(text_table(rows, numbers=(1,))) == [
-        "name     n",
-        "a       10  a note",
-        "longer   1",
-    ]
-
-
 def publish(storage: Storage, files: int = 1, schema: str = "sales") -> datetime:
     """Publish `sales.orders`, or without a schema folder; returns when."""
     table = TableFolder(schema, "orders")
@@ -106,9 +95,13 @@ def publish(storage: Storage, files: int = 1, schema: str = "sales") -> datetime
 
 
 def status_of_orders(storage: Storage, report: ServiceReport) -> list[str]:
-    """The cells of the service."""
-    headline, line = ProjectTables(storage, "shop", "sales", [node("orders")]).status_lines(report)
-    return re.split(r"\s{2,}", line[headline.index("service") :])
+    """The cells of the service, as far as they have anything."""
+    _, line = ProjectTables(storage, "shop", "sales", [node("orders")]).status_lines(report)
+    return _after_changes(line)
+
+
+def _after_changes(line: str) -> list[str]:
+    return re.split(r"\s{2,}", line)[7:]
 
 
 def reported(status: str, error: str, last_sync: datetime | None) -> ServiceReport:
@@ -136,22 +129,36 @@ def test_a_table_without_a_schema_folder_has_the_default_schema_in_the_service(
     at_root = node("orders")
     at_root["config"]["schema_folder"] = False
 
-    headline, line = ProjectTables(storage, "shop", "sales", [at_root]).status_lines(report)
+    _, line = ProjectTables(storage, "shop", "sales", [at_root]).status_lines(report)
 
-    told = re.split(r"\s{2,}", line[headline.index("service") :])
-    assert told == ["Replicating", f"{after:%Y-%m-%d %H:%M:%S}"]
+    assert _after_changes(line) == ["Replicating", f"{after:%Y-%m-%d %H:%M:%S}"]
 
 
 def test_a_table_that_the_service_does_not_have_is_behind(storage: Storage) -> None:
     publish(storage)
 
-    assert status_of_orders(storage, ServiceReport("Running")) == ["", "behind"]
+    assert status_of_orders(storage, ServiceReport("Running")) == ["behind"]
 
 
 def test_without_a_service_nobody_knows_whether_a_table_is_behind(storage: Storage) -> None:
     publish(storage)
 
-    assert status_of_orders(storage, ServiceReport()) == [""]
+    assert status_of_orders(storage, ServiceReport()) == []
+
+
+def test_the_state_has_a_colour_in_a_terminal_only(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(storage)
+    tables = ProjectTables(storage, "shop", "sales", [node("orders")])
+    green = "\x1b[32mpublished\x1b[0m"
+
+    monkeypatch.setattr("dbt_common.ui.USE_COLOR", True)
+    assert green in tables.status_lines(ServiceReport(), 80)[1]
+    assert green not in tables.status_lines(ServiceReport())[1]
+
+    monkeypatch.setattr("dbt_common.ui.USE_COLOR", False)  # --no-use-colors
+    assert green not in tables.status_lines(ServiceReport(), 80)[1]
 
 
 def test_a_batch_without_files_leaves_no_table_behind(storage: Storage) -> None:

@@ -104,10 +104,10 @@ def test_the_command_prints_what_it_did(
     assert main() == 0
 
     assert capsys.readouterr().out == (
-        "mirrored table  status        files  operations  rows\n"
-        "dbo.parts       Snapshotting      0           0        "
+        "mirrored table  status        rows  files applied  rows applied\n"
+        "dbo.parts       Snapshotting                                     "
         "waits for 00000000000000000001.parquet\n"
-        "shop.orders     Replicating       1           2     2\n"
+        "shop.orders     Replicating      2              1             2\n"
     )
 
 
@@ -153,7 +153,7 @@ def test_watching_applies_what_comes_until_it_is_interrupted(item: Item) -> None
     assert process.returncode == 0
     assert [line.split()[2:] for line in (lines[1], lines[4])] == [
         ["1", "1", "1"],
-        ["1", "1", "2"],
+        ["2", "1", "1"],
     ]
     assert rest == ""
     assert item.rows() == [(1, "a"), (2, "b")]

@@ -8,6 +8,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.held import bring_back, forget, settle
+from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.scratch_tables import (
     NEW_ROWS,
     NEXT,
@@ -61,6 +62,7 @@ def finish(
         DbtRuntimeError: the snapshot refuses the rows; then the batch is withdrawn
         SnapshotMismatchError: Spark does not have them
     """
+    warehouse.begin(PUBLISHING)
     batch_id = manifest.batch.id
     following = table_beside(target, NEXT, batch_id).carrying(batch_id)
     part = table_beside(target, PART, batch_id)

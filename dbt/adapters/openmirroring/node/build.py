@@ -13,6 +13,7 @@ from dbt.adapters.openmirroring.node.constraints import (
 )
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.progress import BUILDING
 from dbt.adapters.openmirroring.node.scratch_tables import AFTER, NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
@@ -39,6 +40,7 @@ def build(
         DbtRuntimeError: the node's SQL fails
     """
     warehouse = node.warehouse
+    warehouse.begin(BUILDING)
     if rows.in_place:
         return scratch.keep(PART, rows.query), AdapterResponse(_message="OK")
     query = rows.query

@@ -15,6 +15,7 @@ from dbt.adapters.openmirroring.node.definition import table_definition
 from dbt.adapters.openmirroring.node.held import PublishedRows
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
 from dbt.adapters.openmirroring.node.reuse import NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.same_files import same_files
 from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
@@ -64,6 +65,7 @@ class Planner:
         Raises:
             DbtRuntimeError: a column cannot land, or keys are NULL or not unique
         """
+        self.node.warehouse.begin(CHECKING)
         description = self.node.warehouse.describe(built)
         columns = landing_columns(description.columns)
         self._comparer(NextSnapshot(built, description, columns, Reuse())).load()
@@ -79,6 +81,7 @@ class Planner:
             DbtRuntimeError: the rows cannot be published
         """
         published, warehouse = self.published, self.node.warehouse
+        warehouse.begin(COMPARING)
         was_view = published.is_view
         journal = self.table.verify(published.batch_id, bool(rebuild) or was_view)
         if was_view and not rebuild:

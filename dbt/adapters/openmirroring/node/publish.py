@@ -31,6 +31,7 @@ from dbt.adapters.openmirroring.node.planning import (
     beyond_limit,
     too_many_deleted,
 )
+from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.reuse import FileRange, NextSnapshot
 from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
@@ -170,6 +171,7 @@ def publish_held(
             publication.let_go()
             return MirrorResponse.unchanged(plan)
         files = stage(warehouse, publication, plan, node.options, built)  # 4
+        warehouse.begin(WAITING)
         wait_for_turn()
         manifest = publication.commit(plan, files, held=marks.held)  # 5
         finish(warehouse, publication, target, manifest, attempt.may_have_partitions)  # 6 and 7

@@ -10,6 +10,7 @@ from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
 from dbt.adapters.openmirroring.node import footers
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.progress import WRITING
 from dbt.adapters.openmirroring.node.ready_files import ready_files
 from dbt.adapters.openmirroring.node.reuse import NextSnapshot
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
@@ -37,6 +38,7 @@ def stage(
     """
     if plan.publication == "unchanged":
         return []
+    warehouse.begin(WRITING)
     if not _link_ready_files(warehouse, publication, plan, options, built.description):
         _write(warehouse, publication, plan, options, built)
     staged = publication.staged(plan)

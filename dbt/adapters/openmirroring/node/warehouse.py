@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.spark.relation import (
 )
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.spark.tasks import Tasks
 
 if TYPE_CHECKING:
     import agate
@@ -36,6 +37,14 @@ class Warehouse:
     def __init__(self, adapter: Any, context: Mapping[str, Any]) -> None:
         self.adapter = adapter
         self._context = context
+
+    def begin(self, step: str) -> None:
+        """Let a user who waits see which step the node is in."""
+        self.adapter.progress.begin(step)
+
+    def follow(self) -> Tasks:
+        """How far Spark is with what this thread runs from now on, where it tells."""
+        return self.handle.follow() if self.handle else lambda: None
 
     # Macros
 

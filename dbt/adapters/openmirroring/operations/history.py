@@ -13,7 +13,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     utc_text,
 )
-from dbt.adapters.openmirroring.replicator.text_table import text_table
+from dbt.adapters.openmirroring.replicator.text_table import terminal_width, text_table
 
 _HEADLINE = (
     *("mirrored table", "published (UTC)", "publication", "changes", "rows", "files", "KB"),
@@ -43,7 +43,7 @@ def history(tables: ProjectTables, table: str | None, limit: int) -> Outcome:
     ]
     if not rows:
         return Outcome(("Nothing was published.",))
-    return Outcome(tuple(text_table([_HEADLINE, *rows], numbers=(4, 5, 6))))
+    return Outcome(tuple(text_table([_HEADLINE, *rows], (4, 5, 6), terminal_width())))
 
 
 def _cells(table: str, batch: PastBatch) -> tuple[str, ...]:

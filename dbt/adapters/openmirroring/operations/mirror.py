@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ from dbt.adapters.openmirroring.operations.sql_endpoint import (
     with_visible_times,
 )
 from dbt.adapters.openmirroring.operations.target import Target
+from dbt.adapters.openmirroring.replicator.text_table import LOG_PREFIX
 from dbt.adapters.openmirroring.service.authentication import token_credential
 from dbt.adapters.openmirroring.service.monitoring import (
     Service,
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.operations.onelake_replica import OneLakeReplica
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-# bytes of an upload whose progress is shown
-_LONG_UPLOAD = 64 * 1024 * 1024
+# told the bytes that are uploaded, and all
+Upload = Callable[[int, int], None]
 
 
 class Relation(Protocol):
@@ -71,6 +71,7 @@ class Mirror:
         target: where they are
         project: the dbt project's folder, where relative paths start
         warehouse: of the embedded Spark, once it has started; None with any other Spark
+        uploads: returns who is told of the uploads of the node that this thread runs
     """
 
     def __init__(
@@ -78,10 +79,12 @@ class Mirror:
         target: Target,
         project: Callable[[], Path],
         warehouse: Callable[[], Path | None],
+        uploads: Callable[[], Upload | None] = lambda: None,
     ) -> None:
         self._target = target
         self._project = project
         self._warehouse = warehouse
+        self._uploads = uploads
         self._service = Service(self._ask_service)
         self._new_tables = NewTables()
         self._lock = threading.Lock()
@@ -110,7 +113,7 @@ class Mirror:
             if not self._onelake:
                 credential = token_credential(self._target.identity)
                 self._onelake = OneLakeClient.connect(place, credential)
-        return OneLakeStorage(self._onelake, self._staging(), _show_upload, _tell)
+        return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _tell)
 
     @property
     def landing_zone(self) -> Path:
@@ -282,7 +285,7 @@ class Mirror:
             self._replicas.pop().clear()
         if self._is_to_replicate:
             self._is_to_replicate = False
-            replication = replica.replicate(self.landing_zone)
+            replication = replica.replicate(self.landing_zone, LOG_PREFIX)
             for line in ("", *replication.lines):
                 fire_event(Note(msg=line))
             if replication.failed:
@@ -346,11 +349,3 @@ def wait_for_mirror(service: Service, published: Mapping[str, datetime], seconds
 
 def _tell(text: str) -> None:
     fire_event(Note(msg=text))
-
-
-def _show_upload(done: int, total: int) -> None:
-    """Show the progress of a long upload on a terminal."""
-    if total >= _LONG_UPLOAD and sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        sys.stderr.write(f"\r{done >> 20:,} of {total >> 20:,} MB uploaded to OneLake{end}")
-        sys.stderr.flush()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from dbt_common import ui
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
@@ -21,7 +22,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.replicator.text_table import text_table
+from dbt.adapters.openmirroring.replicator.text_table import terminal_width, text_table
 from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport, is_behind
 
 # the states of a table
@@ -189,18 +190,20 @@ class ProjectTables:
                 found.append(TableStatus(str(folder), UNFINISHED, table))
         return sorted(found, key=lambda status: status.table)
 
-    def status_lines(self, report: ServiceReport) -> list[str]:
+    def status_lines(self, report: ServiceReport, width: int | None = None) -> list[str]:
         """The statuses as a table of text.
 
         Args:
             report: of the service
+            width: of the terminal, in characters; None prints whole lines, without colours
         """
         headline = (
             *("mirrored table", "state", "last", "rows", "publication", "published (UTC)"),
             *("changes", "pending", "service", "applied (UTC)", "visible (UTC)", ""),
         )
         rows = [status.cells(report) for status in self.statuses()]
-        return list(text_table([headline, *rows], numbers=(2, 3)))
+        paint = {1: _painted} if width else {}
+        return list(text_table([headline, *rows], (2, 3), width, paint))
 
     def drop_orphans(self, dry_run: bool, schema: str | None) -> Outcome:
         """Drop the table folders that no longer belong to a mirrored node.
@@ -216,7 +219,8 @@ class ProjectTables:
         schemas = {schema} if schema else self._schemas
         ours = [orphan for orphan in orphans if orphan.schema in schemas]
         others = sorted(shown(name) for name in {orphan.schema for orphan in orphans} - schemas)
-        lines = list(text_table([("orphan", ""), *((o.table, o.note) for o in orphans)], ()))
+        rows = [("orphan", ""), *((o.table, o.note) for o in orphans)]
+        lines = list(text_table(rows, (), terminal_width()))
         failed: list[str] = []
         if dry_run:
             lines.append(f"Nothing was dropped. {_how_to_drop(schema)}" if ours else NOTHING)
@@ -325,6 +329,15 @@ def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
 def utc_text(utc: datetime) -> str:
     """A time as operations tell it."""
     return f"{utc:%Y-%m-%d %H:%M:%S}"
+
+
+def _painted(state: str) -> str:
+    """A state in dbt's colours."""
+    if state == BLOCKED:
+        return ui.red(state)
+    if state in (UNFINISHED, HELD, ORPHAN):
+        return ui.yellow(state)
+    return ui.green(state) if state == PUBLISHED else state
 
 
 def _how_to_drop(schema: str | None) -> str:

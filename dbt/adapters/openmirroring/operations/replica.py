@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.replicator.text_table import terminal_width
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
@@ -131,10 +132,14 @@ def applied(
     return Replica.of(found)
 
 
-def replicate(landing_zone: Path) -> Replication:
-    """Apply all that was published."""
+def replicate(landing_zone: Path, prefix: int = 0) -> Replication:
+    """Apply all that was published.
+
+    Args:
+        prefix: characters that are printed before each line
+    """
     from dbt.adapters.openmirroring.replicator.monitoring import lines
 
     reports = replicator(landing_zone).scan()
     failed = [shown(report.name) for report in reports if report.error]
-    return Replication(tuple(lines(reports)), tuple(failed))
+    return Replication(tuple(lines(reports, terminal_width(prefix))), tuple(failed))

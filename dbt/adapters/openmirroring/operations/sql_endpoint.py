@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.replicator.text_table import text_table
+from dbt.adapters.openmirroring.replicator.text_table import LOG_PREFIX, terminal_width, text_table
 from dbt.adapters.openmirroring.service.monitoring import Service, ServiceReport, logger
 from dbt.adapters.openmirroring.service.sql_endpoint import (
     TableSync,
@@ -92,4 +92,5 @@ def _lines(syncs: Mapping[str, TableSync], published: Mapping[str, datetime]) ->
         for table, sync in found
     ]
     headline = ("mirrored table", "SQL endpoint", "visible (UTC)", "")
-    return list(text_table([headline, *rows], numbers=())) if rows else []
+    width = terminal_width(LOG_PREFIX)
+    return list(text_table([headline, *rows], (), width)) if rows else []

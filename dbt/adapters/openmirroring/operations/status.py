@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.replicator.text_table import terminal_width
 
 
 def status(tables: ProjectTables, mirror: Mirror) -> Outcome:
     """List the mirrored tables. Nothing is changed, and Spark is not asked."""
     report, lines = mirror.report()
-    return Outcome((*lines, *tables.status_lines(report)))
+    return Outcome((*lines, *tables.status_lines(report, terminal_width())))

@@ -10,6 +10,7 @@ from pathlib import Path
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport, lines
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
+from dbt.adapters.openmirroring.replicator.text_table import terminal_width
 
 
 def main() -> int:
@@ -34,13 +35,13 @@ def main() -> int:
         if not arguments.landing_zone.is_dir() and arguments.watch is None:
             raise ReplicatorError(f"There is no landing zone {arguments.landing_zone}.")
         reports = replicator.scan()
-        print("\n".join(lines(reports)), flush=True)
+        print("\n".join(lines(reports, terminal_width())), flush=True)
         while arguments.watch is not None:
             time.sleep(arguments.watch)
             former, reports = reports, replicator.scan()
             changed = [report for report in reports if news(report, former)]
             if changed:
-                print("\n".join(["", *lines(changed)]), flush=True)
+                print("\n".join(["", *lines(changed, terminal_width())]), flush=True)
     except ReplicatorError as error:
         print(error, file=sys.stderr)
         return 1

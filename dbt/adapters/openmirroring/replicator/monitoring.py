@@ -163,19 +163,15 @@ def _entry(report: TableReport, former: dict[str, Any] | None, now: str) -> dict
     }
 
 
-def lines(reports: Iterable[TableReport]) -> Iterator[str]:
-    """The reports as a table of text."""
-    rows = [("mirrored table", "status", "files", "operations", "rows", "")]
+def lines(reports: Iterable[TableReport], width: int | None = None) -> Iterator[str]:
+    """The reports as a table of text.
+
+    Args:
+        width: characters that fit on a line; None prints whole lines
+    """
+    rows = [("mirrored table", "status", "rows", "files applied", "rows applied", "")]
     for report in reports:
         count = "" if report.rows is None else f"{report.rows:,}"
-        rows.append(
-            (
-                report.name,
-                report.status,
-                f"{report.files:,}",
-                f"{report.operations:,}",
-                count,
-                report.note,
-            )
-        )
-    return text_table(rows, numbers=(2, 3, 4))
+        applied = (f"{report.files:,}", f"{report.operations:,}") if report.files else ("", "")
+        rows.append((report.name, report.status, count, *applied, report.note))
+    return text_table(rows, (2, 3, 4), width)

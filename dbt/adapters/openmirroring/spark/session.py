@@ -14,6 +14,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from dbt.adapters.openmirroring.spark import python_models
+from dbt.adapters.openmirroring.spark.tasks import Tasks, follow_tasks
 
 # A publication relies on these, whatever Spark it runs in. Spark reads them from the session: they
 # cannot be options of the statement.
@@ -81,6 +82,10 @@ class SessionHandle(SparkConnectionWrapper):
             DbtRuntimeError: the model raises an error, or returns no DataFrame
         """
 
+    def follow(self) -> Tasks:
+        """How far Spark is with what this thread runs from now on, where it tells."""
+        return lambda: None
+
     def run_to_end(self, sql: str) -> None:
         """Compute the rows of the last statement, if it is a query and nobody fetches them.
 
@@ -127,6 +132,9 @@ class PySparkHandle(SessionHandle):
     def run_to_end(self, sql: str) -> None:
         if self._result is not None and _QUERY.match(sql):
             self._result.write.format("noop").mode("overwrite").save()
+
+    def follow(self) -> Tasks:
+        return follow_tasks(self.session)
 
     @property
     def is_driven_here(self) -> bool:

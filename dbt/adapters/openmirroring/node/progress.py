@@ -1,0 +1,120 @@
+"""Which step a long node is in, for a user who waits at a terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from dbt.adapters.openmirroring.spark.tasks import Tasks
+
+# the steps of a node
+PREPARING = "preparing"
+BUILDING = "building"
+CHECKING = "checking"
+COMPARING = "comparing"
+WRITING = "writing files"
+WAITING = "waiting for tables before it"
+PUBLISHING = "publishing"
+
+
+@dataclass
+class RunningNode:
+    """A node that is being run.
+
+    Args:
+        started: by the clock of the progress
+    """
+
+    name: str
+    started: float
+    tasks: Tasks
+    step: str = PREPARING
+
+    def line(self, now: float) -> str:
+        tasks = self.tasks()
+        done = f", {tasks[0]:,} of {tasks[1]:,} tasks" if tasks else ""
+        return f"{self.name}: {self.step}{done}, {now - self.started:.0f} s"
+
+
+class Progress:
+    """The nodes that a command runs. Every few seconds there is a line for each long one.
+
+    dbt runs a node in one thread, so the thread says which node is meant.
+
+    Args:
+        show: prints a line, in a thread of its own; None shows nothing
+        interval: seconds between two lines, and before the first one
+        clock: tells seconds
+    """
+
+    def __init__(
+        self,
+        show: Callable[[str], None] | None,
+        interval: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._show = show
+        self._interval = interval
+        self._clock = clock
+        self._nodes: dict[int, RunningNode] = {}
+        self._lock = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
+
+    @contextmanager
+    def node(self, name: str, follow: Callable[[], Tasks]) -> Iterator[None]:
+        """Let this thread run a node.
+
+        Args:
+            follow: called in this thread; returns how far Spark is with what it runs from now on
+        """
+        if not self._show:
+            yield
+            return
+        thread = threading.get_ident()
+        with self._lock:
+            self._nodes[thread] = RunningNode(name, self._clock(), follow())
+            if self._idle.is_set():
+                # a new event: the thread of the nodes before may not have seen the old one yet
+                self._idle = threading.Event()
+                arguments = (self._show, self._idle)
+                threading.Thread(target=self._report, args=arguments, daemon=True).start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._nodes[thread]
+                if not self._nodes:
+                    self._idle.set()
+
+    def begin(self, step: str) -> None:
+        """Note the step that the node of this thread begins."""
+        node = self._nodes.get(threading.get_ident())
+        if node:
+            node.step = step
+
+    def uploads(self) -> Callable[[int, int], None] | None:
+        """Who is told, from any thread, how many bytes of this thread's node are uploaded."""
+        node = self._nodes.get(threading.get_ident())
+        if not node:
+            return None
+
+        def tell(done: int, total: int) -> None:
+            node.step = f"uploading, {done >> 20:,} of {total >> 20:,} MB"
+
+        return tell
+
+    def lines(self) -> list[str]:
+        """A line for each node that has run for an interval."""
+        now = self._clock()
+        with self._lock:
+            nodes = list(self._nodes.values())
+        return [node.line(now) for node in nodes if now - node.started >= self._interval]
+
+    def _report(self, show: Callable[[str], None], idle: threading.Event) -> None:
+        while not idle.wait(self._interval):
+            for line in self.lines():
+                show(line)

@@ -1,0 +1,67 @@
+"""How far Spark is with the statements of a session."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+logger = AdapterLogger("OpenMirroring")
+
+# done, and all; None while none run, or where Spark does not tell
+Tasks = Callable[[], "tuple[int, int] | None"]
+
+
+def follow_tasks(session: Any) -> Tasks:
+    """The tasks of the statements that this thread runs in a session from now on.
+
+    Args:
+        session: in this process, or of Spark Connect
+    """
+    if isinstance(session, SparkSession):
+        return _of_thread(session.sparkContext)
+    # since PySpark 4.0
+    return _of_remote(session) if hasattr(session, "registerProgressHandler") else lambda: None
+
+
+def _of_thread(context: SparkContext) -> Tasks:
+    """Each thread of Python has one in the JVM, so its jobs can be told apart by a group."""
+    group = f"dbt-{uuid.uuid4()}"
+    # `setJobGroup` would also replace the description of the jobs in Spark's pages
+    context.setLocalProperty("spark.jobGroup.id", group)
+    tracker = context.statusTracker()
+
+    def tasks() -> tuple[int, int] | None:
+        try:
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+            running = [job for job in jobs if job and job.status == "RUNNING"]
+            ids = {stage for job in running for stage in job.stageIds}
+            stages = [stage for stage in map(tracker.getStageInfo, ids) if stage]
+        except Exception as error:  # Spark may have been stopped: the node tells it
+            logger.debug(f"Spark does not tell its tasks: {error}")
+            return None
+        return _sum((stage.numCompletedTasks, stage.numTasks) for stage in stages)
+
+    return tasks
+
+
+def _of_remote(session: Any) -> Tasks:
+    """A session of Spark Connect is that of one node."""
+    latest: list[tuple[int, int] | None] = [None]
+
+    def told(stages: Any, done: bool, **_: Any) -> None:
+        counts = ((stage.num_completed_tasks, stage.num_tasks) for stage in stages or ())
+        latest[0] = None if done else _sum(counts)
+
+    session.registerProgressHandler(told)
+    return lambda: latest[0]
+
+
+def _sum(stages: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
+    counts = list(stages)
+    total = sum(tasks for _, tasks in counts)
+    return (sum(done for done, _ in counts), total) if total else None
