@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+from dbt.tests import util
 from dbt.tests.adapter.aliases.test_aliases import BaseAliasErrors
+from dbt.tests.adapter.basic import test_ephemeral
 from dbt.tests.adapter.basic.test_adapter_methods import BaseAdapterMethod
 from dbt.tests.adapter.basic.test_base import BaseSimpleMaterializations
 from dbt.tests.adapter.basic.test_empty import BaseEmpty
@@ -50,7 +55,17 @@ class TestEmpty(BaseEmpty):
 
 
 class TestEphemeral(BaseEphemeral):
-    pass
+    """To dbt the hook of our package is a node too."""
+
+    @pytest.fixture(autouse=True)
+    def without_hooks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def get_manifest(project_root: str) -> Any:
+            manifest: Any = util.get_manifest(project_root)
+            for name in [name for name in manifest.nodes if name.startswith("operation.")]:
+                del manifest.nodes[name]
+            return manifest
+
+        monkeypatch.setattr(test_ephemeral, "get_manifest", get_manifest)
 
 
 class TestGenericTests(BaseGenericTests):
