@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dbt.tests import util
 from dbt.tests.adapter.aliases.test_aliases import BaseAliasErrors
 from dbt.tests.adapter.basic import test_ephemeral
 from dbt.tests.adapter.basic.test_adapter_methods import BaseAdapterMethod
@@ -58,10 +59,8 @@ class TestEphemeral(BaseEphemeral):
 
     @pytest.fixture(autouse=True)
     def without_hooks(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        read: Any = test_ephemeral.get_manifest
-
         def get_manifest(project_root: str) -> Any:
-            manifest = read(project_root)
+            manifest: Any = util.get_manifest(project_root)
             for name in [name for name in manifest.nodes if name.startswith("operation.")]:
                 del manifest.nodes[name]
             return manifest
