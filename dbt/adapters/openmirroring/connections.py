@@ -107,7 +107,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             spark, settings = builder.getOrCreate(), {}
         else:
             project = project_folder(self.profile)
-            self.embedded_warehouse = project / embedded_spark.FOLDER / "warehouse"
+            self.embedded_warehouse = embedded_spark.home_of(project) / "warehouse"
             prepared: bool = self.profile.credentials.prepared_start  # type: ignore[attr-defined]
             return process_spark.session(self, project, parameters, prepared), {}
         return spark, settings | SESSION_SETTINGS
