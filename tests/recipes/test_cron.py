@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -62,18 +58,3 @@ def test_a_run_is_skipped_while_the_one_before_runs(cron: Recipe) -> None:
 
     assert night.returncode
     assert cron.published() == {}
-
-
-def test_the_next_run_finishes_what_a_killed_run_has_begun(cron: Recipe) -> None:
-    log = cron.folder / "logs" / "dbt.log"
-    with subprocess.Popen(["sh", "-c", line(cron)], start_new_session=True) as night:
-        while "OK created sql table model `sales`.`orders`" not in (
-            log.read_text() if log.exists() else ""
-        ):
-            assert night.poll() is None
-            time.sleep(0.1)
-        os.killpg(night.pid, signal.SIGKILL)
-    assert cron.published() == {}
-
-    assert not cron.shell(line(cron)).returncode
-    assert cron.published() == FULL_LOAD
