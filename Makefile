@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 INSTALLED_DOCS := .venv/installed-docs
 
-.PHONY: help install quickstart test test-all lint types docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-oldest test-versions
+.PHONY: help install quickstart test test-all lint types docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -16,10 +16,10 @@ test: $(INSTALLED) ## Set up everything and test every behaviour once
 
 test-all: $(INSTALLED) ## Test everything: other sizes, kinds of failures and processes, dbt's own suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven and not recipe"
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and all else that takes long
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not maven"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not maven and not recipe"
 
 test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test-all
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --onelake tests/functional
@@ -38,6 +38,9 @@ test-oldest: $(INSTALLED) ## Run the mapping of changes on the oldest Spark and 
 
 test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and dbt, and other tables (ONLY=2: the second); not part of test-all
 	$(BIN)/python -m tests.matrix $(if $(ONLY),--only $(ONLY))
+
+test-recipes: $(INSTALLED) ## Run the recipes for cron and pull requests as their pages have them; not part of test-all
+	$(BIN)/python -m pytest -m recipe tests/recipes
 
 lint: $(INSTALLED) ## Check style and format
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -20,6 +21,28 @@ FOLDER = ROOT / "build" / "matrix"
 
 # what each change of a table is published as
 TESTS = ("tests/functional/test_mapping.py",)
+
+
+def install(
+    environment: Path, python: str, extras: Iterable[str], packages: Iterable[str]
+) -> Path:
+    """Make an environment with this project, or bring it up to date, and return its Python.
+
+    Args:
+        environment: its folder
+        python: its version
+        extras: of this project
+        packages: what else is installed, as arguments of `uv pip install`
+    """
+    executable = environment / "bin" / "python"
+    uv = str(Path(sys.executable).with_name("uv"))
+    if not executable.exists():
+        make = [uv, "venv", "--quiet", "--python", python, str(environment)]
+        subprocess.run(make, check=True)
+    command = [uv, "pip", "install", "--quiet", "--python", str(executable)]
+    project = ["--editable", f".[{','.join(extras)}]"]
+    subprocess.run([*command, *project, *packages], check=True, cwd=ROOT)
+    return executable
 
 
 @dataclass(frozen=True)
@@ -44,18 +67,10 @@ class Combination:
 
     def install(self) -> Path:
         """Make the environment, and return its Python."""
-        python = self.environment / "bin" / "python"
-        uv = Path(sys.executable).with_name("uv")
-        if not python.exists():
-            make = [str(uv), "venv", "--quiet", "--python", self.python, str(self.environment)]
-            subprocess.run(make, check=True)
         packages = [f"pyspark=={self.pyspark}.*", f"dbt-core=={self.dbt}.*", "--group", "dev"]
         if self.pyspark == "3.5":  # needs NumPy 1, which later ones refuse
             packages.append("pyarrow<26")
-        extras = "[connect,java,replicator]"
-        install = [str(uv), "pip", "install", "--quiet", "--python", str(python)]
-        subprocess.run([*install, "--editable", f".{extras}", *packages], check=True, cwd=ROOT)
-        return python
+        return install(self.environment, self.python, ["connect", "java", "replicator"], packages)
 
     def run(self, tests: list[str]) -> tuple[str, int]:
         """Run tests, and return a row of the table, and how many have failed."""

@@ -6,9 +6,8 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import jinja2
@@ -21,6 +20,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
+from tests.pages import FENCE, Block, blocks_of
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -31,8 +31,6 @@ OTHERS = [
 ]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
-FENCE = re.compile(r'^( *)```(\w+)(?: title="(.+?)")?\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
-HEREDOC = re.compile(r"cat > (\S+) <<'END'\n(.*?)^END$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 ROW = re.compile(r"^\| (`.+?) \| (.+?) \| .+ \|$", re.MULTILINE)
@@ -47,36 +45,6 @@ OPTIONS = {
     # dbt and dbt-spark read these without declaring them
     *("hard_deletes", "tblproperties"),
 }
-
-
-@dataclass(frozen=True)
-class Block:
-    """An example.
-
-    Args:
-        title: the file that it is, or is part of; empty if it does not say
-    """
-
-    page: str
-    language: str
-    title: str
-    text: str
-
-    @property
-    def is_refused(self) -> bool:
-        return self.title.endswith("(refused)")
-
-    def __str__(self) -> str:
-        return f"{self.page}: {self.title or self.text[:40]}"
-
-
-def blocks() -> Iterator[Block]:
-    for page in PAGES:
-        for _, language, title, text in FENCE.findall(page.read_text()):
-            yield Block(page.name, language, title, dedent(text))
-            for name, content in HEREDOC.findall(text):
-                kind = {".yml": "yaml", ".sql": "sql"}[Path(name).suffix]
-                yield Block(page.name, kind, name, content)
 
 
 def slug(heading: str) -> str:
@@ -125,7 +93,7 @@ def configs_in(content: Any) -> Iterator[dict[str, Any]]:
             yield from configs_in(value)
 
 
-BLOCKS = list(blocks())
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 PROFILES = [block for block in BLOCKS if block.title.startswith("profiles.yml")]
 NODES = [
     block

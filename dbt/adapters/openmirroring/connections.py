@@ -10,6 +10,7 @@ from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
     AdapterResponse,
@@ -134,7 +135,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             spark, settings = builder.getOrCreate(), {}
         else:
             project = project_folder(self.profile)
-            self.embedded_warehouse = project / embedded_spark.FOLDER / "warehouse"
+            self.embedded_warehouse = embedded_spark.home_of(project) / "warehouse"
             prepared: bool = self.profile.credentials.prepared_start  # type: ignore[attr-defined]
             return process_spark.session(self, project, parameters, prepared), {}
         return spark, settings | SESSION_SETTINGS
@@ -144,7 +145,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         # the adapter is loaded before dbt's flags can be
         from dbt.flags import get_flags
 
-        if getattr(get_flags(), "WHICH", None) not in _USING_SPARK:
+        if getattr(get_flags(), "WHICH", None) not in _USING_SPARK or not _is_in_command():
             return
         credentials: Any = self.profile.credentials
         parameters = credentials.server_side_parameters
@@ -198,6 +199,13 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         except Exception:
             with super().exception_handler(sql):
                 raise
+
+
+def _is_in_command() -> bool:
+    """A command of dbt is being run: an orchestrator may make adapters beside its commands."""
+    context = click.get_current_context(silent=True)
+    main = sys.modules.get("dbt.cli.main")
+    return context is not None and main is not None and context.find_root().command is main.cli
 
 
 def _is_there() -> bool:

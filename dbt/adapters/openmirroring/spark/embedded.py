@@ -57,7 +57,7 @@ def start(
         SparkInUseError: another process uses the same metastore, which only one can open at a time
     """
     java_home = java_home or java_home_for(project)
-    home = project / FOLDER
+    home = home_of(project)
     home.mkdir(exist_ok=True)
     lock = _lock(home)
     scratch = home / "tmp"
@@ -102,7 +102,16 @@ def java_home_for(project: Path) -> Path:
     Raises:
         FailedToConnectError: there is none, or only one that is too old
     """
-    return find_java_home(project / FOLDER / "java")
+    return find_java_home(home_of(project) / "java")
+
+
+def home_of(project: Path) -> Path:
+    """The folder of the embedded Spark's files, which may be a link.
+
+    The metastore keeps the paths of tables. Cosmos runs each task in a folder of its own, full of
+    links to the project: through a path in that folder, the next task would find empty tables.
+    """
+    return (project / FOLDER).resolve()
 
 
 def defaults(home: Path) -> dict[str, str]:

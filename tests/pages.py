@@ -1,0 +1,42 @@
+"""The examples in pages of the documentation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+FENCE = re.compile(r'^( *)```(\w+)(?: title="(.+?)")?\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
+_HEREDOC = re.compile(r"cat > (\S+) <<'END'\n(.*?)^END$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """An example.
+
+    Args:
+        title: the file that it is, or is part of; empty if it does not say
+    """
+
+    page: str
+    language: str
+    title: str
+    text: str
+
+    @property
+    def is_refused(self) -> bool:
+        return self.title.endswith("(refused)")
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.title or self.text[:40]}"
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    """The examples of a page, and the files that they write."""
+    for _, language, title, text in FENCE.findall(page.read_text()):
+        yield Block(page.name, language, title, dedent(text))
+        for name, content in _HEREDOC.findall(text):
+            kind = {".yml": "yaml", ".sql": "sql"}[Path(name).suffix]
+            yield Block(page.name, kind, name, content)

@@ -1,0 +1,91 @@
+"""A recipe of the documentation, set up as its page says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from tests.matrix import PYTHON, ROOT, install
+from tests.pages import blocks_of
+
+# where pages have the project
+FOLDER = "/srv/shop"
+# the page that has the project of all recipes
+PROJECT = "cron"
+
+LANDING_ZONE = Path("mirror.MirroredDatabase", "Files", "LandingZone")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A page, with its files in a folder and its packages in an environment.
+
+    Args:
+        page: name of the page
+        folder: in place of `/srv/shop`
+    """
+
+    page: str
+    folder: Path
+
+    def set_up(self) -> None:
+        """Write the files of the page over those of the project, and install the packages."""
+        for page in (PROJECT, self.page):
+            for block in blocks_of(ROOT / "docs" / f"{page}.md"):
+                if block.title and " " not in block.title:
+                    self.write(block.title, block.text)
+        (self.folder / ".venv").symlink_to(self._install())
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the page."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace(FOLDER, str(self.folder)))
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        """Change a file."""
+        text = (self.folder / name).read_text()
+        assert old in text
+        self.write(name, text.replace(old, new))
+
+    def shell(
+        self, command: str, environment: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the folder, with the programs of the environment."""
+        path = f"{self.folder}/.venv/bin:{os.environ['PATH']}"
+        result = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", command],
+            cwd=self.folder,
+            env={"HOME": os.environ["HOME"], "PATH": path, **(environment or {})},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        print(f"$ {command}\n{result.stdout}{result.stderr}")
+        return result
+
+    def published(self) -> dict[str, list[int]]:
+        """The numbers of rows in the files of each mirrored table."""
+        folders = (self.folder / LANDING_ZONE / "sales.schema").glob("*")
+        return {
+            folder.name: [pq.read_metadata(f).num_rows for f in sorted(folder.glob("*.parquet"))]
+            for folder in folders
+        }
+
+    def _install(self) -> Path:
+        (line,) = re.findall(
+            r"^ *(?:\$|- run:) pip install (.+)$",
+            (ROOT / "docs" / f"{self.page}.md").read_text(),
+            re.MULTILINE,
+        )
+        project, *packages = shlex.split(line)
+        extras = re.findall(r"\w+", project.partition("[")[2])
+        environment = ROOT / "build" / "recipes" / self.page
+        install(environment, PYTHON, extras, packages)
+        return environment
