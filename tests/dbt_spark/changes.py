@@ -172,13 +172,10 @@ class WithStatementForParquet(OnParquet):
 
 
 _GRANTS = "Spark has no permissions without a service around it"
-_SEED_EMPTY = "dbt-core has no `seed --empty` before 1.12"
 
 # a class, or one of its tests, and why
 CANNOT_PASS = {
     "TestSparkClonePossible::test_can_clone_true": "only tables of Delta can be cloned",
-    "TestSparkEmptySeedFlag::test_seed_empty_creates_table_with_zero_rows": _SEED_EMPTY,
-    "TestSparkEmptySeedFlag::test_seed_empty_preserves_column_types": _SEED_EMPTY,
     "TestSparkEmptySeedFlag::test_build_empty_with_seed": (
         "expects `--empty` to empty a table; here it leaves tables as they are"
     ),

@@ -8,7 +8,11 @@ import pytest
 
 from tests.dbt_spark.changes import CANNOT_PASS, MIXINS
 
-pytest_plugins = ("tests.functional.conftest", "tests.functional.dbt_suite.conftest")
+pytest_plugins = (
+    "tests.conftest",
+    "tests.functional.conftest",
+    "tests.functional.dbt_suite.conftest",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
