@@ -29,7 +29,7 @@ import urllib.request
 def model(dbt, session):
     dbt.config(unique_key="id")
     for number in range(100):
-        request = urllib.request.Request(f"{url}/sessions/{{number}}", method="DELETE")
+        request = urllib.request.Request(f"URL/sessions/{number}", method="DELETE")
         try:
             urllib.request.urlopen(request)
         except OSError:
@@ -96,7 +96,7 @@ def test_a_session_is_left_to_the_next_command_if_the_profile_says_so(project: P
 
 
 def test_a_node_whose_livy_session_dies_fails_and_the_others_go_on(project: Project) -> None:
-    project.write("models/a.py", DEADLY.replace("{url}", project.target["host"]))
+    project.write("models/a.py", DEADLY.replace("URL", project.target["host"]))
     project.model("select * from range(3)", "b")
     project.target["threads"] = 1
     project.write_project()
