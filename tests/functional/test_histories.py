@@ -379,7 +379,7 @@ def assert_only_passed_rows_are_seen(
             project.assert_mirrored()
 
 
-@held_histories(5)
+@held_histories(3)
 def test_only_rows_that_have_passed_their_tests_are_seen(
     new_project: Callable[[Path], Project],
     tmp_path_factory: pytest.TempPathFactory,
