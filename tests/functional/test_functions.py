@@ -16,6 +16,12 @@ ROWS = (
 )
 
 
+@pytest.fixture(autouse=True)
+def catalog_of_spark(file_format: str) -> None:
+    if file_format == "iceberg":
+        pytest.skip("Iceberg's catalogs have no functions")
+
+
 def function(
     project: Project,
     body: str = "net * 1.2",
@@ -41,9 +47,9 @@ def prices(project: Project) -> list[str]:
     ]
 
 
-def functions_in(project: Project) -> list[str]:
+def is_there(project: Project) -> bool:
     found = project.sql(f"show user functions in {project.schema}")
-    return [row["function"].rpartition(".")[2] for row in found]
+    return any(row["function"].endswith(f"{project.schema}.gross") for row in found)
 
 
 def test_a_function_is_there_before_the_model_that_uses_it(project: Project) -> None:
@@ -52,6 +58,7 @@ def test_a_function_is_there_before_the_model_that_uses_it(project: Project) -> 
 
     project.run(command="build")
 
+    assert is_there(project)
     assert prices(project) == ["120.00", "240.00"]
     project.assert_mirrored()
 
@@ -90,7 +97,7 @@ def test_a_function_may_be_in_a_schema_of_its_own(project: Project) -> None:
 
     project.run(command="build")
 
-    assert functions_in(project) == []
+    assert not is_there(project)
     assert str(project.sql(f"select {project.schema}_rules.gross(100)")[0][0]) == "120.00"
     project.assert_mirrored()
 
@@ -154,7 +161,7 @@ def test_what_spark_cannot_hold_is_refused(
     project.model(ROWS)
 
     assert told in project.fail(command="build")
-    assert functions_in(project) == []
+    assert not is_there(project)
     assert project.results()["orders"]["status"] == "skipped"
 
 
@@ -165,4 +172,4 @@ def test_overloads_are_refused(project: Project) -> None:
     project.write("functions/gross_of_int.sql", "net * 2")
 
     assert "`overloads` cannot be created" in project.fail(command="build")
-    assert functions_in(project) == []
+    assert not is_there(project)
