@@ -490,6 +490,6 @@ def test_records_tell_nothing_but_what_was_published(
     journal = json.loads(table.journal.read_text())
 
     assert set(journal) == {"version", "checksum", "batch", "published_at", "history"}
-    own = {"table", "previous_batch_id", "files", "snapshot_version"}
+    own = {"table", "previous_batch_id", "files", "snapshot_version", "held"}
     assert set(manifest) == {*journal, *own} - {"published_at"}
     assert "not for others" not in str((manifest, journal))

@@ -110,7 +110,7 @@ def test_a_full_refresh_is_held_like_everything_else(tested: Project) -> None:
 
     tested.assert_mirrored()
     assert published(tested) == {("1", "z")}
-    # a rebuild begins anew
+    # a rebuild starts from nothing
     assert [file.name for file in tested.files()] == [f"{1:020d}.parquet"]
 
 

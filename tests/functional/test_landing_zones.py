@@ -117,7 +117,7 @@ def test_limits_of_a_mirrored_database_are_told_before_anything_is_published(
     project.model(f"select {columns} from range(3)", unique_key=keys)
     with monkeypatch.context() as context:
         context.setattr(limits, "MAX_TABLES", 0)
-        assert "would be the table number 1 " in project.fail()
+        assert "would be table number 1 " in project.fail()
     errors = '{"error": ["JinjaLogWarning"]}'
     assert "has 5 columns" in project.fail("--warn-error-options", errors)
     assert not folders(project)

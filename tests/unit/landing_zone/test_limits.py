@@ -49,7 +49,7 @@ def test_the_table_after_the_thousandth_is_refused(storage: Storage) -> None:
     new = NewTables()
     add(storage, new, ["a"])
 
-    with pytest.raises(MirrorError, match=r"sales\.b would be the table number 1,001"):
+    with pytest.raises(MirrorError, match=r"sales\.b would be table number 1,001"):
         add(storage, new, ["b"])
 
     assert add(storage, new, ["a"]) == [], "the one that is there already is not one more"

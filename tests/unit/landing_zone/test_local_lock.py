@@ -159,7 +159,7 @@ def test_a_server_without_locks_is_refused(
     monkeypatch.setattr(fcntl, "flock", refuse)
 
     with (
-        pytest.raises(LandingZoneUnavailableError, match=r"takes no locks.*NFS 4"),
+        pytest.raises(LandingZoneUnavailableError, match=r"does not support locks.*NFS 4"),
         shared.lock(FOLDER),
     ):
         pass

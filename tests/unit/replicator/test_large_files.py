@@ -166,7 +166,7 @@ def test_nothing_of_a_file_is_applied_if_its_last_part_is_bad(item: Item) -> Non
     item.keyed()
     land_changes(item, rows((1, "a", 0), (2, "b", 4), (3, "c", 7)))
 
-    assert "no row marker 7" in item.scan().note
+    assert "7 is not a row marker" in item.scan().note
     assert item.rows() == []
     land_changes(item, rows((1, "a", 0), (2, "b", 4), (3, "c", 4)))
     assert item.scan().note == ""

@@ -59,7 +59,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 @pytest.mark.parametrize("width", [1, 20])
 def test_nothing_is_lost_in_a_terminal_that_is_too_narrow(width: int) -> None:
-    text = "\n".join(text_table(ROWS, (2,), width))
+    text = " ".join(" ".join(text_table(ROWS, (2,), width)).split())
 
     assert all(cell in text for row in ROWS[1:] for cell in row)
 

@@ -106,7 +106,7 @@ def test_where_nobody_can_know_there_is_a_warning_and_nothing_is_waited_for() ->
     asked.wait_until_gone(ORDERS)
     asked.wait_until_back(ORDERS)
     assert asked.not_applied({ORDERS: TIME}, 60) == [
-        "sales.orders: the service says nothing of it"
+        "sales.orders: the service does not report it"
     ]
     assert clock.slept == []
 

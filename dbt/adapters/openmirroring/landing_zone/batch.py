@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 # how a user gives up what is committed, but cannot be brought to its end
 WITHDRAW = (
-    "Delete {manifest} and run again: the batch is computed anew. If a part of it was published "
+    "Delete {manifest} and run again: the batch is computed again. If a part of it was published "
     "already, that run says so."
 )
 # what else a table can be declared to be (specification, "Nonsequential files")
@@ -73,16 +73,16 @@ class TableDefinition:
 
     def __post_init__(self) -> None:
         if self.landing_format not in ("parquet", *COLUMN_SEPARATORS):
-            raise ValueError(f"{self.landing_format!r} is no landing format")
+            raise ValueError(f"{self.landing_format!r} is not a landing format")
         if (self.delimited is None) != (self.landing_format == "parquet"):
             raise ValueError("delimited text has a spelling, and Parquet has none")
         if self.file_detection not in ("sequential", LAST_UPDATE_TIME):
-            raise ValueError(f"{self.file_detection!r} is no file detection")
+            raise ValueError(f"{self.file_detection!r} is not a file detection")
         if self.default_row_marker not in ("insert", UPSERT):
-            raise ValueError(f"{self.default_row_marker!r} is no row marker")
+            raise ValueError(f"{self.default_row_marker!r} is not a row marker")
         names = {column.name for column in self.columns}
         if not names or not names.issuperset(self.key_columns):
-            raise ValueError("a key column is none of the columns")
+            raise ValueError("a key column is not among the columns")
 
     @property
     def is_by_time(self) -> bool:
@@ -135,7 +135,7 @@ class StagedFile:
 
     def __post_init__(self) -> None:
         if not _PLAIN_NAME.fullmatch(self.name):
-            raise ValueError(f"{self.name!r} is no name of a staged file")
+            raise ValueError(f"{self.name!r} is not the name of a staged file")
 
     @property
     def is_gzip(self) -> bool:
@@ -175,10 +175,10 @@ class Batch:
             raise ValueError(f"{self.publication!r} is no publication")
         landing_format = self.definition.landing_format
         if self.extension not in (landing_format, landing_format + GZIP):
-            raise ValueError(f"{self.extension!r} is no extension of {landing_format} files")
+            raise ValueError(f"{self.extension!r} is not an extension of {landing_format} files")
         first = self.last_file - self.files_written + 1 if self.files_written else None
         if self.first_file != first or first == 0:
-            raise ValueError("the numbers of its files are not as many as they are")
+            raise ValueError("it does not have one number for each file")
 
     @property
     def starts_folder(self) -> bool:

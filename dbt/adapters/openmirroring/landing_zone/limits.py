@@ -38,8 +38,9 @@ class NewTables:
         warnings = []
         if len(definition.key_columns) > _MAX_KEY_COLUMNS:
             warnings.append(
-                f"The key of {table} has {len(definition.key_columns)} columns. The service is "
-                f"made for {_MAX_KEY_COLUMNS} at most: a hash of them in one column is faster."
+                f"The key of {table} has {len(definition.key_columns)} columns. Microsoft "
+                f"recommends {_MAX_KEY_COLUMNS} at most. Use a hash of them in one column as "
+                "the key."
             )
         with self._lock:
             if self._tables is None:
@@ -47,10 +48,10 @@ class NewTables:
             count = len(self._tables | {table})
             if count > MAX_TABLES:
                 raise MirrorError(
-                    f"{table} would be the table number {count:,} in this landing zone, and a "
+                    f"{table} would be table number {count:,} of this landing zone, and a "
                     f"mirrored database has {MAX_TABLES:,} at most. Nothing was published. "
-                    "Publish it to another mirrored database, set `mirror: false`, or drop what "
-                    "is not needed: dbt run-operation mirror_drop_orphans"
+                    "Publish it to another mirrored database, set `mirror: false`, or drop "
+                    "tables that nobody needs: dbt run-operation mirror_drop_orphans"
                 )
             self._tables.add(table)
             if count >= _MANY_TABLES and not self._has_warned:

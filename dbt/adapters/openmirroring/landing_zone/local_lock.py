@@ -62,9 +62,9 @@ class FolderLock:
     def _check(self, mount: Mount) -> None:
         if mount.local_locks:
             raise LandingZoneUnavailableError(
-                f"{self._folders.path(())} is mounted with the option `{mount.local_locks}`: runs "
-                "on two machines would not know of each other, and publish the same table at "
-                "once. Nothing was changed. Mount it without this option, then run again."
+                f"{self._folders.path(())} is mounted with the option `{mount.local_locks}`: two "
+                "runs on two machines could publish the same table at once. Nothing was changed. "
+                "Mount it without this option, then run again."
             )
 
     def _take_file(self, folder: str) -> int:
@@ -80,9 +80,10 @@ class FolderLock:
             if error.errno not in _NO_LOCKS:
                 raise
             raise LandingZoneUnavailableError(
-                f"The server of {self._folders.path(())} takes no locks: {error.strerror}. Two "
-                "runs could publish the same table at once. Nothing was changed. Turn its locks "
-                "on, for NFS 3 the service lockd, or mount it by NFS 4 or SMB 3; then run again."
+                f"The server of {self._folders.path(())} does not support locks: "
+                f"{error.strerror}. Two runs could publish the same table at once. Nothing was "
+                "changed. Turn its locks on, for NFS 3 the service lockd, or mount it by NFS "
+                "4 or SMB 3; then run again."
             ) from error
         finally:
             if not is_taken:
@@ -116,6 +117,6 @@ class FolderLock:
         except (BlockingIOError, PermissionError):  # the latter is SMB's word for it
             path = self._folders.path(self._names)
             raise ConcurrentPublicationError(
-                f"Another run holds {path}: it is publishing this table right now. Nothing was "
+                f"Another run holds {path}: it is publishing this table now. Nothing was "
                 "changed; run again when it has ended."
             ) from None

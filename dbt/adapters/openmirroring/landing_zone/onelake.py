@@ -47,8 +47,8 @@ _UPLOADS = 4
 _ROUNDS = 3
 
 _WAITING = (
-    "{} is held by another run, or by one that was killed: waiting to see which, for up to four "
-    "and a half minutes."
+    "{} is held by another run, or by one that was killed: waiting up to four and a half minutes "
+    "to see which."
 )
 
 # bytes that are in OneLake, and all to be uploaded
@@ -144,12 +144,12 @@ class OneLakeStorage:
                 if not self._move(source, target, staged):
                     raise LandingZoneUnavailableError(
                         f"Cannot rename {source} to {target} in {self._where}: somebody else has "
-                        "changed it. Nothing was published of it; run again."
+                        "changed it. It was not published. Run again."
                     )
 
     def touch(self, path: str, after: int) -> int:  # noqa: ARG002 - of Storage
         raise LandingZoneUnavailableError(
-            f"Cannot give {path} in {self._where} a time: OneLake has no request for it. Set "
+            f"Cannot give {path} in {self._where} a time: OneLake has no request for that. Set "
             "`file_detection: sequential`."
         )
 
@@ -171,7 +171,7 @@ class OneLakeStorage:
             if not claim.take(lambda: self._tell(_WAITING.format(f"{self._where}/{folder}"))):
                 raise ConcurrentPublicationError(
                     f"Another run holds {folder} in {self._where}: it is publishing this table "
-                    "right now. Nothing was changed; run again when it has ended."
+                    "now. Nothing was changed; run again when it has ended."
                 )
         try:
             self._claims.append(claim)
@@ -363,7 +363,7 @@ def _remedy(error: AzureError) -> str:
             "that lets apps from outside Fabric access OneLake."
         )
     if status == 404:
-        return "Check that workspace and item in `landing_zone` are there, and are spelled so."
+        return "Check that workspace and item in `landing_zone` exist and are spelled like this."
     if status == 409:
-        return "Fabric may be reading it at this moment. What was begun, the next run finishes."
-    return "Retries did not help. What was begun, the next run finishes."
+        return "Fabric may be reading it now. The next run finishes what was begun."
+    return "Retries did not help. The next run finishes what was begun."

@@ -105,8 +105,8 @@ class Claim:
     def _check_contradictions(self, count: int) -> None:
         if count == _CONTRADICTIONS:
             raise LandingZoneUnavailableError(
-                f"OneLake has refused {count} times to create {self._blob.blob_name}, although "
-                "nobody holds the folder. Nothing was changed; run again later."
+                f"OneLake refused {count} times to create {self._blob.blob_name}, although no "
+                "other run holds the folder. Nothing was changed; run again later."
             )
 
     def _begin_renewing(self) -> None:
@@ -125,8 +125,8 @@ class Claim:
         if self._lost or _now() - self._renewed > _LAST_CHANGE:
             raise ConcurrentPublicationError(
                 f"This run no longer holds {self._blob.blob_name.rpartition('/')[0]}: it could "
-                "not tell OneLake in time that it is still there, or somebody has removed its "
-                "claim. Nothing more was changed. What was begun, the next run finishes."
+                "not renew its claim in OneLake in time, or somebody removed the claim. Nothing "
+                "more was changed. The next run finishes what was begun."
             )
 
     def release(self) -> None:

@@ -110,6 +110,6 @@ def _refuse_ignored_conditions(response: PipelineResponse[Any, Any]) -> None:
     conditions = _CONDITIONS & {name.strip().lower() for name in ignored.split(",")}
     if conditions:
         raise LandingZoneUnavailableError(
-            f"OneLake has ignored {', '.join(sorted(conditions))}, without which nothing keeps "
-            "two runs from publishing the same table at once. The publication was stopped."
+            f"OneLake ignored {', '.join(sorted(conditions))}. Without it, two runs could publish "
+            "the same table at once. The publication was stopped."
         )

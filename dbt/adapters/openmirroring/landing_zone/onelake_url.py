@@ -129,7 +129,7 @@ def _problem(parts: SplitResult, names: list[str]) -> str:
         return f"it must be a workspace, an item and Files/LandingZone, as in {_EXAMPLE}."
     workspace, item = names[:2]
     if any(re.search(r"[\x00-\x1f/\\]", name) or name in (".", "..") for name in names):
-        return "it has a name that cannot be one."
+        return "one of its names is not allowed."
     if is_guid(workspace) != is_guid(item):
         return "OneLake takes either names or GUIDs, of both workspace and item."
     if not is_guid(item) and "." not in item:

@@ -225,7 +225,7 @@ def _from_json(records: TypeAdapter[_Record], content: bytes, where: str, remedy
         version = data["version"]
         if version == VERSION:
             if data.pop("checksum") != _checksum(data):
-                raise ValueError("its checksum is that of another content")
+                raise ValueError("its checksum does not match its content")
             return records.validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         [first, *_] = error.errors(include_url=False, include_input=False)

@@ -48,9 +48,9 @@ class SameOwner:
         if not self.table.schema and found.schema != self.owner.schema:
             raise ForeignTableFolderError(
                 f"The table folder {self.table.path} belongs to {shown(found.node)} in the schema "
-                f"{shown(found.schema)!r}: a landing zone has one table of that name without a "
-                "schema folder. Nothing was changed. Give the model another `alias`, or remove "
-                "`schema_folder: false`; if that model is gone, delete the folder and "
+                f"{shown(found.schema)!r}: without schema folders, a landing zone can have only "
+                "one table of that name. Nothing was changed. Give the model another `alias`, or "
+                "remove `schema_folder: false`; if that model is gone, delete the folder and "
                 f"{self.table.scratch}."
             )
 
@@ -98,8 +98,8 @@ class SameBatch:
             raise SnapshotMismatchError(
                 f"{self.table.journal} says that batch {journal.batch.id} was published last "
                 f"({shown(journal.published_at)}), but Spark has {found} of {self.table}. "
-                "Somebody else has published this table, or the warehouse is another one or was "
-                f"lost. Nothing was changed. {_REBUILD}"
+                "Somebody else has published this table, or this is another warehouse, or the "
+                f"warehouse was lost. Nothing was changed. {_REBUILD}"
             )
 
 

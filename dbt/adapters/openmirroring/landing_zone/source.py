@@ -47,12 +47,12 @@ class Source:
             )
         if not options.get("type"):
             raise DbtConfigError(
-                "`source` in profile needs a `type`, e.g. SQL, Oracle, Salesforce"
+                "`source` in profile requires a `type`, e.g. SQL, Oracle, Salesforce"
             )
         information = options.get("additional_information")
         if not isinstance(information or {}, Mapping):
             raise DbtConfigError(
-                "`source.additional_information` in profile must be names and values"
+                "`source.additional_information` in profile must be a mapping of names to values"
             )
         texts = {name: _text(name, options[name]) for name in names[:3] if options.get(name)}
         details = {str(name): _text(name, value) for name, value in (information or {}).items()}

@@ -116,9 +116,9 @@ def components(path: str) -> tuple[str, ...]:
         # Azure takes a backslash for a slash
         if not name or "\0" in name or not {".", ".."}.isdisjoint(name.split("\\")):
             raise NotPlainError(
-                f"{path!r} is no path in a landing zone: it is absolute, or one of its names is "
-                "empty, `.` or `..`, or has a NUL in it. Nothing was changed. Check the names in "
-                "the model's configuration and in the records of the landing zone."
+                f"{path!r} is not a path in a landing zone: it is absolute, or one of its names "
+                "is empty, is `.` or `..`, or contains NUL. Nothing was changed. Check the names "
+                "in the model's configuration and in the records of the landing zone."
             )
     return names
 
@@ -131,7 +131,9 @@ def folder_and_name(path: str) -> tuple[tuple[str, ...], str]:
     """
     names = components(path)
     if not names:
-        raise NotPlainError("The landing zone itself is no file of it. Nothing was changed.")
+        raise NotPlainError(
+            "The path is the landing zone itself, not a file in it. Nothing was changed."
+        )
     return names[:-1], names[-1]
 
 
@@ -157,6 +159,6 @@ def not_plain(path: object, oddity: str) -> NotPlainError:
 
 def too_large(path: object) -> LandingZoneUnavailableError:
     return LandingZoneUnavailableError(
-        f"{path} has more than {MAX_RECORD // 1024**2} MB: it is no record of a landing zone, and "
-        "was not read. Nothing was changed. Restore it, or delete it; then run again."
+        f"{path} has more than {MAX_RECORD // 1024**2} MB: records of a landing zone are smaller, "
+        "so it was not read. Nothing was changed. Restore it, or delete it; then run again."
     )

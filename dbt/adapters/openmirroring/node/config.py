@@ -296,8 +296,8 @@ def _check_null_value(text: DelimitedText) -> None:
         )
     if null != null.strip() or not null.isascii() or _UNQUOTED.fullmatch(null):
         raise CompilationError(
-            f"`delimited.null_value` is {null!r}, which could be taken for a number, a date, a "
-            "truth value or another spelling of NULL. Set another one, e.g. null."
+            f"`delimited.null_value` is {null!r}, which could be read as a number, a date, a "
+            "boolean or another spelling of NULL. Set another one, e.g. null."
         )
 
 
@@ -322,7 +322,7 @@ def _columns(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
 def _text(config: Mapping[str, Any], name: str) -> str | None:
     value = config.get(name)
     if value is not None and not isinstance(value, str):
-        raise CompilationError(f"`{name}` is {value!r}. It must be a text.")
+        raise CompilationError(f"`{name}` is {value!r}. It must be text.")
     return value
 
 

@@ -125,6 +125,6 @@ def declared_constraints(node: Mapping[str, Any]) -> list[dict[str, Any]]:
 def broken_constraints(broken: Sequence[BrokenConstraint]) -> DbtRuntimeError:
     """Constraints that do not hold."""
     return DbtRuntimeError(
-        f"The contract does not hold: {'; '.join(map(str, broken))}. Nothing was published, and "
-        "the table is as it was. Mend the rows of the model, or its constraints."
+        f"The model breaks its contract: {'; '.join(map(str, broken))}. Nothing was published, "
+        "and the table is as it was. Correct the rows of the model, or its constraints."
     )

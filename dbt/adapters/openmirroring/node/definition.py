@@ -49,14 +49,14 @@ def _names(columns: Sequence[LandingColumn]) -> dict[str, str]:
     for column in columns:
         if "\0" in column.name:
             raise CompilationError(
-                f"The column {column.name!r} has a NUL in its name, where readers of Parquet "
-                "end it. Rename it in the model."
+                f"The column {column.name!r} has a NUL in its name, and readers of Parquet cut "
+                "the name there. Rename it in the model."
             )
         twin = names.setdefault(column.name.lower(), column.name)
         if twin != column.name:
             raise CompilationError(
-                f"The columns {twin!r} and {column.name!r} differ in case only, which the "
-                "service cannot tell apart. Rename one of them in the model."
+                f"The columns {twin!r} and {column.name!r} differ only in case, and the service "
+                "cannot tell them apart. Rename one of them in the model."
             )
     if ROW_MARKER.lower() in names:
         raise CompilationError(
@@ -65,7 +65,7 @@ def _names(columns: Sequence[LandingColumn]) -> dict[str, str]:
         )
     if "_metadata" in names:
         raise CompilationError(
-            f"The column {names['_metadata']!r} hides what Spark tells of files under that "
-            "name. Rename it in the model."
+            f"The column {names['_metadata']!r} hides Spark's own column of that name. Rename it "
+            "in the model."
         )
     return names

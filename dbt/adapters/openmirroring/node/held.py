@@ -122,7 +122,7 @@ def hold(
         place = beside(target)
         if warehouse.found(place):
             raise CompilationError(
-                f"{place} is there already, and dbt-openmirroring did not make it. Rows that are "
+                f"{place} already exists, and dbt-openmirroring did not create it. Rows that are "
                 "held back need that name for those that were published last. Nothing was "
                 "changed. Drop it, or give that model another `alias`."
             )

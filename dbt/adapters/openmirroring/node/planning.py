@@ -132,7 +132,7 @@ def too_many_deleted(node: Node, finding: str) -> CompilationError:
     """The error of a publication that was held because of its limit."""
     return CompilationError(
         f"{finding}. Nothing was published: {node.target} has the new rows in Spark, and the "
-        "mirror keeps the old ones. Mend the model and run it again. If the rows are right, "
+        "mirror keeps the old ones. Correct the model and run it again. If the rows are right, "
         f"`dbt run-operation mirror_publish --args '{{table: {node.table_folder}}}'` publishes "
         "them; or set another `max_deleted`."
     )

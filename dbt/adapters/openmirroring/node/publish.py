@@ -154,7 +154,7 @@ def publish_held(
             return None
         if tested and marks.held != tested:
             raise CompilationError(
-                f"Another run has built {target} since its tests have begun, so it stays held. "
+                f"Another run has built {target} since its tests started, so it stays held. "
                 "Run its tests again."
             )
         _require_table(node)

@@ -59,9 +59,8 @@ def check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig) 
             )
         if options.delimited and column.dtype.startswith(("geometry", "geography")):
             raise CompilationError(
-                f"The column {column.quoted} has the type {column.dtype}, whose bytes are no "
-                "text. Convert it in the model, e.g. "
-                f"base64(st_asbinary({column.quoted}))."
+                f"The column {column.quoted} has the type {column.dtype}, whose bytes are not "
+                f"text. Convert it in the model, e.g. base64(st_asbinary({column.quoted}))."
             )
         if column.landed_type.startswith("time(") and not options.delimited:
             raise CompilationError(

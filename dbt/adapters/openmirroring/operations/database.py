@@ -18,7 +18,7 @@ from dbt.adapters.openmirroring.service.definition import (
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-_PUBLISH_ANEW = "It begins anew, so publish full loads: dbt run --full-refresh"
+_PUBLISH_ANEW = "It starts from nothing, so publish full loads: dbt run --full-refresh"
 
 
 class DatabaseOperations:
@@ -53,13 +53,13 @@ class DatabaseOperations:
             return
         changes = self._database.update(settings)
         if not changes:
-            yield f"{self._named} is there already, with this definition. Nothing was changed."
+            yield f"{self._named} already exists with this definition. Nothing was changed."
             return
         told = [
             f"{name} {'not set' if old is None else shown(old)} -> {new}"
             for name, (old, new) in changes.items()
         ]
-        yield f"{self._named} is there already. Its definition was changed: {'; '.join(told)}"
+        yield f"{self._named} already exists. Its definition was changed: {'; '.join(told)}"
 
     def definition(self) -> Iterator[str]:
         """Print `mirroring.json`, as Git would have it."""
@@ -69,7 +69,7 @@ class DatabaseOperations:
         """Start it."""
         before = self._database.start()
         if before == "Running":
-            yield f"{self._named} runs already. Nothing was changed."
+            yield f"{self._named} is already running. Nothing was changed."
             return
         yield f"{self._named} was started."
         if before == "Stopped":
@@ -87,14 +87,14 @@ class DatabaseOperations:
         name = self._database.name
         if confirm != name:
             raise CompilationError(
-                f"Stopping {name!r} stops every table in it. When it is started again, it begins "
-                "anew with the files that are still in the landing zone: the rows applied before "
-                "are lost until every table is published anew. To repair a single table, use "
-                "`dbt run-operation mirror_rebuild` instead. Nothing was changed. To stop it, add "
-                f"--args '{{confirm: {name}}}'"
+                f"Stopping {name!r} stops every table in it. When it is started again, it starts "
+                "from nothing with the files that are still in the landing zone: the rows "
+                "applied before are lost until every table is published anew. To repair a single "
+                "table, use `dbt run-operation mirror_rebuild` instead. Nothing was changed. To "
+                f"stop it, add --args '{{confirm: {name}}}'"
             )
         if not self._database.stop():
-            yield f"{self._named} does not run. Nothing was changed."
+            yield f"{self._named} is not running. Nothing was changed."
             return
         yield f"{self._named} was stopped."
         yield f"When it is started: {_PUBLISH_ANEW}"

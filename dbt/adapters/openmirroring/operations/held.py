@@ -86,7 +86,7 @@ def publish_all(
     held = [tables.node(table)] if table else [node for node, _ in held_nodes(tables)]
     outcome = _in_turn(_in_order(held, graph), publish, threads)
     if outcome == Outcome(()):
-        told = f"Nothing is held of {held[0].table}." if table else "Nothing is held."
+        told = f"{held[0].table} is not held." if table else "Nothing is held."
         return Outcome((told,))
     return outcome
 

@@ -272,7 +272,9 @@ class ProjectTables:
         choices = ", ".join(sorted(node.table for node in found or self.mirrored)) or "none"
         if found:
             raise DbtRuntimeError(f"{table!r} is more than one mirrored table: {choices}.")
-        raise DbtRuntimeError(f"{table!r} is no mirrored table of this project. Its: {choices}.")
+        raise DbtRuntimeError(
+            f"{table!r} is not a mirrored table of this project. Its mirrored tables: {choices}."
+        )
 
     def _node_status(self, node: Node) -> TableStatus:
         try:
@@ -299,7 +301,10 @@ class ProjectTables:
         if table.journal:
             return PUBLISHED, ""
         if table.exists:
-            return BLOCKED, f"{table.folder.path} has no _journal.json: it is somebody else's"
+            return (
+                BLOCKED,
+                f"{table.folder.path} has no _journal.json: dbt-openmirroring did not create it",
+            )
         return NOT_PUBLISHED, ""
 
     def _why_orphan(self, unique_id: str) -> str:
@@ -342,4 +347,4 @@ def _painted(state: str) -> str:
 
 def _how_to_drop(schema: str | None) -> str:
     also = f", schema: {schema}" if schema else ""
-    return f"To drop: dbt run-operation mirror_drop_orphans --args '{{dry_run: false{also}}}'"
+    return f"To drop them: dbt run-operation mirror_drop_orphans --args '{{dry_run: false{also}}}'"

@@ -27,13 +27,13 @@ def main() -> int:
         "--watch",
         metavar="SECONDS",
         type=float,
-        help="scan again and again, so many seconds apart",
+        help="scan again after each of so many seconds",
     )
     arguments = parser.parse_args()
     try:
         replicator = Replicator(arguments.landing_zone.resolve())
         if not arguments.landing_zone.is_dir() and arguments.watch is None:
-            raise ReplicatorError(f"There is no landing zone {arguments.landing_zone}.")
+            raise ReplicatorError(f"The landing zone {arguments.landing_zone} does not exist.")
         reports = replicator.scan()
         print("\n".join(lines(reports, terminal_width())), flush=True)
         while arguments.watch is not None:

@@ -98,14 +98,14 @@ def check_operations(rows: pa.Table, keys: tuple[str, ...]) -> None:
     unknown = pc.invert(pc.is_in(marker, pa.array([int(known) for known in Marker], pa.int32())))
     if pc.any(unknown).as_py():
         raise TableError(
-            "InputValidationError", f"There is no row marker {marker.filter(unknown)[0]}."
+            "InputValidationError", f"{marker.filter(unknown)[0]} is not a row marker."
         )
     if _all_are_inserts(marker):
         return
     if not keys:
         raise TableError(
             "InputValidationError",
-            "Updates and deletes need keyColumns in _metadata.json, and it has none.",
+            "Updates and deletes require keyColumns in _metadata.json.",
         )
     for key in keys:
         if rows[key].null_count:

@@ -73,7 +73,7 @@ class MirroredTable:
         if impossible:
             raise TableError(
                 "UnsupportedName",
-                f"{path} has a {' '.join(impossible)}, which deltalake cannot have in a path.",
+                f"{path} has a {' '.join(impossible)}, which deltalake has no support for.",
             )
         if not path.exists() and not path.is_symlink():
             return None

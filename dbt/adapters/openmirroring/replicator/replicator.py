@@ -141,13 +141,13 @@ class Replicator:
             ReplicatorError: what is to be written would be written elsewhere
         """
         if self.tables.is_symlink():
-            raise ReplicatorError(f"{self.tables} is a link. Put a folder in its place.")
+            raise ReplicatorError(f"{self.tables} is a link. Replace it with a folder.")
         try:
             self.monitoring.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.monitoring, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except (FileExistsError, NotADirectoryError):
             raise ReplicatorError(
-                f"{self.monitoring} is no folder. Put one in its place."
+                f"{self.monitoring} is not a folder. Replace it with a folder."
             ) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

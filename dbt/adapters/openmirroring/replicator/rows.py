@@ -97,7 +97,7 @@ def too_large(name: str, size: int) -> TableError:
     return TableError(
         "InputValidationError",
         f"{name} has {size:,} bytes, and its rows have more than a thousand times as many. If "
-        "they are meant, publish them in several files.",
+        "this is intended, publish them in several files.",
     )
 
 

@@ -170,7 +170,7 @@ class FabricApi:
             )
         except ClientAuthenticationError as error:
             raise FabricError(
-                f"{doing}: there is no token for Fabric. {shown(error.message)} Look at "
+                f"{doing}: there is no token for Fabric. {shown(error.message)} Check "
                 "`authentication` in the profile.",
                 401,
             ) from None
@@ -244,7 +244,7 @@ def _refusal(doing: str, response: HttpResponse) -> FabricError:
     request = error.get("requestId") or response.headers.get("RequestId")
     way_out = _WAYS_OUT.get(code) or _WAYS_OUT.get(status) or ""
     if status >= 500:
-        way_out = "Fabric has a problem of its own. Run again later."
+        way_out = "Fabric has an internal problem. Run again later."
     identified = f" (request {shown(request)})" if request else ""
     return FabricError(
         f"{doing}. Fabric says {told.rstrip('.')}{identified}. {way_out}".rstrip(), status

@@ -132,7 +132,7 @@ class MirroredDatabase:
                 f"The default schema of {self.name!r} is {shown(old)!r}. It can become {new!r} "
                 f"only before mirroring starts or while it is stopped, and it is {report.status}. "
                 "Nothing was changed. `dbt run-operation mirror_stop` stops it; when it starts "
-                "again, it begins anew with the files that are still there."
+                "again, it starts from nothing with the files that are still there."
             )
         self._api.run(
             f"{self._path}/updateDefinition",
@@ -204,8 +204,8 @@ class MirroredDatabase:
         if not is_guid(id_):
             status = shown(endpoint.get("provisioningStatus") or "none")
             raise FabricError(
-                f"{doing}: Fabric names no such endpoint (its provisioning: {status}). Look at "
-                "the page of the mirrored database in the Fabric portal."
+                f"{doing}: Fabric reports no such endpoint (provisioning status: {status}). "
+                "Look at the page of the mirrored database in the Fabric portal."
             )
         answer = self._api.run(
             f"workspaces/{self._workspace_id}/sqlEndpoints/{id_}/refreshMetadata",
@@ -278,9 +278,9 @@ class MirroredDatabase:
             if is_there(report.status):
                 return report
         raise FabricError(
-            f"The mirrored database {self.name!r} was not {what} within {TIMEOUT / 60:g} "
-            f"minutes: it is {report.description}. Look at its page in the Fabric portal; the "
-            "operation can be repeated."
+            f"The mirrored database {self.name!r} was not {what} within {TIMEOUT / 60:g} minutes: "
+            f"it is {report.description}. Look at its page in the Fabric portal; you can repeat "
+            "the operation."
         )
 
 

@@ -22,8 +22,8 @@ NOT_STARTED = ("Initializing", "Initialized")
 _RESUME = {
     "Paused": "Select `Resume replication` on its page in the Fabric portal, then run again.",
     "Stopping": "Run again when it has stopped; the next message then says what to do.",
-    "Stopped": "`dbt run-operation mirror_start` starts it. It then begins anew with the files "
-    "that are still there, so publish full loads: `dbt run --full-refresh`.",
+    "Stopped": "`dbt run-operation mirror_start` starts it. It then starts from nothing with the "
+    "files that are still there, so publish full loads: `dbt run --full-refresh`.",
 }
 
 # of a mirrored table
@@ -121,17 +121,17 @@ class Service:
         report = self.report(CHECK_AGE)
         if report is None:
             self._warn(
-                "Fabric does not show this identity the state of the mirrored database, and there "
-                "is nothing in Files/Monitoring. So dbt does not know whether published files are "
-                "applied, and rebuilds do not wait until they are."
+                "This identity may not see the state of the mirrored database in Fabric, and "
+                "Files/Monitoring is empty. So dbt cannot know whether published files are "
+                "applied, and rebuilds do not wait for it."
             )
             return
         _refuse_stopped(report)
         if report.status in NOT_STARTED:
             # best practices, "Start mirroring": the initial files come first
             self._warn(
-                f"The mirrored database is {report.description}: published files wait until it "
-                "is started, by `dbt run-operation mirror_start`."
+                f"The mirrored database is {report.description}: published files wait until it is "
+                "started with `dbt run-operation mirror_start`."
             )
 
     def check_table(self, table: str, rebuilds: bool) -> None:
@@ -156,13 +156,13 @@ class Service:
             )
         if found and found.status == FAILED and not rebuilds:
             raise ServiceError(
-                f"The service has stopped applying {table}: {found.error or 'it gives no reason'}"
+                f"The service has stopped applying {table}: {found.error or 'no reason given'}"
                 ". Nothing was changed. Fix the cause, then rebuild the table with "
                 "`--full-refresh`, or with `dbt run-operation mirror_rebuild` if its rows cannot "
                 "be recomputed."
             )
         if found and found.error:
-            self._warn(f"The service says of {table}: {found.error}")
+            self._warn(f"The service reports an error of {table}: {found.error}")
 
     def check_all(self) -> None:
         """Check the database for `dbt debug`, and warn about tables that have failed.
@@ -224,7 +224,7 @@ class Service:
         Returns:
             a line for each table that is still behind
         """
-        behind = [f"{name}: the service says nothing of it" for name in published]
+        behind = [f"{name}: the service does not report it" for name in published]
         for report in self._reports(seconds):
             tables = {name: report.tables.get(name, TableReport()) for name in published}
             behind = [
@@ -308,6 +308,6 @@ def _gave_up(what: str, report: ServiceReport, table: str) -> ServiceError:
     )
     return ServiceError(
         f"The service {what} {REBUILD_TIMEOUT / 60:g} minutes after its folder was: "
-        f"{told or 'it gives no reason'}. Nothing is lost: the next run of the node, or "
+        f"{told or 'no reason given'}. Nothing is lost: the next run of the node, or "
         "`dbt run-operation mirror_recover`, waits again and continues from here."
     )

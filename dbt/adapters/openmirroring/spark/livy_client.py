@@ -227,8 +227,8 @@ class LivyClient:
             response = self._client.send_request(request, retry_on_methods=methods)
         except ClientAuthenticationError as error:
             raise LivyError(
-                f"{doing}: there is no token for Fabric. {error.message} Look at "
-                "`authentication` in the profile.",
+                f"{doing}: there is no token for Fabric. {error.message} Check `authentication` "
+                "in the profile.",
                 401,
             ) from None
         except AzureError as error:
