@@ -21,6 +21,8 @@ PROJECT = "cron"
 
 LANDING_ZONE = Path("mirror.MirroredDatabase", "Files", "LandingZone")
 
+_COMMAND = re.compile(r"^\$ (.+(?:(?<=\\)\n.+)*)", re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -53,6 +55,15 @@ class Recipe:
         text = (self.folder / name).read_text()
         assert old in text
         self.write(name, text.replace(old, new))
+
+    def commands(self) -> list[str]:
+        """The commands of the page, without those that install or look at something."""
+        found = [
+            command.replace(FOLDER, str(self.folder))
+            for block in blocks_of(ROOT / "docs" / f"{self.page}.md")
+            for command in _COMMAND.findall(block.text)
+        ]
+        return [each for each in found if not each.startswith(("pip ", "python -m venv"))]
 
     def shell(
         self, command: str, environment: dict[str, str] | None = None
