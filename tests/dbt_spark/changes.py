@@ -148,7 +148,7 @@ class WithErrorsOfOurs(OnParquet):
 
     @pytest.fixture(scope="class")
     def expected_error_messages(self) -> list[str]:
-        return ["The contract does not hold", "not_null (id) by 1 row"]
+        return ["The model breaks its contract", "not_null (id) by 1 row"]
 
 
 @mixin_for(

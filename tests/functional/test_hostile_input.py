@@ -253,7 +253,7 @@ def test_columns_that_differ_in_case_only_are_refused(project: Project) -> None:
     project.write_project()
     project.model("select 1 as id, 2 as name, 3 as NAME", unique_key="id")
 
-    assert "'name' and 'NAME' differ in case only" in project.fail()
+    assert "'name' and 'NAME' differ only in case" in project.fail()
 
     assert not project.folder().exists()
 

@@ -131,7 +131,7 @@ def test_retries_are_spread_and_have_an_end(server: OneLakeServer) -> None:
     [
         (401, "InvalidAuthenticationInfo", "Check `authentication`"),
         (403, "Forbidden", "write access"),
-        (404, "FilesystemNotFound", "are spelled so"),
+        (404, "FilesystemNotFound", "are spelled like this"),
     ],
 )
 def test_a_refusal_says_what_can_be_done(
@@ -253,7 +253,7 @@ def test_a_rename_of_nothing_is_an_error(server: OneLakeServer) -> None:
 def test_ignored_conditions_do_not_stay_unnoticed(server: OneLakeServer) -> None:
     server.ignores = {"if-none-match"}
 
-    with pytest.raises(LandingZoneUnavailableError, match="OneLake has ignored if-none-match"):
+    with pytest.raises(LandingZoneUnavailableError, match="OneLake ignored if-none-match"):
         server.storage().create("a", b"1")
 
 
@@ -407,7 +407,7 @@ def test_a_claim_that_nobody_has_and_nobody_gets_is_an_error(
     monkeypatch.setattr("time.sleep", pauses.append)
 
     with (
-        pytest.raises(LandingZoneUnavailableError, match="nobody holds the folder"),
+        pytest.raises(LandingZoneUnavailableError, match="no other run holds the folder"),
         server.storage().lock("_scratchPad/a.b"),
     ):
         pytest.fail("it is not held")

@@ -76,7 +76,7 @@ def test_tokens_are_sent_to_no_other_host(scheme: str, host: str) -> None:
         ("https://{}/shop/m.MirroredDatabase/Files/LandingZone/a", "a workspace, an item and"),
         ("https://{}//m.MirroredDatabase/Files/LandingZone", "a workspace, an item and"),
         ("abfss://{}/m.MirroredDatabase/Files/LandingZone", "a workspace, an item and"),
-        ("https://{}/../m.MirroredDatabase/Files/LandingZone", "cannot be one"),
+        ("https://{}/../m.MirroredDatabase/Files/LandingZone", "not allowed"),
         (f"https://{{}}/shop/{ITEM}/Files/LandingZone", "either names or GUIDs"),
         (f"https://{{}}/{WORKSPACE}/m.MirroredDatabase/Files/LandingZone", "either names or"),
         ("https://{}/shop/mirror/Files/LandingZone", r"mirror\.MirroredDatabase\."),

@@ -78,10 +78,10 @@ def test_another_partner_is_not_written_over(storage: Storage) -> None:
 @pytest.mark.parametrize(
     ("options", "finding"),
     [
-        ({}, "needs a `type`"),
+        ({}, "requires a `type`"),
         ({"type": "SQL", "partner": "me"}, "There are: type, partner_name, version"),
         ({"type": ["SQL"]}, "It must be text"),
-        ({"type": "SQL", "additional_information": "x"}, "names and values"),
+        ({"type": "SQL", "additional_information": "x"}, "mapping of names"),
         ({"type": "SQL", "additional_information": {"a": {"b": 1}}}, "a is {'b': 1}"),
     ],
 )

@@ -42,7 +42,7 @@ def test_stopping_needs_the_name_of_the_mirrored_database(
 @pytest.mark.parametrize(
     ("status", "told"),
     [
-        ("Running", ["runs already"]),
+        ("Running", ["already running"]),
         ("Initialized", ["was started"]),
         ("Stopped", ["was started", "--full-refresh"]),
     ],

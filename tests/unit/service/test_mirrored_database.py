@@ -221,7 +221,7 @@ def test_a_lasting_fault_is_told_with_its_request(server: FabricServer) -> None:
 
     told = refusal(mirrored_database(server).report)
 
-    assert "(request cfafbeb1-8037-4d0c-896e-a46fb27ff227). Fabric has a problem" in told
+    assert "(request cfafbeb1-8037-4d0c-896e-a46fb27ff227). Fabric has an internal problem" in told
 
 
 @pytest.mark.parametrize(
@@ -548,7 +548,7 @@ def test_a_database_without_a_sql_endpoint_says_so(server: FabricServer) -> None
 
     told = refusal(mirrored_database(server).refresh_sql_endpoint)
 
-    assert "no such endpoint (its provisioning: InProgress)" in told
+    assert "no such endpoint (provisioning status: InProgress)" in told
 
 
 @pytest.mark.parametrize("value", [None, "tables", {"orders": 1}, [None, "orders", 1]])
