@@ -107,8 +107,8 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
         is_held = node.options.publish != IMMEDIATELY
         if not is_held:
             destination.check_table(attempt.publication.table, bool(rebuild))
-        # While rows are held, the snapshot differs from the published rows. So a
-        # comparison cannot be limited to its touched rows. Rows to hold are not compared now.
+        # While rows are held, the snapshot differs from the published rows. So a comparison cannot
+        # be limited to its touched rows. Rows that are going to be held are not compared now.
         may_touch = is_held or not attempt.published.is_held
         rows = next_rows(node, attempt.scratch, was_incremental, may_touch)
         if is_held:
