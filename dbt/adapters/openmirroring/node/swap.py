@@ -68,6 +68,6 @@ def take_in_place(
 
 
 def snapshot_version(warehouse: Warehouse, target: OpenMirroringRelation) -> str:
-    """Return the version of a snapshot that can be changed in place. It differs after each change."""
+    """Return the version of a snapshot that can be changed in place. Each change alters it."""
     version = warehouse.properties(target).get("current-snapshot-id")  # Iceberg's
     return version or str(warehouse.query(f"describe history {target} limit 1").rows[0][0])
