@@ -99,7 +99,7 @@ def _store_in_place(
     target: OpenMirroringRelation,
     manifest: Manifest,
 ) -> None:
-    """5. Store the rows of a batch in the snapshot. Withdraw the batch if they are refused."""
+    """5. Store the rows of a batch in the snapshot. Withdraw the batch if Spark refuses them."""
     is_repeated = publication.batch_id != manifest.batch.id
     # read before the mark below, which changes the version too
     was_stored = is_repeated and not _is_as_planned(warehouse, manifest, target)

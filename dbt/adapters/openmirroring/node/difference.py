@@ -11,7 +11,7 @@ from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
-# plain, because Spark's Thrift server drops only unquoted names when it closes a session
+# needs no quotes: when Spark's Thrift server closes a session, it accepts only such names
 _VIEW = "openmirroring_replica"
 
 

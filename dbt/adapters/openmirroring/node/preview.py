@@ -108,7 +108,7 @@ def _drop_old(warehouse: Warehouse, target: OpenMirroringRelation) -> None:
     a_day_ago = f"{datetime.now(timezone.utc) - timedelta(days=1):%Y%m%d%H%M%S}"
     for found in leftovers(warehouse, target, [DRY_RUN]):
         begun = str(found.identifier).rpartition("_")[2]
-        # Another process may still use a younger one. The embedded Spark has only one process.
+        # Another process may still use a younger table. Only one process uses the embedded Spark.
         is_old = warehouse.embedded or begun < a_day_ago
         if is_old and not found.stands_in_for:
             warehouse.drop_if_there(found)

@@ -79,7 +79,7 @@ class Progress:
         with self._lock:
             self._nodes[thread] = RunningNode(name, self._clock(), follow())
             if self._idle.is_set():
-                # a new event, because the old reporting thread may not have seen the old one set
+                # a new event, because the old thread may not have seen yet that its event is set
                 self._idle = threading.Event()
                 arguments = (self._show, self._idle)
                 threading.Thread(target=self._report, args=arguments, daemon=True).start()

@@ -117,7 +117,7 @@ def leftovers(
 def tidy_warehouse(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
     """Remove leftovers of killed processes that would block the creation of a relation.
 
-    This happens only in the embedded Spark, because only there no other process can be writing.
+    This happens only in the embedded Spark, where no other process can be writing.
     """
     if warehouse.embedded:
         tables = [str(found.identifier) for found in warehouse.beside(relation) if found.is_table]

@@ -30,9 +30,9 @@ def stage(
         built: the next snapshot
 
     Returns:
-        the files in publication order, without files that have no rows. If no file has rows, one
-        file stays, because it tells the service the columns: the table is empty, or it has a new
-        column without values
+        the files in publication order, without files that have no rows. If no file has rows, the
+        first one is kept: it tells the service the columns of an empty table, or a new column
+        without values
 
     Raises:
         MirrorError: if the files do not have the planned rows
@@ -53,7 +53,7 @@ def _link_ready_files(
     options: NodeConfig,
     description: TableDescription,
 ) -> bool:
-    """Stage a full load as hard links to the next snapshot's files, if they are equivalent."""
+    """Hard-link the next snapshot's files as a full load. Return False if they are not ready."""
     staging = local_path(publication.staging_url(ROWS))
     folder = description.folder
     if not (plan.starts_folder and staging and folder and warehouse.is_driven_here):

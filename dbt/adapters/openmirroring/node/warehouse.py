@@ -102,7 +102,7 @@ class Warehouse:
         self.adapter.drop_relation(relation)
 
     def drop_if_there(self, relation: OpenMirroringRelation) -> None:
-        """Drop a relation if it exists. An error is only logged, not to hide the node's result."""
+        """Drop a relation if it exists. Only log an error, so that it hides no earlier one."""
         try:
             if self.found(relation):
                 self.drop(relation)

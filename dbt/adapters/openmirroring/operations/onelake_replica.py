@@ -121,7 +121,7 @@ class OneLakeReplica:
 
 
 def _copy(delta: DeltaTable, staging: StagingFolder, path: str) -> None:
-    """Copy the rows to a Parquet file that Spark can read, batch by batch."""
+    """Copy the rows to a Parquet file that Spark can read, one record batch at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
