@@ -1,1 +1,1 @@
-"""What happens to a table-like node between its hooks."""
+"""The steps of a materialization between the hooks of its node."""

@@ -1,4 +1,4 @@
-"""0, 6 and 7. A batch that is committed, brought to its end: in its own run, or in a later one."""
+"""0, 6 and 7. Finishing a committed batch, in the run that committed it or in a later one."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMir
 def recover(
     warehouse: Warehouse, publication: Publication, target: OpenMirroringRelation
 ) -> Manifest | None:
-    """0. Finish what an earlier run has committed, and drop what it has not.
+    """0. Finish the batch that an earlier run committed, and drop the leftovers of other runs.
 
-    There may be no node by now, or one with another `partition_by`.
+    The node may no longer exist, or it may have another `partition_by`.
 
     Returns:
-        the manifest that was finished
+        the manifest of the finished batch; None if there was none
 
     Raises:
-        MirrorError: it cannot be finished
+        MirrorError: if the batch cannot be finished
     """
     tidy_warehouse(warehouse, target)
     manifest = publication.pending()
@@ -54,13 +54,14 @@ def finish(
     manifest: Manifest,
     may_have_partitions: bool,
 ) -> None:
-    """6 and 7. Publish the files of a batch, and let the next snapshot become the snapshot.
+    """6 and 7. Publish the files of a batch, and make the next snapshot the snapshot.
 
-    Every statement and every file operation in here can be repeated.
+    Every statement and every file operation of this function can be repeated.
 
     Raises:
-        DbtRuntimeError: the snapshot refuses the rows; then the batch is withdrawn
-        SnapshotMismatchError: Spark does not have them
+        DbtRuntimeError: if the snapshot refuses the rows; the batch is withdrawn if its rows were
+            certainly not stored
+        SnapshotMismatchError: if Spark does not have the rows of the batch
     """
     warehouse.begin(PUBLISHING)
     batch_id = manifest.batch.id
@@ -69,7 +70,7 @@ def finish(
     has_next = warehouse.found(following) is not None
     in_place = not has_next and warehouse.found(part) is not None
     if in_place:
-        # before anything is published: the table may refuse
+        # before anything is published, because the table may refuse the rows
         _store_in_place(warehouse, publication, target, manifest)
     elif not has_next and not _has_rows(warehouse, target, manifest):
         raise _lost(manifest, target)
@@ -85,7 +86,7 @@ def finish(
 
 
 def _has_rows(warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest) -> bool:
-    """Whether the snapshot has the rows of a batch already: it was held, or swapped before."""
+    """Check whether the snapshot has the rows of a batch: they were held, or swapped in."""
     marks = warehouse.marks(warehouse.found(target))
     return marks.batch_id == manifest.batch.id or (
         manifest.held is not None and marks.held == manifest.held
@@ -98,14 +99,14 @@ def _store_in_place(
     target: OpenMirroringRelation,
     manifest: Manifest,
 ) -> None:
-    """5. Let the snapshot take the rows of a batch, or withdraw the batch if it refuses them."""
+    """5. Store the rows of a batch in the snapshot. Withdraw the batch if Spark refuses them."""
     is_repeated = publication.batch_id != manifest.batch.id
-    # the fence changes the version too
+    # read before the mark below, which changes the version too
     was_stored = is_repeated and not _is_as_planned(warehouse, manifest, target)
     try:
         if is_repeated:
-            # a server may still be at the INSERT of a run that died: Delta refuses what was begun
-            # before its table changed
+            # A Spark server may still be running the INSERT of a run that died. Delta refuses a
+            # write that began before this change of the table.
             warehouse.mark(target, {"openmirroring.recovered_by": publication.batch_id})
         _take_batch(warehouse, target, manifest)
     except DbtRuntimeError:
@@ -120,7 +121,7 @@ def _take_batch(warehouse: Warehouse, target: OpenMirroringRelation, manifest: M
     keys = batch.definition.key_columns
     typed = warehouse.found(table_beside(target, TYPED_ROWS, batch.id))
     new_rows = typed or table_beside(target, NEW_ROWS, batch.id)
-    # an earlier run may have added the rows, and died then
+    # an earlier run may have died after it added the rows
     if keys or warehouse.count(f"select count(*) from {target}") != batch.table_rows:
         take_in_place(warehouse, target, table_beside(target, PART, batch.id), new_rows, keys)
     warehouse.mark(target, {BATCH_ID_PROPERTY: batch.id})
@@ -131,7 +132,7 @@ def _take_batch(warehouse: Warehouse, target: OpenMirroringRelation, manifest: M
 def _is_as_planned(
     warehouse: Warehouse, manifest: Manifest, target: OpenMirroringRelation
 ) -> bool:
-    """A snapshot that is to be changed in place has not been; False if nobody knows."""
+    """Check that a snapshot to change in place has not changed. Return False if unknown."""
     try:
         version = snapshot_version(warehouse, target)
     except DbtRuntimeError as error:

@@ -1,4 +1,4 @@
-"""1 and 3. The next snapshot, built beside the snapshot, and what its contract promises."""
+"""1 and 3. Building the next snapshot beside the snapshot, and checking its contract."""
 
 from __future__ import annotations
 
@@ -26,18 +26,17 @@ def build(
     marks: Mapping[str, str],
     beside: OpenMirroringRelation | None = None,
 ) -> tuple[OpenMirroringRelation, AdapterResponse]:
-    """1. Compute the rows of the next snapshot, or those that the snapshot is to take in place.
+    """1. Compute the rows of the next snapshot, or the rows that the snapshot takes in place.
 
     Args:
-        marks: properties by which the snapshot will be recognised; none for a node that is not
-            mirrored
-        beside: the table to build, in place of a next snapshot of the run
+        marks: properties that will identify the snapshot; empty for a node that is not mirrored
+        beside: the table to build instead of the next snapshot of this run
 
     Returns:
-        the table with the rows, and what Spark says of the statement
+        the table with the rows, and Spark's response to the statement
 
     Raises:
-        DbtRuntimeError: the node's SQL fails
+        DbtRuntimeError: if the node's SQL fails
     """
     warehouse = node.warehouse
     warehouse.begin(BUILDING)
@@ -76,9 +75,9 @@ def build(
 
 
 def _compression(node: Node) -> str | None:
-    """How the files of a snapshot are compressed, if the configuration does not say it.
+    """Return the compression for the files of a snapshot; None leaves it to the configuration.
 
-    As they land, so that they can be published as they are.
+    The files get the compression of the landing zone, so that they can be published unchanged.
     """
     is_ours = node.options.mirror and node.options.landing_format == "parquet"
     is_parquet = node.config.get("file_format") in (None, "parquet")
@@ -88,7 +87,7 @@ def _compression(node: Node) -> str | None:
 
 
 def find_files(node: Node, table: OpenMirroringRelation) -> None:
-    """Let Spark see the files that a table has by now."""
+    """Make Spark find files that were added to the folder of a table."""
     if node.options.partition_by:
         node.warehouse.execute(f"alter table {table} recover partitions")
     else:
@@ -96,15 +95,15 @@ def find_files(node: Node, table: OpenMirroringRelation) -> None:
 
 
 def has_partitions_in_catalog(table: TableDescription) -> bool:
-    """Whether the catalog has to know of each partition; Delta and Iceberg know them."""
+    """Check whether the catalog lists each partition. Delta and Iceberg list their own."""
     return table.layout.format not in ("delta", "iceberg") and bool(table.layout.partitions)
 
 
 def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
-    """3. Make sure that rows are as the contract promises: on Parquet, Spark does not.
+    """3. Check that the rows satisfy the contract. Spark does not enforce it on Parquet tables.
 
     Raises:
-        DbtRuntimeError: they are not
+        DbtRuntimeError: if a constraint is broken
     """
     warehouse = node.warehouse
     constraints = contract_constraints(warehouse.adapter, node.model) if node.has_contract else []

@@ -1,4 +1,4 @@
-"""What lands of the columns of a table (specification, "Column types")."""
+"""The columns of a table as they land in the mirror (specification, "Column types")."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class LandingColumn:
     """A column of a table, with its type in the mirror.
 
     Args:
-        dtype: in Spark
-        landed_type: in the mirror, as Spark's SQL spells it
+        dtype: type in Spark
+        landed_type: type in the mirror, as Spark SQL spells it
     """
 
     name: str
@@ -36,13 +36,13 @@ class LandingColumn:
 
     @classmethod
     def of(cls, column: Any) -> LandingColumn:
-        """A column as it lands.
+        """Return a column as it lands.
 
         Args:
-            column: with `name` and `dtype`
+            column: an object with `name` and `dtype`
 
         Raises:
-            CompilationError: its type cannot be mirrored
+            CompilationError: if its type cannot be mirrored
         """
         return cls(column.name, column.dtype, _landed_type(column.name, column.dtype.lower()))
 
@@ -55,26 +55,26 @@ class LandingColumn:
         return self.dtype in ("float", "double")
 
     def landed(self, table: str | None = None) -> str:
-        """The SQL of what lands.
+        """Return the SQL expression of the landed value.
 
         Args:
-            table: alias of the table that has the column; None if the name is enough
+            table: alias of the table that has the column; None if the column name is enough
 
         Raises:
-            CompilationError: a map whose keys cannot be text
+            CompilationError: if the column has a map whose keys cannot be written as text
         """
         source = f"{table}.{self.quoted}" if table else self.quoted
         type_ = self.dtype.lower()
         if type_.startswith(_NESTED):
             return self._json(source)
         if type_ == "timestamp_ntz":
-            # an instant in UTC, whatever the session's time zone: a cast would read it in that one
+            # The result must be an instant in UTC. A cast would use the session's time zone.
             return (
                 f"timestamp_micros(cast(cast(cast({source} - timestamp_ntz'1970-01-01 00:00:00' "
                 "as interval second) as decimal(20, 6)) * 1000000 as bigint))"
             )
         if type_.startswith(_SHAPES):
-            # well-known binary: it has no reference system
+            # the result is well-known binary, which has no reference system
             return f"st_asbinary({source})"
         if type_.startswith(_TEXT):
             return f"cast({source} as string)"
@@ -91,19 +91,19 @@ class LandingColumn:
 
 
 def landing_columns(columns: Iterable[Any]) -> list[LandingColumn]:
-    """Columns as they land.
+    """Return columns as they land.
 
     Args:
-        columns: with `name` and `dtype`
+        columns: objects with `name` and `dtype`
 
     Raises:
-        CompilationError: a type that cannot be mirrored
+        CompilationError: if a type cannot be mirrored
     """
     return [LandingColumn.of(column) for column in columns]
 
 
 def published_columns(definition: TableDefinition) -> list[LandingColumn]:
-    """The columns of a snapshot, as they were when it was published."""
+    """Return the columns of a snapshot as they were when it was published."""
     return [LandingColumn(c.name, c.type, c.landed_type) for c in definition.columns]
 
 

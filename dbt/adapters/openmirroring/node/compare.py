@@ -1,4 +1,4 @@
-"""2. Which rows differ between two snapshots, and whether their keys can be published."""
+"""2. Comparing two snapshots, and checking whether their keys can be published."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 @dataclass(frozen=True)
 class Side:
-    """One of two sets of rows that are compared.
+    """One of the two sets of rows in a comparison.
 
     Args:
-        rows: which
-        keys: columns of the key; empty without one
-        values: the columns whose values are compared, in the order of the next snapshot; None for
-            one that the rows do not have, which is NULL in them
+        rows: the rows of this side
+        keys: columns of the key; empty without a key
+        values: columns whose values are compared, in the order of the next snapshot. None stands
+            for a column that this side does not have; its value counts as NULL
     """
 
     rows: FileRange
@@ -35,16 +35,16 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs.
+    """The differences between two snapshots.
 
     Args:
-        rows: how many
-        changed: SQL of a relation with the columns k0, k1, ... (the key as it lands) and `marker`:
-            the row marker, or NULL for a key that is NULL or not unique. Without a key, k0 and k1
-            are the digest, and n how many rows of it are new (more than 0) or gone (less than 0).
-            None if nothing was compared
-        in_full: `changed` has the column `latest` too, with the new row; it has all keys, with a
-            marker of -1 where nothing changed
+        rows: number of new, changed and deleted rows
+        changed: SQL of a relation with the changes; None if nothing was compared. With a key, it
+            has the columns k0, k1, ... (the key as it lands) and `marker` (the row marker; NULL
+            for a key that is NULL or not unique). Without a key, k0 and k1 are the digest of a
+            row, and n is how many such rows are new (positive) or deleted (negative)
+        in_full: `changed` also has the column `latest` with the new row. It then contains every
+            compared key, and the marker is -1 where nothing changed
     """
 
     rows: RowCounts
@@ -54,11 +54,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Comparer:
-    """Counts what a publication would have.
+    """Counts the rows that a publication would contain.
 
     Args:
-        definition: of the mirrored table, as it is to be
-        snapshot: the rows that were published last; it may not be there
+        definition: the new definition of the mirrored table
+        snapshot: the rows that were published last; the relation may be missing
         built: the next snapshot
     """
 
@@ -71,10 +71,10 @@ class Comparer:
     built: NextSnapshot
 
     def load(self) -> RowCounts:
-        """The rows of a full load.
+        """Count the rows of a full load.
 
         Raises:
-            DbtRuntimeError: keys are NULL or not unique
+            DbtRuntimeError: if keys are NULL or not unique
         """
         keys = _of(self.built.columns, self.definition.key_columns)
         is_small = self.warehouse.is_small(self.built.table, self.built.description)
@@ -85,17 +85,17 @@ class Comparer:
         return RowCounts(inserted=int(counts["inserted"]))
 
     def changes(self, journal: Journal) -> Comparison:
-        """The rows that are new, changed or gone.
+        """Find the rows that are new, changed or deleted.
 
-        Narrow on purpose: of every row only key and digest are shuffled, once, before they are
-        grouped. To group them where they are read would be in vain, since most are there once.
+        Only the key and the digest of each row are shuffled, once, before rows are grouped. A
+        partial aggregation before the shuffle would not help, because most keys occur once there.
 
         Args:
-            journal: what was published last
+            journal: the journal of the last publication
 
         Raises:
-            DbtRuntimeError: keys are NULL or not unique
-            SnapshotMismatchError: the snapshot does not have the rows that were published
+            DbtRuntimeError: if keys are NULL or not unique
+            SnapshotMismatchError: if the snapshot does not have the rows that were published
         """
         if self.built.reuse.is_everything:
             return Comparison(RowCounts())
@@ -121,14 +121,14 @@ class Comparer:
         return Comparison(rows, changed, is_small and is_keyed)
 
     def _changed(self, journal: Journal, is_small: bool) -> str:
-        """SQL of a relation with what changed.
+        """Return the SQL of a relation with the changes.
 
-        A table, or of small tables a query: to find their changed keys again takes less than to
-        write and to read files.
+        It is the name of a table, or a query if the tables are small: running that query again
+        takes less time than writing and reading files.
         """
         published = published_columns(journal.batch.definition)
         keys = self.definition.key_columns
-        # a key that is 0.0 equals one that is -0.0, and lands differently
+        # the keys 0.0 and -0.0 are equal in the comparison, but they land differently
         compared = [c for c in self.built.columns if c.name not in keys]
         compared += [c for c in self.built.columns if c.name in keys and c.is_float]
         after = self._side(self.built.reuse.after(self.built.table), self.built.columns, compared)
@@ -153,7 +153,7 @@ class Comparer:
         return Side(rows, _of(columns, self.definition.key_columns), values)
 
     def _repeats_keys(self, changed: str, inserted: int) -> bool:
-        """Whether a key that is new among the rows compared is in a file that was not."""
+        """Check whether a new key also occurs in a file that was not compared."""
         keys = _of(self.built.columns, self.definition.key_columns)
         if not (keys and inserted and self.built.reuse.may_repeat_keys):
             return False

@@ -1,4 +1,4 @@
-"""The configuration of a node: read once, and refused before anything is built."""
+"""The configuration of a node, which is checked before anything is built."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
 _PROVIDER = re.compile(r"[\w.]+")
 _UNITS = {"kb": 2**10, "mb": 2**20, "gb": 2**30}
 
-# Spark writes text in Hadoop's codecs: it has no zstd, and frames snappy in a way of its own
+# Spark writes text with Hadoop's codecs, which have no zstd and frame snappy differently
 _TEXT_COMPRESSIONS = ("none", "gzip")
 
-# when a node is published
+# values of `publish`
 IMMEDIATELY, AFTER_TESTS, ON_REQUEST = "immediately", "after_tests", "on_request"
 
 INCREMENTAL_STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
 
-# what numbers, dates and truth values are spelled like, which are not quoted
+# spellings of numbers, dates and booleans, which are written without quotes
 _UNQUOTED = re.compile(r"[-+]?\d.*|true|false|[-+]?(nan|inf.*)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass
 class OpenMirroringConfig(SparkConfig):
-    """What dbt knows of our options. It checks neither names nor values: NodeConfig does."""
+    """The adapter's options as dbt knows them. NodeConfig checks their names and values."""
 
     mirror: bool | None = None
     on_breaking_change: str | None = None
@@ -60,23 +60,24 @@ class NodeConfig:
     """How a node is mirrored.
 
     Args:
-        unique_key: the `keyColumns`, as the user spells them
-        mirror: False keeps the node in Spark alone
-        on_breaking_change: `rebuild`, or `fail`
-        insert_marker: of new rows in a change set: `upsert`, or `insert`
-        landing_format: `parquet`, `csv`, `tsv`, `psv`
-        delimited: how the text of the last three is spelled; None for Parquet
-        compression: `none`, `snappy`, `gzip`, `zstd`
-        file_detection: the order of the files: `sequential` by number, or `last_update_time`
-        default_row_marker: what a row without row marker is: `insert`, or `upsert`
+        unique_key: columns for `keyColumns`, as the user spells them
+        mirror: False keeps the node in Spark only
+        on_breaking_change: `rebuild` or `fail`
+        insert_marker: row marker of new rows in a change set: `upsert` or `insert`
+        landing_format: `parquet`, `csv`, `tsv` or `psv`
+        delimited: how delimited text is written; None for Parquet
+        compression: `none`, `snappy`, `gzip` or `zstd`
+        file_detection: how the service orders the files: `sequential` (by number) or
+            `last_update_time`
+        default_row_marker: meaning of a row without a row marker: `insert` or `upsert`
         schema_folder: False puts the table folder at the root of the landing zone
         target_file_size: bytes
-        incremental_strategy: what the new rows of an incremental model do to the snapshot: one
+        incremental_strategy: how the new rows of an incremental model change the snapshot: one
             of INCREMENTAL_STRATEGIES
-        delete_when: SQL that is true for those new rows that delete
-        partition_by: columns
-        publish: when: `immediately`, `after_tests`, or `on_request`
-        max_deleted: what one publication may take away
+        delete_when: SQL condition; a new row that meets it deletes instead of upserting
+        partition_by: partition columns
+        publish: when the node is published: `immediately`, `after_tests` or `on_request`
+        max_deleted: limit of the rows that one publication may delete
     """
 
     unique_key: tuple[str, ...] = ()
@@ -98,20 +99,21 @@ class NodeConfig:
 
     @property
     def strategy_macro(self) -> str:
-        """The macro of the incremental strategy."""
+        """The name of the macro for the incremental strategy."""
         return f"mirror_{self.incremental_strategy.replace('+', '_')}"
 
     @property
     def held_until(self) -> str:
-        """When a node that is held is published."""
+        """The time until which a held node stays held, as text for a message."""
         return "until mirror_publish" if self.publish == ON_REQUEST else "until its tests pass"
 
     @property
     def touched_by(self) -> list[tuple[str, ...]] | None:
-        """When a new row of an incremental model may change a row of the snapshot.
+        """The columns by which a new row of an incremental model changes a row of the snapshot.
 
         Returns:
-            lists of columns: if the two agree in all columns of one; None: any new row may
+            lists of columns. A new row may change a row of the snapshot if both agree in all
+            columns of one list. None means that a new row may change any row
         """
         if self.incremental_strategy in ("insert_overwrite", "microbatch"):
             if not self.partition_by:
@@ -124,12 +126,12 @@ class NodeConfig:
         """Read a node's configuration.
 
         Args:
-            config: all of it, with dbt's own options and those of other packages
-            in_onelake: the landing zone is there
+            config: the whole configuration, with options of dbt and of other packages
+            in_onelake: whether the landing zone is in OneLake
 
         Raises:
-            CompilationError: an unknown value, a contradiction, or a name that looks like a
-                misspelled one of ours
+            CompilationError: if a value is unknown, options contradict each other, or the name of
+                an option looks like a misspelled option of this adapter
         """
         _refuse_misspelled(config)
         unique_key = _columns(config, "unique_key")
@@ -191,7 +193,7 @@ class NodeConfig:
 
 
 def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
-    """The incremental strategy; what is no incremental model has none that matters."""
+    """Return the incremental strategy. Other nodes get the default, which has no effect."""
     if config.get("materialized") != "incremental":
         return NodeConfig.incremental_strategy
     default = {"incremental_strategy": "merge" if unique_key else "append"}
@@ -212,7 +214,7 @@ def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
 
 def _refuse_misspelled(config: Mapping[str, Any]) -> None:
     ours = {field.name for field in fields(NodeConfig)}
-    # a seed has a `delimiter`
+    # `delimiter` is an option of seeds
     known = ours | {field.name for field in fields(SparkConfig)} | {"unique_key", "delimiter"}
     for name in config:
         close = [] if name in known else get_close_matches(name, ours, n=1, cutoff=0.8)
@@ -240,11 +242,11 @@ def _compression(config: Mapping[str, Any], landing_format: str) -> str:
 
 
 def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
-    """How delimited text is spelled.
+    """Return how delimited text is written.
 
     Raises:
-        CompilationError: an option that the specification does not have, or a combination in
-            which NULL, or where a value ends, could be mistaken
+        CompilationError: if the specification does not have an option, or if the options make
+            NULL or the end of a value ambiguous
     """
     if landing_format not in COLUMN_SEPARATORS:
         if options:
@@ -272,9 +274,10 @@ def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
 
 
 def _allowed(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """One of the allowed values, in whichever case.
+    """Return the allowed value that matches, ignoring case.
 
-    dbt's static parser takes a config() for text: it leaves backslashes as they are written.
+    dbt's static parser does not evaluate escape sequences in a config() call, so a value may
+    contain the escaped spelling.
     """
     for choice in allowed:
         spelled = (choice.casefold(), choice.encode("unicode_escape").decode().casefold())
@@ -302,7 +305,7 @@ def _check_null_value(text: DelimitedText) -> None:
 
 
 def _columns(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Columns, each once; as in all of dbt, an empty value is none."""
+    """Return each column once. As elsewhere in dbt, an empty value means no columns."""
     value = config.get(name)
     names = [value] if isinstance(value, str) else value
     if not names or names == [""]:

@@ -1,4 +1,4 @@
-"""The constraints of a contract, as questions to Spark: on Parquet it enforces none itself."""
+"""The constraints of a contract as queries. Spark does not enforce them on Parquet tables."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Constraint:
-    """What holds for a table: for each of its rows, or for all of them together.
+    """A condition on each row of a table, or on all its rows together.
 
     Args:
-        name: as the user knows it
-        broken: SQL that is true for a row that breaks it; None for one on all rows together
-        unique: the columns whose values, without NULLs, occur once
+        name: the name for messages to the user
+        broken: SQL that is true for a row that breaks the constraint; None for a condition on
+            all rows together
+        unique: the columns whose values must be unique, apart from NULLs
     """
 
     name: str
@@ -39,9 +40,9 @@ class BrokenConstraint:
     """A constraint that does not hold.
 
     Args:
-        count: of the rows that break it, or of the values that occur more than once
-        columns: whose values name an example; empty if nothing does
-        examples: their values, and how many rows have them; None without columns
+        count: number of rows that break it, or of values that occur more than once
+        columns: the columns that identify an example; empty if no column does
+        examples: values of these columns with the number of their rows; None without columns
     """
 
     constraint: Constraint
@@ -58,14 +59,14 @@ class BrokenConstraint:
 
 
 def contract_constraints(adapter: BaseAdapter, node: Mapping[str, Any]) -> list[Constraint]:
-    """What the contract of a node promises and Spark can verify; warns about all else.
+    """Return the constraints of a node that Spark can verify. Warn about all others.
 
     Args:
-        adapter: that knows what is supported
-        node: as in the graph
+        adapter: the adapter, which knows the supported constraints
+        node: the node as in dbt's graph
 
     Raises:
-        CompilationError: a constraint without what it is about
+        CompilationError: if a constraint lacks its columns or its expression
     """
     declared = []
     for raw in declared_constraints(node):
@@ -78,13 +79,13 @@ def contract_constraints(adapter: BaseAdapter, node: Mapping[str, Any]) -> list[
 
 
 def constraints_of(declared: Sequence[ModelLevelConstraint]) -> list[Constraint]:
-    """What to verify.
+    """Return the conditions to verify.
 
     Args:
-        declared: those that can be enforced; a column's own names that column
+        declared: constraints that can be enforced; a constraint of a column names that column
 
     Raises:
-        CompilationError: a constraint without what it is about
+        CompilationError: if a constraint lacks its columns or its expression
     """
     constraints = [constraint for one in declared for constraint in _constraints(one)]
     return list(dict.fromkeys(constraints))
@@ -113,7 +114,7 @@ def _name(declared: ModelLevelConstraint, about: str) -> str:
 
 
 def declared_constraints(node: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The constraints of a node and of its columns, all in the form of the node's own."""
+    """Return the constraints of a node and its columns, in the form of a node's constraints."""
     of_columns = [
         {**constraint, "columns": [column["name"]]}
         for column in node.get("columns", {}).values()
@@ -123,7 +124,7 @@ def declared_constraints(node: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def broken_constraints(broken: Sequence[BrokenConstraint]) -> DbtRuntimeError:
-    """Constraints that do not hold."""
+    """Return the error for constraints that do not hold."""
     return DbtRuntimeError(
         f"The model breaks its contract: {'; '.join(map(str, broken))}. Nothing was published, "
         "and the table is as it was. Correct the rows of the model, or its constraints."

@@ -1,4 +1,4 @@
-"""2. What a publication is: the mapping of changes, as a function."""
+"""2. Deciding what a publication is: the mapping of changes, as a function."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dbt.adapters.openmirroring.node.config import NodeConfig
 
 OUTCOMES = ("rebuild", "changes", "unchanged")
 
-# `_metadata.json` says what changes here, and only a new folder can say it anew; and no file can
-# take a row away that has no key
+# These changes always need a rebuild. `_metadata.json` declares the first three, and only a new
+# folder can declare them anew. And no file can delete a row that has no key.
 _REBUILT = (
     "key_columns_changed",
     "landing_format_changed",
@@ -26,13 +26,13 @@ _REBUILT = (
 
 
 class Counts(Protocol):
-    """Rows, counted only if a decision needs it."""
+    """Counts of rows, which are computed only if a decision needs them."""
 
     def load(self) -> RowCounts:
-        """Of a full load."""
+        """Count the rows of a full load."""
 
     def changes(self, journal: Journal) -> Comparison:
-        """That are new, changed or gone since a publication."""
+        """Find the rows that are new, changed or deleted since a publication."""
 
 
 def decide(
@@ -48,20 +48,20 @@ def decide(
 ) -> Plan:
     """Decide what to publish.
 
-    The definition of the table decides first: each kind of change leads to `rebuild`, `changes` or
-    `unchanged`. Then the rows decide.
+    Changes of the table's definition decide first: each kind of change leads to `rebuild`,
+    `changes` or `unchanged`. Then the rows decide.
 
     Args:
-        journal: the last publication; None for a table that is not there
-        definition: of the table as it is to be
-        outcome_of: what a change of the definition leads to
-        rebuild: why the table is to be rebuilt in any case; empty if what has changed decides
-        moved: how the next snapshot is stored in another way; empty if it is not
-        initial: why a table that was published is not there any more
+        journal: the journal of the last publication; None if the table folder does not exist
+        definition: the new definition of the table
+        outcome_of: returns the outcome that a change of the definition leads to
+        rebuild: why the table must be rebuilt in any case; empty if the changes decide
+        moved: how the next snapshot is stored differently; empty if it is not
+        initial: why a table that was published before no longer exists
 
     Raises:
-        CompilationError: it would be a rebuild, and `on_breaking_change` is `fail`; or a project's
-            own macro leads to something else
+        CompilationError: if a rebuild is needed and `on_breaking_change` is `fail`, or if a macro
+            of the project returns an outcome that is not allowed
     """
     if journal is None:
         return Plan("initial", initial, definition, counts.load())

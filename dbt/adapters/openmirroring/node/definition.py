@@ -1,4 +1,4 @@
-"""What a table is to be in the mirror."""
+"""The definition of a table in the mirror."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dbt.adapters.openmirroring.node.config import NodeConfig
 
 
 def table_definition(columns: Sequence[LandingColumn], options: NodeConfig) -> TableDefinition:
-    """The definition of a table.
+    """Return the definition of a table.
 
     Args:
-        columns: of the next snapshot
+        columns: the columns of the next snapshot
 
     Raises:
-        CompilationError: a name that cannot be one of the mirror, a key that is not a column, or a
-            type that the landing format does not have
+        CompilationError: if a column name cannot be mirrored, a key is not a column, or the
+            landing format does not have the type of a column
     """
     names = _names(columns)
     missing = [key for key in options.unique_key if key.lower() not in names]
@@ -44,7 +44,7 @@ def table_definition(columns: Sequence[LandingColumn], options: NodeConfig) -> T
 
 
 def _names(columns: Sequence[LandingColumn]) -> dict[str, str]:
-    """The names of columns by themselves in lower case."""
+    """Return the names of the columns, by the name in lower case."""
     names: dict[str, str] = {}
     for column in columns:
         if "\0" in column.name:

@@ -1,4 +1,4 @@
-"""Whether a mirrored table has the rows of its model."""
+"""The difference between a mirrored table and the rows of its model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
-# Spark's Thrift server, when it closes a session, takes only names that need no quotes
+# needs no quotes: when Spark's Thrift server closes a session, it accepts only such names
 _VIEW = "openmirroring_replica"
 
 
@@ -20,7 +20,7 @@ class NamedColumn(Protocol):
 
     @property
     def name(self) -> str:
-        """As in the table."""
+        """The name as in the table."""
 
 
 class ReplicatedTable(Protocol):
@@ -28,11 +28,11 @@ class ReplicatedTable(Protocol):
 
     @property
     def columns(self) -> Sequence[NamedColumn]:
-        """In the order of the table."""
+        """The columns in the order of the table."""
 
     @property
     def key_columns(self) -> Sequence[str]:
-        """Empty without a key."""
+        """The columns of the key; empty without a key."""
 
 
 def difference(
@@ -41,14 +41,17 @@ def difference(
     rows: OpenMirroringRelation,
     mirrored_table: Callable[[], ReplicatedTable],
 ) -> str:
-    """A query of the rows that a model and its mirrored table do not have equally often.
+    """Return a query of the rows that a model and its mirrored table do not have equally often.
+
+    It also creates the temporary view of the mirrored table that the query reads.
 
     Args:
-        rows: the model's, maybe an earlier state of it
-        mirrored_table: gets it, once Spark is known: how depends on which Spark it is
+        rows: the rows of the model, possibly an earlier state of its relation
+        mirrored_table: returns the mirrored table. It is called only after the first statement,
+            because it depends on the Spark that is connected
 
     Raises:
-        CompilationError: they have other columns
+        CompilationError: if the model and the mirrored table have different columns
     """
     columns = landing_columns(warehouse.columns(model))
     names = [column.name for column in columns]

@@ -1,4 +1,4 @@
-"""Rows of staged Parquet files, told by their footers."""
+"""Row counts of staged Parquet files, read from their footers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dbt.adapters.openmirroring.spark.table import parquet_reader
 
 
 def rows_in(folder: Path, files: Sequence[StagedFile]) -> list[FileRows] | None:
-    """How many rows of each marker files have; None if their footers do not tell.
+    """Count the rows of each row marker in files. Return None if the footers do not tell.
 
-    They tell without a row marker, and where all rows of a group have the same one. It takes
-    pyarrow to read them.
+    The footers tell if the files have no row markers, or if all rows of each row group have the
+    same one. Reading footers requires pyarrow.
 
     Args:
-        folder: with the files
+        folder: the folder of the files
     """
     parquet = parquet_reader()
     if not parquet:

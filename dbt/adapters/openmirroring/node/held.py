@@ -1,7 +1,8 @@
-"""A snapshot that is ahead of the mirror, with the rows that were published last beside it.
+"""Held rows: a snapshot that is ahead of the mirror.
 
-The snapshot is marked as held. The rows that were published last are in `<identifier>__published`;
-or, where the table was changed in place, in an earlier state of the table itself.
+The snapshot is marked as held. The rows that were published last are in the table
+`<identifier>__published`. If the snapshot was changed in place, they are an earlier version of
+the snapshot's own table.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ class PublishedRows:
     """The rows that were published last, as Spark has them.
 
     Args:
-        relation: of these rows, maybe an earlier state of the snapshot; None without any
-        batch_id: that they were published with; None if they were not published
-        marks: of the snapshot
-        are_beside: they are in a table of their own, beside the snapshot
+        relation: the relation of these rows, possibly an earlier version of the snapshot; None if
+            there is no such relation
+        batch_id: the id of the batch that published them; None if they were not published
+        marks: the marks of the snapshot
+        are_beside: whether they are in a separate table beside the snapshot
     """
 
     relation: OpenMirroringRelation | None
@@ -42,7 +44,7 @@ class PublishedRows:
 
     @property
     def is_held(self) -> bool:
-        """The snapshot is ahead of them."""
+        """Whether the snapshot is ahead of these rows."""
         return self.marks.held is not None or self.are_beside
 
     @property
@@ -51,7 +53,7 @@ class PublishedRows:
 
     @property
     def is_past(self) -> bool:
-        """They are an earlier state of a table, which can be read, but not described."""
+        """Whether they are an earlier version of a table: readable, but not describable."""
         return self.relation is not None and self.relation.version is not None
 
 
@@ -76,11 +78,11 @@ def published_rows(
 
 
 def marks_of_build(build_id: str, rebuild: str) -> dict[str, str]:
-    """The properties of a next snapshot that is to be held.
+    """Return the properties of a next snapshot that will be held.
 
     Args:
-        build_id: of this build
-        rebuild: why what is held will be a rebuild
+        build_id: the id of this build
+        rebuild: why the held rows will be published as a rebuild; empty if the changes decide
     """
     return {HELD_PROPERTY: build_id, **({REBUILD_PROPERTY: rebuild} if rebuild else {})}
 
@@ -95,18 +97,18 @@ def hold(
     build_id: str,
     may_have_partitions: bool,
 ) -> None:
-    """Let a build become the snapshot, and keep the rows that were published last beside it.
+    """Make a build the snapshot, and keep the rows that were published last beside it.
 
-    Killed in between, the next run brings it to its end (`bring_back`).
+    If the process is killed in between, the next run finishes this step (`bring_back`).
 
     Args:
         built: the next snapshot, marked as held; or the rows that the snapshot takes in place
         last: the id of the batch that was published last
-        build_id: of this build
+        build_id: the id of this build
 
     Raises:
-        CompilationError: somebody else has a table of the name that the published rows need
-        DbtRuntimeError: the snapshot refuses the rows
+        CompilationError: if another table has the name that the published rows need
+        DbtRuntimeError: if the snapshot refuses the rows
     """
     if rows.in_place:
         assert rows.touched, "rows that are taken in place are touched ones"
@@ -131,7 +133,7 @@ def hold(
 
 
 def bring_back(warehouse: Warehouse, target: OpenMirroringRelation, last: str | None) -> None:
-    """Bring to its end what a killed process has left between two tables of a hold.
+    """Finish a hold that a killed process interrupted between its two renames.
 
     Args:
         last: the id of the batch that was published last
@@ -140,7 +142,7 @@ def bring_back(warehouse: Warehouse, target: OpenMirroringRelation, last: str | 
         return
     kept = _published_beside(warehouse, target, last)
     if kept:
-        # a build was complete before the snapshot was moved out of its way
+        # the process moved the snapshot away only after its build was complete
         builds = sorted(leftovers(warehouse, target, [NEXT]), key=str)
         move(warehouse, builds[-1] if builds else kept, target, may_have_partitions=True)
 
@@ -148,11 +150,11 @@ def bring_back(warehouse: Warehouse, target: OpenMirroringRelation, last: str | 
 def settle(
     warehouse: Warehouse, target: OpenMirroringRelation, last: str | None, batch_id: str
 ) -> None:
-    """What was held is published: nothing is ahead of the mirror any more. Can be repeated.
+    """Mark the snapshot as published, so that it is no longer held. This can be repeated.
 
     Args:
         last: the id of the batch that was published before
-        batch_id: that the snapshot was published with
+        batch_id: the id of the batch that published the snapshot
     """
     marks = Marks.of(warehouse.properties(target))
     if marks.batch_id != batch_id:
@@ -164,10 +166,10 @@ def settle(
 
 
 def forget(warehouse: Warehouse, target: OpenMirroringRelation, last: str | None) -> None:
-    """Drop the rows that were published before, if they are beside the snapshot.
+    """Drop the rows that were published before, if they are in a table beside the snapshot.
 
     Args:
-        last: the id of the batch that they were published with
+        last: the id of the batch that published these rows
     """
     kept = _published_beside(warehouse, target, last)
     if kept:
@@ -177,18 +179,18 @@ def forget(warehouse: Warehouse, target: OpenMirroringRelation, last: str | None
 def _published_beside(
     warehouse: Warehouse, target: OpenMirroringRelation, last: str | None
 ) -> OpenMirroringRelation | None:
-    """The table of the rows that were published last; not one of a user that has its name."""
+    """Find the table of the rows published last; ignore a user's table of the same name."""
     found = warehouse.found(beside(target))
     return found if found and last and warehouse.batch_id(found) == last else None
 
 
 def beside(target: OpenMirroringRelation) -> OpenMirroringRelation:
-    """Where the rows that were published last are, while other rows are held."""
+    """Return the relation that keeps the rows published last while other rows are held."""
     identifier = f"{target.identifier}{PUBLISHED_SUFFIX}"
     relation: OpenMirroringRelation = target.incorporate(path={"identifier": identifier})
     return relation
 
 
 def is_torn(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
-    """Whether a killed process may have moved the snapshot away, and put nothing in its place."""
+    """Check whether a killed process may have moved the snapshot away without a replacement."""
     return not warehouse.found(target) and warehouse.found(beside(target)) is not None

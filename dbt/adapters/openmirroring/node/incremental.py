@@ -1,4 +1,4 @@
-"""The columns of an incremental model, whose new rows may have others than the snapshot."""
+"""The columns of an incremental model, whose new rows may have other columns than the snapshot."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class IncrementalColumn:
     """A column of the next snapshot.
 
     Args:
-        dtype: of the column
-        snapshot_type: what the snapshot has for it; None if it does not
-        new_type: what the new rows have for it; None if they do not
-        is_updated: whether a merge changes it in rows that are there
+        dtype: type of the column
+        snapshot_type: its type in the snapshot; None if the snapshot does not have it
+        new_type: its type in the new rows; None if they do not have it
+        is_updated: whether a merge updates it in existing rows
     """
 
     name: str
@@ -39,14 +39,15 @@ def incremental_columns(
     on_schema_change: str,
     config: Mapping[str, Any],
 ) -> list[IncrementalColumn]:
-    """What the columns of the next snapshot are, and where their values come from.
+    """Return the columns of the next snapshot, with the sources of their values.
 
     Args:
         on_schema_change: `ignore`, `fail`, `append_new_columns` or `sync_all_columns`
-        config: the node's, for `merge_update_columns` and `merge_exclude_columns`
+        config: the node's configuration, with `merge_update_columns` and `merge_exclude_columns`
 
     Raises:
-        CompilationError: the columns differ, and `on_schema_change` does not say what to do
+        CompilationError: if the columns differ in a way that `on_schema_change` does not allow,
+            or if both merge options are set
     """
     had = {column.name.lower(): column for column in snapshot}
     has = {column.name.lower(): column for column in new_rows}
@@ -89,10 +90,12 @@ def history_columns(
     changes: Sequence[OpenMirroringColumn],
     valid_to: str,
 ) -> list[IncrementalColumn]:
-    """The columns of a dbt snapshot's next version, without those of dbt's comparison.
+    """Return the columns of the next version of a dbt snapshot.
+
+    The helper columns of dbt's comparison are left out.
 
     Args:
-        valid_to: the only column that changes in rows that are there
+        valid_to: name of the only column that changes in existing rows
     """
     own = [
         column
@@ -105,7 +108,7 @@ def history_columns(
 
 
 def _updated(config: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Which columns a merge changes, by their names."""
+    """Return a function that tells by its name whether a merge updates a column."""
     only = _folded(config.get("merge_update_columns"))
     excluded = _folded(config.get("merge_exclude_columns"))
     if only and excluded:

@@ -1,8 +1,8 @@
-"""Files of a snapshot that the next one has too.
+"""Files of a snapshot that the next snapshot keeps.
 
-A Parquet file cannot be changed, but most files of a snapshot have no row that changes in an
-incremental run. These are linked into the next snapshot: a file with two names, so that either
-table can be dropped.
+A Parquet file cannot be changed, but in most files of a snapshot an incremental run changes no
+row. These files are linked into the next snapshot. Each then has two names, so that either table
+can be dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dbt.adapters.openmirroring.spark.table import (
     local_path,
 )
 
-# Every append adds files. So many of less than this size in one folder are joined into fewer.
+# Every append adds files. If one folder has more small files than this, all files are rewritten.
 _MANY_FILES = 64
 _SMALL_FILE = 16 * 2**20
 
@@ -35,12 +35,12 @@ _FORMATS = ("parquet", "orc")
 
 @dataclass(frozen=True)
 class KeptFiles(Reuse):
-    """The files of a snapshot that the next one keeps, and those that are written again.
+    """The files of a snapshot that the next snapshot keeps, and the files to write again.
 
     Args:
-        folder: with the snapshot's data files
-        replaced: the files to write again, as Spark has them in `_metadata.file_path`
-        kept: the other ones, relative to the folder
+        folder: the folder of the snapshot's data files
+        replaced: the files to write again, as Spark spells them in `_metadata.file_path`
+        kept: the other files, relative to the folder
         layout: how the snapshot is stored
     """
 
@@ -64,13 +64,13 @@ class KeptFiles(Reuse):
         return FileRange(next_snapshot, other_than=self.names)
 
     def link_into(self, table: TableDescription) -> None:
-        """Let the next snapshot have the files.
+        """Link the kept files into the next snapshot.
 
         Args:
             table: the next snapshot
 
         Raises:
-            DbtRuntimeError: Spark stores it in another way than the snapshot
+            DbtRuntimeError: if Spark stores the next snapshot differently from the snapshot
         """
         if table.layout != self.layout:
             raise DbtRuntimeError(
@@ -86,15 +86,15 @@ class KeptFiles(Reuse):
             target.parent.mkdir(exist_ok=True, parents=True)
             try:
                 os.link(self.folder / path, target)
-            except OSError:  # a file system without such links
+            except OSError:  # the file system may not support hard links
                 shutil.copy2(self.folder / path, target)
 
 
 def can_keep_files(snapshot: TableDescription, planned: Layout) -> bool:
-    """Whether files of a snapshot can be linked into the next one.
+    """Check whether files of a snapshot can be linked into the next snapshot.
 
     Args:
-        planned: how the next one is to be stored; its buckets are not compared
+        planned: how the next snapshot will be stored, apart from buckets
     """
     return (
         snapshot.layout.format in _FORMATS
@@ -105,11 +105,11 @@ def can_keep_files(snapshot: TableDescription, planned: Layout) -> bool:
 
 
 def kept_files(snapshot: TableDescription, touched: Sequence[str]) -> KeptFiles | None:
-    """The files that the next snapshot keeps; None if that is not worth it.
+    """Return the files that the next snapshot keeps. Return None if rewriting all is better.
 
     Args:
-        snapshot: whose files can be kept
-        touched: those with rows that may change, as Spark has them in `_metadata.file_path`
+        snapshot: the snapshot, whose files can be kept
+        touched: files with rows that may change, as Spark spells them in `_metadata.file_path`
     """
     folder = snapshot.folder
     assert folder, "its files can be kept"

@@ -1,4 +1,4 @@
-"""What a materialization does between its hooks."""
+"""The body of a materialization, between its hooks."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 
 class Target(Destination, Preview, Protocol):
-    """What a command publishes to, or would publish to."""
+    """The place that a command publishes to, or would publish to in a dry run."""
 
     dry_run: bool
 
 
 def materialize(node: Node, destination: Target) -> OpenMirroringRelation:
-    """Build a table-like node, publish it, and document it.
+    """Build a table-like node, publish it, and document it. A dry run only builds it.
 
     Returns:
         the relation that was built
 
     Raises:
-        DbtRuntimeError: a step fails; the message says what was changed
+        DbtRuntimeError: if a step fails; the message says what was changed
     """
     check_name(node.target)
     node.run_header()
@@ -57,7 +57,7 @@ def materialize(node: Node, destination: Target) -> OpenMirroringRelation:
 
 
 def _build_only(node: Node) -> AdapterResponse:
-    """`mirror: false`: as dbt-spark, except that the old table is there until the new one is."""
+    """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap."""
     warehouse, target = node.warehouse, node.target
     was_incremental = node.is_incremental
     tidy_warehouse(warehouse, target)
@@ -81,10 +81,10 @@ def _build_only(node: Node) -> AdapterResponse:
 
 
 def _check_only(node: Node) -> AdapterResponse:
-    """`--empty` and `--sample`: the SQL must run.
+    """Run the SQL of a node, for `--empty` and `--sample`.
 
-    A relation is left behind only where there was none, so that models downstream can be checked
-    too.
+    The result stays only if the node had no relation yet, so that models downstream can be
+    checked too.
     """
     warehouse, target = node.warehouse, node.target
     tidy_warehouse(warehouse, target)

@@ -1,4 +1,4 @@
-"""How many rows one publication may take away."""
+"""The limit of the rows that one publication may delete."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 @dataclass(frozen=True)
 class MaxDeleted:
-    """A limit, as a number of rows or as a share of those that are published.
+    """A limit, as a number of rows or as a percentage of the published rows.
 
     Args:
-        rows: None for a share
-        percent: 0 to 100
+        rows: number of rows; None if the limit is a percentage
+        percent: 0 to 100; ignored if `rows` is given
     """
 
     rows: int | None = None
@@ -30,13 +30,13 @@ class MaxDeleted:
 
     @classmethod
     def parse(cls, value: Any) -> MaxDeleted | None:
-        """Read a limit; None for none.
+        """Read a limit. Return None if there is no limit.
 
         Args:
-            value: a number of rows (1000), or a share (10%)
+            value: a number of rows (1000) or a percentage (10%)
 
         Raises:
-            CompilationError: it is neither
+            CompilationError: if it is neither
         """
         if value is None:
             return None
@@ -51,7 +51,7 @@ class MaxDeleted:
         )
 
     def finding(self, plan: Plan) -> str:
-        """What a publication takes away beyond the limit; empty if it keeps to it."""
+        """Describe by how much a publication exceeds the limit; empty if it does not."""
         published = plan.journal.batch.table_rows if plan.journal else 0
         deleted = taken_away(plan)
         allowed = self.rows if self.rows is not None else published * self.percent / 100
@@ -61,7 +61,7 @@ class MaxDeleted:
 
 
 def taken_away(plan: Plan) -> int:
-    """The rows by which a publication makes the mirrored table smaller, or that it deletes."""
+    """Count the rows that a change set deletes, or by which a full load shrinks the table."""
     if not plan.journal:
         return 0
     if plan.starts_folder:

@@ -1,4 +1,4 @@
-"""The rows of the next snapshot: the model's own, or the snapshot with what new rows do to it."""
+"""The rows of the next snapshot: those of the model, or the snapshot changed by new rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dbt.adapters.openmirroring.node.touched_rows import TouchedRows, can_merge,
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
-# of which all columns must agree for a new row to change a row of the snapshot
+# lists of columns; a new row may change a row of the snapshot that agrees in all columns of a list
 ColumnLists = Sequence[Sequence[str]]
 
 
@@ -34,9 +34,9 @@ class NextRows:
     """The rows of a next snapshot.
 
     Args:
-        query: of the rows to write
-        touched: the only rows of the snapshot that may change; None if all may
-        kept: the files of the snapshot that the next one has too; None if it has none
+        query: SQL of the rows to write
+        touched: the rows of the snapshot that may change; None if they were not determined
+        kept: the files of the snapshot that the next snapshot keeps; None if it keeps none
     """
 
     query: str
@@ -45,33 +45,33 @@ class NextRows:
 
     @property
     def in_place(self) -> bool:
-        """The snapshot takes them: there is no next one."""
+        """Whether the snapshot takes the rows in place, so that there is no next snapshot."""
         return self.touched is not None and self.touched.replacement is None
 
     @property
     def reuse(self) -> Reuse | None:
-        """What need not be compared; None if that is not known yet."""
+        """The rows and files that need no comparison; None if that is not known yet."""
         return self.touched or self.kept
 
     def replaced(self, snapshot: OpenMirroringRelation) -> FileRange:
-        """The rows of the snapshot that are not in files that are kept."""
+        """Return the rows of the snapshot that are not in kept files."""
         return (self.kept or Reuse()).before(snapshot)
 
 
 def next_rows(
     node: Node, scratch: ScratchTables, was_incremental: bool, may_touch: bool = True
 ) -> NextRows:
-    """What the next snapshot is to be made of.
+    """Return the rows of the next snapshot.
 
     Args:
-        scratch: where new rows are computed, once
-        was_incremental: what is_incremental() was when the node was compiled
-        may_touch: False looks at all rows of the snapshot
+        scratch: keeps the new rows, which are computed only once
+        was_incremental: value of is_incremental() when the node was compiled
+        may_touch: False considers all rows of the snapshot
 
     Raises:
-        CompilationError: that has changed since; or the new rows have other columns than the
-            snapshot, and `on_schema_change` does not say what to do
-        DbtRuntimeError: several new rows have the same key
+        CompilationError: if is_incremental() has changed since the node was compiled, or if the
+            columns differ in a way that `on_schema_change` does not allow
+        DbtRuntimeError: if several new rows have the same key
     """
     if node.is_history:
         return _history(node, scratch, may_touch)
@@ -83,12 +83,12 @@ def next_rows(
 
 
 def live_rows(node: Node) -> NextRows:
-    """The rows of a model that are no deletes."""
+    """Return the rows of a model, without those that `delete_when` marks as deletes."""
     return NextRows(node.warehouse.sql("mirror_live_rows", node.query(), node.options.delete_when))
 
 
 def first_rows(node: Node) -> NextRows:
-    """The rows of a node that is built for the first time."""
+    """Return the rows of a node that is built for the first time."""
     if node.is_history:
         return NextRows(node.first_history(node.history_strategy(False), node.query()))
     return live_rows(node)
@@ -117,7 +117,7 @@ def _incremental(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRow
 
 
 def _history(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRows:
-    """A dbt snapshot: what has changed is computed once, as dbt defines it."""
+    """Return the rows of a dbt snapshot. Its changes, as dbt defines them, are computed once."""
     warehouse, target = node.warehouse, node.target
     if not warehouse.found(target):
         return first_rows(node)
@@ -144,10 +144,10 @@ def _history(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRows:
 def _keep_new_rows(
     node: Node, scratch: ScratchTables, kind: str, query: str
 ) -> OpenMirroringRelation:
-    """Compute new rows.
+    """Compute new rows in a scratch table with the partitions of the snapshot.
 
-    They get the partitions that the snapshot has: values of partitions are not stored as they are
-    (an empty string is NULL), and what is published is what the snapshot stores.
+    Spark changes some values when it stores them as partitions: an empty string becomes NULL. The
+    published values must be those that the snapshot stores.
     """
     return scratch.keep(kind, query, node.options.partition_by)
 
@@ -159,17 +159,17 @@ def _typed_rows(
     found: Sequence[OpenMirroringColumn],
     columns: Sequence[IncrementalColumn],
 ) -> OpenMirroringRelation:
-    """New rows in the types of the next snapshot, so that they are matched as they are stored.
+    """Return new rows in the types of the next snapshot, so that they match its stored values.
 
-    A column that the next snapshot does not have stays as it is: `delete_when` may ask for it.
+    A column that the next snapshot does not have keeps its type, because `delete_when` may use it.
 
     Args:
         computed: a table of the new rows
-        found: its columns
-        columns: of the next snapshot
+        found: the columns of this table
+        columns: the columns of the next snapshot
 
     Returns:
-        the table itself if it has these types
+        `computed` itself if it already has these types
     """
     types = {c.name.lower(): c.dtype for c in columns if c.new_type not in (None, c.dtype)}
     if not types:
@@ -186,7 +186,7 @@ class _Reused:
 
 
 def _snapshot_rows(reused: _Reused, snapshot: OpenMirroringRelation) -> FileRange:
-    """The rows of the snapshot that new rows may change."""
+    """Return the rows of the snapshot that new rows may change."""
     return (reused.touched or reused.kept or Reuse()).before(snapshot)
 
 
@@ -198,16 +198,16 @@ def _reused(
     columns: Sequence[IncrementalColumn],
     touched_by: ColumnLists | None,
 ) -> _Reused:
-    """What an incremental run keeps of the snapshot, because it cannot change.
+    """Determine the rows and files of the snapshot that an incremental run cannot change.
 
-    Nothing if the columns differ: then all rows are written again, and compared.
+    Nothing is reused if the columns differ: then all rows are written and compared again.
 
     Args:
-        new_rows: a table
+        new_rows: a table of the new rows
         before: the columns of the snapshot
-        columns: of the next snapshot
-        touched_by: lists of columns: a row may change if it agrees with a new row in all columns
-            of one; None if any row may
+        columns: the columns of the next snapshot
+        touched_by: lists of columns. A row may change if it agrees with a new row in all columns
+            of one list. None means that any row may change
     """
     if touched_by is None or node.has_buckets or len(columns) != len(before):
         return _Reused()
@@ -233,11 +233,11 @@ def _touched_rows(
     snapshot: TableDescription,
     touched_by: ColumnLists,
 ) -> TouchedRows | None:
-    """The rows of a snapshot that an incremental run replaces; None if all are looked at."""
+    """Return the rows that an incremental run replaces, or None to consider all rows."""
     keys = node.options.unique_key
     if node.has_contract or any(tuple(columns) != keys for columns in touched_by):
         return None
-    # only what is to be published is known to have each key once
+    # keys are known to be unique only in rows that are published
     if touched_by and not node.options.mirror:
         return None
     if not has_stored_rows(snapshot.layout, node.planned_layout):
@@ -245,12 +245,12 @@ def _touched_rows(
     is_merged = can_merge(snapshot.layout, node.planned_layout)
     if not is_merged and not touched_by:
         return None
-    # a server may still be at an INSERT whose client has died, and only Delta can fence it off
+    # a Spark server may still be running an INSERT of a dead client, and only Delta can fence it
     is_fenced = snapshot.layout.format == "delta" or node.warehouse.is_driven_here
     if not touched_by and not is_fenced:
         return None
     if not is_merged and node.warehouse.is_small(node.target, snapshot):
-        # to look at all rows takes less than to write tables of some
+        # considering all rows takes less time than writing tables of some of them
         return None
     return TouchedRows(
         new_rows,
@@ -266,7 +266,7 @@ def _kept_files(
     snapshot: TableDescription,
     touched_by: ColumnLists,
 ) -> KeptFiles | None:
-    """The files of the snapshot that the next one is to have too; None if it has none."""
+    """Return the files that the next snapshot keeps; None if it keeps none."""
     warehouse = node.warehouse
     if not warehouse.is_driven_here or not can_keep_files(snapshot, node.planned_layout):
         return None

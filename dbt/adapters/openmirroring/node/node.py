@@ -1,4 +1,4 @@
-"""A table-like node, as its dbt context has it."""
+"""A table-like node, as its dbt context describes it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, quo
 from dbt.adapters.openmirroring.spark.seed import SEED_VIEW, seed_view
 from dbt.adapters.openmirroring.spark.table import Layout
 
-# of dbt's snapshots
+# strategy of a dbt snapshot
 Strategy = Mapping[str, Any]
 
 
 class Node:
-    """What dbt says of a node, and its SQL.
+    """The properties of a node in dbt, and its SQL.
 
     Args:
-        context: of dbt, with the node's macros
+        context: the dbt context, with the node's macros
         warehouse: Spark's tables
-        in_onelake: the landing zone is there
+        in_onelake: whether the landing zone is in OneLake
 
     Raises:
-        CompilationError: a configuration that is unknown or contradictory
+        CompilationError: if the configuration is unknown or contradictory
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class Node:
         self.target: OpenMirroringRelation = context["this"].incorporate(type="table")
         values = dict(self.config)
         if self.is_history:
-            # what a dbt snapshot calls its unique key is not unique in it
+            # the `unique_key` of a dbt snapshot repeats in its history
             values["unique_key"] = self.history_columns["dbt_scd_id"]
         self.options = NodeConfig.parse(values, in_onelake)
 
-    # What it is
+    # Identity and configuration
 
     @property
     def owner(self) -> Owner:
@@ -68,7 +68,7 @@ class Node:
 
     @property
     def is_history(self) -> bool:
-        """A dbt snapshot."""
+        """Whether the node is a dbt snapshot."""
         return bool(self.config["materialized"] == "snapshot")
 
     @property
@@ -77,14 +77,14 @@ class Node:
 
     @property
     def reads_itself(self) -> bool:
-        """The node's SQL may have been compiled from what the relation had before."""
+        """Whether the compiled SQL may depend on the earlier rows of the relation."""
         return bool(self.config["materialized"] == "incremental")
 
     @cached_property
     def history_columns(self) -> Mapping[str, str]:
-        """The names of the columns that a dbt snapshot adds."""
+        """The names of the columns that a dbt snapshot adds, by dbt's own names for them."""
         names: Mapping[str, str] = (
-            # a property of dbt's object, which the node's own configuration does not have
+            # dbt's config object computes this property; the node's configuration lacks it
             self._context["config"].get("snapshot_table_column_names")
             or self._context["get_snapshot_table_column_names"]()
         )
@@ -96,7 +96,7 @@ class Node:
 
     @property
     def predicates(self) -> list[str]:
-        """SQL that a new row and a row of the snapshot must meet to be the same one."""
+        """SQL conditions that a new row must meet to match a row of the snapshot."""
         found = self.config.get("predicates") or self.config.get("incremental_predicates")
         return [found] if isinstance(found, str) else list(found or [])
 
@@ -106,13 +106,13 @@ class Node:
 
     @cached_property
     def planned_layout(self) -> Layout:
-        """How the next snapshot is to be stored, if not in buckets."""
+        """The layout of the next snapshot, without buckets."""
         default = "set spark.sql.sources.default"
         file_format = self.config.get("file_format") or self.warehouse.query(default).rows[0][1]
         partitions = tuple(name.lower() for name in self.options.partition_by)
         return Layout(file_format.lower(), partitions, "")
 
-    # What dbt wants
+    # The request of the command
 
     @property
     def is_incremental(self) -> bool:
@@ -124,7 +124,7 @@ class Node:
 
     @property
     def is_checked_only(self) -> bool:
-        """`--empty` or `--sample`: the SQL is run, and nothing is published."""
+        """Whether `--empty` or `--sample` is set: the SQL is run, and nothing is published."""
         arguments = self._context["invocation_args_dict"]
         return bool(arguments.get("empty") or arguments.get("sample"))
 
@@ -134,17 +134,17 @@ class Node:
         return str(validate(self.config.get("on_schema_change"), default="ignore"))
 
     def run_header(self) -> None:
-        """Run the statements of `sql_header` in the node's own session, one by one."""
+        """Run the statements of `sql_header` one by one in the node's own session."""
         for statement in sqlparse.split(self.config.get("sql_header") or ""):
             self.warehouse.execute(statement.rstrip(";"))
 
-    # Its rows
+    # The rows of the node
 
     def query(self) -> str:
-        """The rows of the node, as a query.
+        """Return a query of the node's rows.
 
         Raises:
-            DbtRuntimeError: a Python model fails, or this is not a session
+            DbtRuntimeError: if a Python model fails, or the connection cannot run Python models
         """
         if self.config["materialized"] == "seed":
             return self._seed_query()
@@ -168,9 +168,9 @@ class Node:
         return f"select * from {view}"
 
     def _seed_query(self) -> str:
-        """A seed's rows are handed over as strings, and cast by Spark.
+        """Return a query that casts the rows of a seed, which Spark receives as strings.
 
-        dbt-spark's literals lose NULLs and digits.
+        The literals of dbt-spark lose NULLs and digits.
         """
         seed = self._context["load_agate_table"]()
         self._context["store_result"]("agate_table", response="OK", agate_table=seed)
@@ -187,25 +187,25 @@ class Node:
         return self.warehouse.sql("mirror_seed", SEED_VIEW, columns)
 
     def view(self, relation: OpenMirroringRelation) -> str:
-        """The statement that makes a view of the node's rows."""
+        """Return the statement that creates a view of the node's rows."""
         return str(self._context["get_create_view_as_sql"](relation, self._context["sql"]))
 
-    # What dbt's macros do
+    # Calls of dbt's macros
 
     def checked_contract(self, query: str) -> str:
-        """A query of the columns that the contract names, in its order.
+        """Return a query of the columns of the contract, in the order of the contract.
 
         Raises:
-            CompilationError: the query has other columns
+            CompilationError: if the query has other columns than the contract
         """
         self._context["get_assert_columns_equivalent"](query)
         return str(self._context["get_select_subquery"](query))
 
     def history_strategy(self, exists: bool) -> Strategy:
-        """How a dbt snapshot finds what has changed.
+        """Return the strategy by which a dbt snapshot finds changes.
 
         Args:
-            exists: it has been built before
+            exists: whether the dbt snapshot has been built before
         """
         strategy = self._context["strategy_dispatch"](self.config.get("strategy"))
         found: Strategy = strategy(
@@ -214,14 +214,14 @@ class Node:
         return found
 
     def first_history(self, strategy: Strategy, query: str) -> str:
-        """The rows of a dbt snapshot that is built for the first time, as a query."""
+        """Return a query of the rows of a dbt snapshot that is built for the first time."""
         return str(self._context["build_snapshot_table"](strategy, query))
 
     def history_changes(self, strategy: Strategy, query: str) -> str:
-        """What has changed since a dbt snapshot was built, as a query.
+        """Return a query of the changes since a dbt snapshot was built.
 
         Raises:
-            DbtRuntimeError: the snapshot lacks columns that it must have
+            DbtRuntimeError: if the dbt snapshot lacks required columns
         """
         self._context["adapter"].assert_valid_snapshot_target_given_strategy(
             self.target, self.history_columns, strategy
@@ -229,11 +229,11 @@ class Node:
         return str(self._context["snapshot_staging_table"](strategy, query, self.target))
 
     def document(self) -> None:
-        """Write descriptions to the relation, if the configuration says so."""
+        """Write descriptions to the relation, if the configuration asks for it."""
         self._context["persist_docs"](self.target, self.model)
 
     def stored(self, response: Any) -> None:
-        """Let dbt tell what the node did."""
+        """Pass the result of the node to dbt, for its log and its artifacts."""
         self._context["store_result"]("main", response=response)
 
     def tell(self, text: str) -> None:
@@ -244,7 +244,7 @@ class Node:
 
 
 def refuse_stale_compilation() -> CompilationError:
-    """The node's SQL was compiled before an earlier run was finished."""
+    """Return the error for SQL that was compiled before an earlier run was finished."""
     return CompilationError(
         "An earlier run was interrupted and has just been brought to its end, but this run was "
         "compiled without its result. Nothing was lost; run it again."

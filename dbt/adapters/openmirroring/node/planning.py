@@ -1,4 +1,4 @@
-"""2 and 3. What a publication of built rows would be: the published rows, compared with them."""
+"""2 and 3. Planning a publication by comparing the built rows with the published rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from dbt.adapters.openmirroring.spark.table import TableDescription
 
 @dataclass(frozen=True)
 class Planner:
-    """Compares what is built with what was published.
+    """Compares the built rows with the published rows.
 
     Args:
-        table: as it was published last
-        published: its rows in Spark
-        scratch: where comparisons are kept
+        table: the table as it was published last
+        published: the published rows in Spark
+        scratch: keeps the results of comparisons
     """
 
     node: Node
@@ -41,11 +41,11 @@ class Planner:
     def next_snapshot(
         self, built: OpenMirroringRelation, rows: NextRows | None, rebuild: str
     ) -> NextSnapshot:
-        """What is built, with what of it need not be compared.
+        """Return the built rows, and what part of them needs no comparison.
 
         Args:
-            rows: that it was built of in this run; None if it was held
-            rebuild: why nothing is compared
+            rows: the rows that this run built it from; None if it was held
+            rebuild: why nothing is compared; empty if rows are compared
         """
         warehouse, published = self.node.warehouse, self.published
         description = warehouse.describe(built)
@@ -60,10 +60,10 @@ class Planner:
         return NextSnapshot(built, description, columns, reuse or Reuse(), moved)
 
     def check(self, built: OpenMirroringRelation) -> None:
-        """Make sure that rows could be published.
+        """Check whether rows could be published.
 
         Raises:
-            DbtRuntimeError: a column cannot land, or keys are NULL or not unique
+            DbtRuntimeError: if a column cannot be mirrored, or keys are NULL or not unique
         """
         self.node.warehouse.begin(CHECKING)
         description = self.node.warehouse.describe(built)
@@ -74,11 +74,11 @@ class Planner:
         """Decide what to publish.
 
         Args:
-            rebuild: why it will be a rebuild in any case; empty if what has changed decides
+            rebuild: why the table must be rebuilt in any case; empty if the changes decide
 
         Raises:
-            MirrorError: what Spark and the landing zone have does not belong together
-            DbtRuntimeError: the rows cannot be published
+            MirrorError: if the rows in Spark and the landing zone do not belong together
+            DbtRuntimeError: if the rows cannot be published
         """
         published, warehouse = self.published, self.node.warehouse
         warehouse.begin(COMPARING)
@@ -111,25 +111,25 @@ class Planner:
         )
 
     def _stored(self) -> TableDescription | None:
-        """The published rows as Spark has stored them; None if it has none, or tells nothing."""
+        """Describe the stored published rows; None if there are none, or no description."""
         published = self.published
         if published.relation is None or published.is_view or published.is_past:
             return None
         return self.node.warehouse.describe(published.relation)
 
 
-# why a table is rebuilt that was built as a view since it was published
+# the reason to rebuild a table that was built as a view since its last publication
 WAS_VIEW = "was a view meanwhile"
 
 
 def beyond_limit(node: Node, plan: Plan) -> str:
-    """What a publication takes away beyond the limit of its node; empty if it keeps to it."""
+    """Describe by how much a publication exceeds the limit of its node; empty if it does not."""
     limit = node.options.max_deleted
     return limit.finding(plan) if limit else ""
 
 
 def too_many_deleted(node: Node, finding: str) -> CompilationError:
-    """The error of a publication that was held because of its limit."""
+    """Return the error for a publication that is held because of its limit."""
     return CompilationError(
         f"{finding}. Nothing was published: {node.target} has the new rows in Spark, and the "
         "mirror keeps the old ones. Correct the model and run it again. If the rows are right, "
@@ -139,7 +139,7 @@ def too_many_deleted(node: Node, finding: str) -> CompilationError:
 
 
 def _moved(before: TableDescription | None, after: TableDescription) -> str:
-    """How a next snapshot is stored in another way than before; empty if it is not."""
+    """Describe how a next snapshot is stored differently than before; empty if it is not."""
     if before is None or before.layout == after.layout:
         return ""
     return f"stored as {after.layout} in Spark, before as {before.layout}"

@@ -1,4 +1,4 @@
-"""A dry run: a node is built and compared, and nothing is published or replaced."""
+"""A dry run, which builds and compares a node, but publishes and replaces nothing."""
 
 from __future__ import annotations
 
@@ -30,24 +30,23 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 
 class Preview(Protocol):
-    """Where nodes would be published to."""
+    """The place that nodes would be published to."""
 
     def published_table(self, table: TableFolder, owner: Owner) -> PublishedTable:
-        """What was published of a table."""
+        """Return the published state of a table."""
 
 
 def preview(node: Node, destination: Preview) -> tuple[OpenMirroringRelation, AdapterResponse]:
-    """Build a node beside its relation, and tell what would be published.
+    """Build a node beside its relation, and report what would be published.
 
     Returns:
-        what was built, and what to tell
+        the relation that was built, and the response for dbt
 
     Raises:
-        DbtRuntimeError: a run would fail too; or an earlier one was interrupted, and is to be
-            finished first
+        DbtRuntimeError: if a run would fail too, or an interrupted run must be finished first
     """
     warehouse, was_incremental = node.warehouse, node.is_incremental
-    # a microbatch model is built batch by batch, each upon what the one before has built
+    # dbt builds a microbatch model batch by batch, and each batch builds on the one before
     stood_in_for = node.target.stands_in_for
     target = stood_in_for or node.target
     _drop_old(warehouse, target)
@@ -98,18 +97,18 @@ def _told(
 
 
 def drop_stand_ins(warehouse: Warehouse) -> None:
-    """Drop what a dry run has built, at its end."""
+    """Drop the relations that a dry run has built, at its end."""
     for _, built in OpenMirroringRelation.stand_ins.values():
         warehouse.drop_if_there(built)
     OpenMirroringRelation.stand_ins.clear()
 
 
 def _drop_old(warehouse: Warehouse, target: OpenMirroringRelation) -> None:
-    """Drop what dry runs that were killed have left of a node."""
+    """Drop the leftovers of killed dry runs of a node."""
     a_day_ago = f"{datetime.now(timezone.utc) - timedelta(days=1):%Y%m%d%H%M%S}"
     for found in leftovers(warehouse, target, [DRY_RUN]):
         begun = str(found.identifier).rpartition("_")[2]
-        # another process may be at a younger one, but not in the embedded Spark
+        # Another process may still use a younger table. Only one process uses the embedded Spark.
         is_old = warehouse.embedded or begun < a_day_ago
         if is_old and not found.stands_in_for:
             warehouse.drop_if_there(found)

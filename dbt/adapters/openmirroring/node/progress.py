@@ -1,4 +1,4 @@
-"""Which step a long node is in, for a user who waits at a terminal."""
+"""The progress of long nodes, for a user who waits at a terminal."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PUBLISHING = "publishing"
 
 @dataclass
 class RunningNode:
-    """A node that is being run.
+    """A node that is running.
 
     Args:
-        started: by the clock of the progress
+        started: start time on the clock of the Progress, in seconds
     """
 
     name: str
@@ -40,14 +40,14 @@ class RunningNode:
 
 
 class Progress:
-    """The nodes that a command runs. Every few seconds there is a line for each long one.
+    """The running nodes of a command. It prints a line for each long one every few seconds.
 
-    dbt runs a node in one thread, so the thread says which node is meant.
+    dbt runs each node in one thread, so the current thread identifies the node.
 
     Args:
-        show: prints a line, in a thread of its own; None shows nothing
-        interval: seconds between two lines, and before the first one
-        clock: tells seconds
+        show: prints a line; it is called in a separate thread. None shows nothing
+        interval: seconds between two lines of a node, and before its first line
+        clock: returns the time in seconds
     """
 
     def __init__(
@@ -66,10 +66,11 @@ class Progress:
 
     @contextmanager
     def node(self, name: str, follow: Callable[[], Tasks]) -> Iterator[None]:
-        """Let this thread run a node.
+        """Show the progress of the node that this thread runs in the context.
 
         Args:
-            follow: called in this thread; returns how far Spark is with what it runs from now on
+            follow: is called in this thread; returns a function that reports the progress of
+                Spark from now on
         """
         if not self._show:
             yield
@@ -78,7 +79,7 @@ class Progress:
         with self._lock:
             self._nodes[thread] = RunningNode(name, self._clock(), follow())
             if self._idle.is_set():
-                # a new event: the thread of the nodes before may not have seen the old one yet
+                # a new event, because the old thread may not have seen yet that its event is set
                 self._idle = threading.Event()
                 arguments = (self._show, self._idle)
                 threading.Thread(target=self._report, args=arguments, daemon=True).start()
@@ -91,13 +92,16 @@ class Progress:
                     self._idle.set()
 
     def begin(self, step: str) -> None:
-        """Note the step that the node of this thread begins."""
+        """Record the step that the node of this thread begins."""
         node = self._nodes.get(threading.get_ident())
         if node:
             node.step = step
 
     def uploads(self) -> Callable[[int, int], None] | None:
-        """Who is told, from any thread, how many bytes of this thread's node are uploaded."""
+        """Return a callback for the uploaded and total bytes of this thread's node.
+
+        Any thread may call it. Return None if no progress is shown.
+        """
         node = self._nodes.get(threading.get_ident())
         if not node:
             return None
@@ -108,7 +112,7 @@ class Progress:
         return tell
 
     def lines(self) -> list[str]:
-        """A line for each node that has run for an interval."""
+        """Return a line for each node that has run for at least one interval."""
         now = self._clock()
         with self._lock:
             nodes = list(self._nodes.values())

@@ -1,4 +1,4 @@
-"""A publication: the steps of docs/how-it-works.md, in their order."""
+"""Publishing a node, with the steps of docs/how-it-works.md in their order."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMir
 
 
 class Destination(Protocol):
-    """Where a node is published to."""
+    """The place that a node is published to."""
 
     def publication(self, table: TableFolder, owner: Owner) -> AbstractContextManager[Publication]:
-        """Hold a table while it is published."""
+        """Lock a table while it is published."""
 
     def check_table(self, table: TableFolder, rebuilds: bool) -> None:
-        """Make sure that Fabric will apply what is published to a table."""
+        """Check whether Fabric will apply files that are published to a table."""
 
     def add_table(self, table: TableFolder, definition: TableDefinition) -> list[str]:
-        """Count a table that is published for the first time; returns warnings for the user."""
+        """Count a table that is published for the first time. Return warnings for the user."""
 
     def built(self, node: str, build_id: str) -> None:
-        """Note a build that is held: what has passed the tests of this command is this one."""
+        """Record the held build of a node, because the tests of this command test this build."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A node whose turn it is, with what an earlier run has left brought to its end.
+    """The state for publishing one node, after the leftovers of earlier runs were handled.
 
     Args:
-        publication: which holds the table's lock
-        scratch: tables that live as long
+        publication: the publication, which holds the lock of the table
+        scratch: tables that exist only during this attempt
         published: the rows that were published last
-        is_recovered: an earlier run was brought to its end
+        is_recovered: whether the batch of an earlier run has just been finished
     """
 
     node: Node
@@ -93,10 +93,11 @@ class Attempt:
 
 
 def publish(node: Node, destination: Destination) -> MirrorResponse:
-    """Build a node, and publish what has changed; or hold it, if its configuration says so.
+    """Build a node and publish its changes, or hold them if the configuration says so.
 
     Raises:
-        DbtRuntimeError: nothing was published, or the next run finishes what was begun
+        DbtRuntimeError: if a step fails. Then nothing was published, or the next run finishes
+            the batch
     """
     was_incremental = node.is_incremental
     rebuild = "--full-refresh" if node.is_full_refresh else ""
@@ -106,7 +107,8 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
         is_held = node.options.publish != IMMEDIATELY
         if not is_held:
             destination.check_table(attempt.publication.table, bool(rebuild))
-        # what is reused must be of the rows that were published, or not be compared at all
+        # While rows are held, the snapshot differs from the published rows. So a comparison cannot
+        # be limited to its touched rows. Rows that are going to be held are not compared now.
         may_touch = is_held or not attempt.published.is_held
         rows = next_rows(node, attempt.scratch, was_incremental, may_touch)
         if is_held:
@@ -115,10 +117,10 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
 
 
 def rebuild(node: Node, destination: Destination) -> MirrorResponse:
-    """Publish the rows that a node has in Spark as a rebuild; nothing is computed.
+    """Publish the rows that a node has in Spark as a rebuild, without running its SQL.
 
     Raises:
-        CompilationError: Spark has no table of the node
+        CompilationError: if Spark has no table of the node
     """
     with _attempt(node, destination) as attempt:
         destination.check_table(attempt.publication.table, rebuilds=True)
@@ -133,18 +135,19 @@ def publish_held(
     wait_for_turn: Callable[[], None],
     tested: str | None = None,
 ) -> MirrorResponse | None:
-    """Publish what is held of a node.
+    """Publish the held rows of a node.
 
     Args:
         wait_for_turn: returns when the tables before this one are published
-        tested: the id of the build that has passed its tests; None publishes whatever is held,
-            also what `max_deleted` has stopped
+        tested: the id of the build that has passed its tests. None publishes any held rows,
+            including those held because of `max_deleted`
 
     Returns:
-        None if nothing is held
+        the response for dbt; None if nothing is held
 
     Raises:
-        DbtRuntimeError: nothing was published, or the next run finishes what was begun
+        DbtRuntimeError: if a step fails. Then nothing was published, or the next run finishes
+            the batch
     """
     warehouse, target = node.warehouse, node.target
     with _attempt(node, destination) as attempt:
@@ -179,13 +182,13 @@ def publish_held(
 
 
 def recover_node(node: Node, destination: Destination) -> None:
-    """Bring to its end what an earlier run has left of a node, and do nothing else."""
+    """Finish what an earlier run left of a node, and do nothing else."""
     with _attempt(node, destination):
         pass
 
 
 def keep_held(node: Node, destination: Destination, why: str) -> None:
-    """Let everybody who asks know why a node stays held."""
+    """Record in the landing zone why a node stays held."""
     with destination.publication(node.table_folder, node.owner) as publication:
         if not publication.pending():
             publication.hold(why)
@@ -242,7 +245,7 @@ def _publish_rows(
 
 
 def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse:
-    """Build a node, and let the rows be the snapshot, but not the mirror's yet."""
+    """Build a node and make its rows the snapshot, without publishing them."""
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if published.is_view and publication.last:
         rebuild = rebuild or WAS_VIEW
@@ -250,7 +253,7 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse
     marks = marks_of_build(publication.batch_id, rebuild)
     following, _ = build(node, rows, attempt.scratch, marks)
     verify_contract(node, following)
-    # whatever keeps rows from being published is an error of the node that builds them
+    # report rows that cannot be published now, as an error of the node that builds them
     attempt.planner.check(following)
     publication.verify(published.batch_id, bool(rebuild))
     why = node.options.held_until
@@ -260,7 +263,8 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse
 
 def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: str) -> None:
     node, publication = attempt.node, attempt.publication
-    # first: a record of what is not held yet is put right by the next run, and does no harm
+    # Written first: if the process is killed here, the record is wrong, but the next run
+    # corrects it.
     publication.hold(why)
     hold(
         attempt.warehouse,
@@ -276,7 +280,7 @@ def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: s
 
 
 def _plan(attempt: Attempt, built: NextSnapshot, rebuild: str) -> Plan:
-    """2 and 3. Decide what to publish, after making sure that it can be."""
+    """2 and 3. Decide what to publish, and check whether it can be published."""
     node, publication = attempt.node, attempt.publication
     plan = attempt.planner.plan(built, rebuild)
     if plan.journal is None:
@@ -299,7 +303,7 @@ def _require_table(node: Node) -> None:
 
 
 def _everything(node: Node, rows: NextRows, part: NextSnapshot) -> NextRows:
-    """All rows of a next snapshot of which only a part was computed."""
+    """Return all rows of a next snapshot of which only a part was computed."""
     names = [column.quoted for column in part.columns]
     query = node.warehouse.sql(
         "mirror_with_touched_rows", FileRange(node.target), part.table, rows.touched, names

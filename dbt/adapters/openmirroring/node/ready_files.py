@@ -1,7 +1,7 @@
-"""Files of a snapshot that a load can publish as they are, so that no row is written twice.
+"""Files of a snapshot that a full load can publish unchanged, so that no row is written twice.
 
-Spark writes a Parquet table as the landing zone wants it, unless a column has to be converted or
-cannot be NULL. Their footers tell.
+Spark writes the files of a Parquet table as the landing zone needs them, unless a column must be
+converted or is not nullable. The footers of the files show this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dbt.adapters.openmirroring.spark.table import data_files, parquet_reader
 if TYPE_CHECKING:
     from pyarrow import Schema
 
-# Arrow's words for what Spark's types are in a file
+# Arrow's names for Spark's types as stored in a file
 _ARROW_TYPES = {
     "boolean": "bool",
     "tinyint": "int8",
@@ -35,20 +35,20 @@ _ARROW_TYPES = {
 }
 _CODECS = {"none": "UNCOMPRESSED"}
 
-# more files than these are joined if they are less than this part of the wanted size: to join
-# fewer is not worth a Spark job
+# If there are more files than _FEW, and they are on average smaller than this fraction of the
+# target size, they are joined. Joining fewer files is not worth a Spark job.
 _FEW = 8
 _SMALL = 0.25
 
 
 @dataclass(frozen=True)
 class ReadyFiles:
-    """Files with rows, and the names that they get on the scratch pad; or one without rows."""
+    """Files with rows, or one file without rows, and their names on the scratch pad."""
 
     paths: tuple[Path, ...]
 
     def link(self, folder: Path) -> bool:
-        """Give them a second name in a folder; False if that is in another file system."""
+        """Hard-link the files into a folder. Return False if the file system refuses."""
         folder.mkdir(parents=True, exist_ok=True)
         try:
             for name, path in self._named():
@@ -67,15 +67,15 @@ class ReadyFiles:
 def ready_files(
     folder: Path, definition: TableDefinition, compression: str, target_bytes: int
 ) -> ReadyFiles | None:
-    """The files of a table, if a load would write the same ones; None if it would not.
+    """Return the files of a table if a full load would write equivalent files, otherwise None.
 
-    That takes pyarrow, which reads their footers.
+    Reading their footers requires pyarrow.
 
     Args:
-        folder: with the table's files
-        definition: what is to land
-        compression: as in the node's configuration
-        target_bytes: of a file
+        folder: the folder of the table's files
+        definition: the definition of the mirrored table
+        compression: the compression as in the node's configuration
+        target_bytes: target size of a file, in bytes
     """
     parquet = parquet_reader()
     if definition.landing_format != "parquet" or not parquet:
@@ -84,7 +84,7 @@ def ready_files(
         return None
     found = []
     for path in sorted(data_files(folder)):
-        if path.parent != folder:  # in a partition, whose value is not in its files
+        if path.parent != folder:  # files of a partition lack the partition's value
             return None
         with parquet.ParquetFile(path) as file:
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]

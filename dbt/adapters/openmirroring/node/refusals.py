@@ -1,4 +1,4 @@
-"""What is wrong with a model: with its keys, told with examples, and with its types."""
+"""Errors for models that cannot be mirrored because of their keys or types."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 def bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
-    """Keys that are NULL or not unique.
+    """Return the error for keys that are NULL or not unique.
 
     Args:
-        examples: how many there are, and a few of them with the number of rows that have them
+        examples: the number of such keys in the first column, then a few of the keys, each with
+            the number of its rows
     """
     how_many, *_ = examples.rows[0]
     found = shown(keys, examples.exclude([examples.column_names[0]]))
@@ -31,10 +32,10 @@ def bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
 
 
 def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
-    """Several new rows of an incremental model have the same key.
+    """Return the error for several new rows of an incremental model with the same key.
 
     Args:
-        examples: a few of the keys, and how many rows have them
+        examples: a few of the keys, each with the number of its rows
     """
     return DbtRuntimeError(
         f"Several new rows have the same key ({', '.join(keys)}), e.g. {shown(keys, examples)}: "
@@ -44,11 +45,12 @@ def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntime
 
 
 def check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig) -> None:
-    """Refuse what the files of a table cannot hold.
+    """Check whether the landing format can hold the columns of a table.
 
     Raises:
-        CompilationError: a type that the landing format does not have (specification, "Delimited
-            text requirements"; no type of Delta is a time of day), or a line without anything
+        CompilationError: if the landing format does not have the type of a column (specification,
+            "Delimited text requirements"; Delta has no type for a time of day), or if a row could
+            become an empty line
     """
     for column in columns:
         if options.delimited and not data_type(column.landed_type):

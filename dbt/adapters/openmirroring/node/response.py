@@ -1,4 +1,4 @@
-"""What a node tells about its publication."""
+"""The response of a node about its publication."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dbt.adapters.openmirroring.landing_zone.plan import Plan
 
 @dataclass
 class MirrorResponse(AdapterResponse):
-    """`adapter_response` in `run_results.json`; its message is dbt's log line of the node.
+    """`adapter_response` in `run_results.json`. dbt logs its message for the node.
 
     Args:
-        rows_inserted, rows_updated, rows_deleted: what the files do to the mirrored table
-        files_written, bytes_written: data files
-        first_file, last_file: names of the data files, None when there is none
+        rows_inserted, rows_updated, rows_deleted: changes of the mirrored table by the files
+        files_written, bytes_written: number and size of the data files
+        first_file, last_file: names of the data files; None if there are none
         publication: initial, changes, rebuild, unchanged or held
-        reason: why a rebuild, or what else is worth telling
+        reason: why the table is rebuilt or held, or another note; None if there is none
     """
 
     rows_inserted: int = 0
@@ -51,16 +51,16 @@ class MirrorResponse(AdapterResponse):
 
     @classmethod
     def held(cls, why: str) -> MirrorResponse:
-        """What to tell of rows that are built, but not published.
+        """Return the response for rows that are built, but not published.
 
         Args:
-            why: and until when
+            why: why they are held, and until when
         """
         return cls(_message=f"held {why}", publication="held", reason=why)
 
     @classmethod
     def preview(cls, plan: Plan) -> MirrorResponse:
-        """What to tell of a dry run."""
+        """Return the response of a dry run."""
         rows = plan.rows
         told = "would publish nothing" if plan.is_void else f"would publish {plan.summary}"
         return cls(
@@ -75,7 +75,7 @@ class MirrorResponse(AdapterResponse):
 
     @classmethod
     def unchanged(cls, plan: Plan) -> MirrorResponse:
-        """What to tell when there was nothing to publish."""
+        """Return the response for a node with nothing to publish."""
         assert plan.journal, "a table is unchanged only since it was published"
         nothing = replace(
             plan.journal.batch,

@@ -1,4 +1,4 @@
-"""What a next snapshot has from the snapshot before it, and what is left to compare."""
+"""The parts of a next snapshot that come from the snapshot, and the parts to compare."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FileRange:
 
     Args:
         relation: the table
-        only: paths of files, as Spark has them in `_metadata.file_path`; None for all files
+        only: paths of the files, as Spark spells them in `_metadata.file_path`; None for all files
         other_than: names of files to leave out, as in `_metadata.file_name`
     """
 
@@ -26,42 +26,42 @@ class FileRange:
 
 
 class Reuse:
-    """Nothing is reused: every row of both snapshots is compared."""
+    """The base case: nothing is reused, so every row of both snapshots is compared."""
 
     @property
     def compares_all(self) -> bool:
-        """Every row of the snapshot is compared."""
+        """Whether every row of the snapshot is compared."""
         return True
 
     @property
     def is_everything(self) -> bool:
-        """Both snapshots have the same rows, so there is nothing to compare."""
+        """Whether both snapshots have the same rows, so that nothing is compared."""
         return False
 
     @property
     def may_repeat_keys(self) -> bool:
-        """A key that is new among the compared rows may be in a file that is not compared."""
+        """Whether a key that is new among the compared rows may be in a file not compared."""
         return False
 
     def before(self, snapshot: OpenMirroringRelation) -> FileRange:
-        """The rows of the snapshot that may be gone or changed."""
+        """Return the rows of the snapshot that may be deleted or changed."""
         return FileRange(snapshot)
 
     def after(self, next_snapshot: OpenMirroringRelation) -> FileRange:
-        """The rows of the next snapshot that may be new or changed."""
+        """Return the rows of the next snapshot that may be new or changed."""
         return FileRange(next_snapshot)
 
 
 @dataclass(frozen=True)
 class NextSnapshot:
-    """A next snapshot that is built; or the part of it that the snapshot is to take in place.
+    """A built next snapshot, or the part of it that the snapshot takes in place.
 
     Args:
-        table: with its rows
-        description: of the table
-        columns: as they land
-        reuse: what of it need not be compared
-        moved: how it is stored in another way than the snapshot; empty if it is not
+        table: the table with its rows
+        description: the description of the table
+        columns: the columns as they land
+        reuse: the parts that need no comparison
+        moved: how it is stored differently than the snapshot; empty if it is not
     """
 
     table: OpenMirroringRelation

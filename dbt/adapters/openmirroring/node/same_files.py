@@ -1,7 +1,7 @@
-"""Files of a next snapshot that have the same bytes as those of the snapshot.
+"""Files with the same content in the snapshot and the next snapshot.
 
-The same query over the same rows mostly makes the same files. Whatever is in them has not changed,
-so nothing of it has to be compared.
+The same query over the same rows usually writes the same files. The rows of such files have not
+changed, so they are not compared.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True)
 class SameFiles(Reuse):
-    """Files of two snapshots that are the same.
+    """Files that are the same in two snapshots.
 
     Args:
-        names_before: of those in the snapshot
-        names_after: of those in the next snapshot
-        are_all: neither snapshot has another file
+        names_before: their names in the snapshot
+        names_after: their names in the next snapshot
+        are_all: whether neither snapshot has other files
     """
 
     names_before: tuple[str, ...]
@@ -57,10 +57,10 @@ class SameFiles(Reuse):
 
 
 def same_files(before: TableDescription, after: TableDescription) -> SameFiles | None:
-    """The files that a snapshot and the next one have in common; None if they have none.
+    """Return the files that a snapshot and the next snapshot have in common; None if none.
 
-    Their footers are read first, which takes pyarrow. Nothing else is read of files that differ
-    there.
+    The footers are read first, which requires pyarrow. The data of two files is compared only if
+    their footers agree.
 
     Args:
         before: the snapshot
@@ -68,14 +68,14 @@ def same_files(before: TableDescription, after: TableDescription) -> SameFiles |
     """
     if not parquet_reader():
         return None
-    # other formats have more in their folders than the rows of a table
+    # the folders of other formats also contain files that are not rows of the table
     if [before.layout.format, after.layout.format] != ["parquet", "parquet"]:
         return None
     folder, next_folder = before.folder, after.folder
     if not folder or not next_folder:
         return None
     pairs, is_rest = _pairs(folder, next_folder)
-    # one name may be that of a file in each partition
+    # files of different partitions may have the same name
     is_flat = all(path.parent == next_folder for path in pairs)
     if not pairs or (is_rest and not is_flat):
         return None
@@ -84,7 +84,7 @@ def same_files(before: TableDescription, after: TableDescription) -> SameFiles |
 
 
 def _pairs(before: Path, after: Path) -> tuple[dict[Path, Path], bool]:
-    """Files after, with those before; and whether there are others."""
+    """Pair each file after with an equal file before. Also return whether any file has no pair."""
     candidates = defaultdict(list)
     for path in sorted(data_files(before)):
         candidates[path.parent.relative_to(before), path.stat().st_size].append(path)
@@ -102,11 +102,11 @@ def _pairs(before: Path, after: Path) -> tuple[dict[Path, Path], bool]:
 
 
 def _have_same_rows(one: Path, other: Path) -> bool:
-    """Whether two files of the same size have the same columns, chunks and pages."""
+    """Check whether two files of the same size have the same schema, chunks and pages."""
     footers = [parquet_reader().read_metadata(path) for path in (one, other)]
     if not footers[0].schema.equals(footers[1].schema):
         return False
-    # not the whole footers: lists of encodings are in no order
+    # not the whole footers, because the lists of encodings in them have no fixed order
     if _chunks(footers[0]) != _chunks(footers[1]) or footers[0].metadata != footers[1].metadata:
         return False
     with one.open("rb") as file, other.open("rb") as same:
@@ -121,7 +121,7 @@ def _have_same_rows(one: Path, other: Path) -> bool:
 
 
 def _chunks(footer: FileMetaData) -> list[tuple[int | str, ...]]:
-    """Where the chunk of each column is in each group of rows, and what is in it."""
+    """Return the position, size and format of each column chunk in each row group."""
     groups = (footer.row_group(i) for i in range(footer.num_row_groups))
     return [
         (

@@ -1,4 +1,4 @@
-"""Tables that live for a run, and folders that a killed process leaves without a table."""
+"""Tables that exist only during a run, and cleanup of folders that have lost their table."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dbt.adapters.openmirroring.landing_zone.batch import BATCH_ID
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
-# What a run has beside a relation, as a table <identifier>__<kind>_<batch id>.
-# A snapshot in the making.
+# Kinds of tables that a run has beside a relation, named <identifier>__<kind>_<batch id>.
+# The next snapshot.
 NEXT = "next"
-# What an incremental model has computed, and the same in the types of the snapshot.
+# The new rows of an incremental model, and the same rows in the types of the snapshot.
 NEW_ROWS, TYPED_ROWS = "new_rows", "typed_rows"
-# The keys of what has changed.
+# The keys of changed rows.
 CHANGED = "changed"
-# The rows of a snapshot that may change, and those in their place.
+# The rows of a snapshot that may change, and the rows that replace them.
 BEFORE, AFTER = "before", "after"
-# The latter in a format that can change a snapshot: needed until it has taken them.
+# Replacing rows for a snapshot that is changed in place. They are needed until it has stored them.
 PART = "part"
 
-# What a dry run has built in place of a relation.
+# A table that a dry run has built in place of a relation.
 DRY_RUN = "dry_run"
 # The rows that were published last, while the snapshot is ahead of the mirror.
 PUBLISHED_SUFFIX = "__published"
@@ -34,14 +34,14 @@ ROWS = (NEW_ROWS, TYPED_ROWS, CHANGED, BEFORE, AFTER, PART)
 
 
 class ScratchTables:
-    """Tables beside a relation, dropped when the node ends, however it ends.
+    """Tables beside a relation, which are dropped when the node ends, even after an error.
 
-    If a batch is committed then, they stay: the next run finishes it with them.
+    They stay if a batch is committed then, because the next run needs them to finish it.
 
     Args:
-        relation: what is published
-        batch_id: in their names
-        is_committed: whether a batch is
+        relation: the relation that is published
+        batch_id: the id in the names of the tables
+        is_committed: returns whether a batch is committed
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class ScratchTables:
         self._tables: dict[str, OpenMirroringRelation] = {}
 
     def table(self, kind: str) -> OpenMirroringRelation:
-        """Where rows are kept until the node ends.
+        """Return the table for rows that are kept until the node ends.
 
         Args:
-            kind: what they are to the relation
+            kind: the kind of table, one of the constants above
         """
         return self._tables.setdefault(kind, table_beside(self._relation, kind, self._batch_id))
 
@@ -71,7 +71,9 @@ class ScratchTables:
         """Compute rows once, and keep them until the node ends.
 
         Args:
-            partition_by: columns of the snapshot; with any, they are stored as in the snapshot
+            kind: the kind of table, one of the constants above
+            partition_by: partition columns of the snapshot. If there are any, the rows are stored
+                as in the snapshot
         """
         table = self.table(kind)
         if partition_by:
@@ -94,7 +96,7 @@ class ScratchTables:
 def table_beside(
     relation: OpenMirroringRelation, kind: str, batch_id: str
 ) -> OpenMirroringRelation:
-    """The table of a run beside that which it publishes."""
+    """Return a table of a run, beside the relation that the run publishes."""
     identifier = name_beside(str(relation.identifier), kind, batch_id)
     table: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
     return table
@@ -103,7 +105,7 @@ def table_beside(
 def leftovers(
     warehouse: Warehouse, relation: OpenMirroringRelation, kinds: Collection[str]
 ) -> list[OpenMirroringRelation]:
-    """What earlier runs have left beside a relation."""
+    """Return the tables that earlier runs left beside a relation."""
     return [
         found
         for found in warehouse.beside(relation)
@@ -113,9 +115,9 @@ def leftovers(
 
 
 def tidy_warehouse(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
-    """Let nothing that a killed process has left be in the way of a relation.
+    """Remove leftovers of killed processes that would block the creation of a relation.
 
-    Only where nobody else can be writing: in the embedded Spark, which one process uses.
+    This happens only in the embedded Spark, where no other process can be writing.
     """
     if warehouse.embedded:
         tables = [str(found.identifier) for found in warehouse.beside(relation) if found.is_table]
@@ -123,10 +125,10 @@ def tidy_warehouse(warehouse: Warehouse, relation: OpenMirroringRelation) -> Non
 
 
 def check_name(relation: OpenMirroringRelation) -> None:
-    """Make sure that a relation's name is not a path.
+    """Check that a relation's name is not a path.
 
     Raises:
-        CompilationError: it is
+        CompilationError: if the schema or the identifier is a path
     """
     for name in (str(relation.schema), str(relation.identifier)):
         if not is_plain(name):
@@ -137,38 +139,38 @@ def check_name(relation: OpenMirroringRelation) -> None:
 
 
 def name_beside(identifier: str, kind: str, batch_id: str) -> str:
-    """The name of a table that a run has beside that which it publishes."""
+    """Return the name of a table of a run, beside the relation that the run publishes."""
     return f"{identifier}__{kind}_{batch_id}"
 
 
 def is_made_for(name: str, identifier: str, kind: str) -> bool:
-    """Whether a table was made for a run that publishes another; not by a user, whatever its name.
+    """Check by its name whether a run made a table beside the relation that it published.
 
     Args:
-        identifier: of the table that is published
+        identifier: identifier of the published relation
     """
     pattern = re.escape(name_beside(identifier, kind, "")) + BATCH_ID
     return re.fullmatch(pattern, name, re.IGNORECASE) is not None
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name is that of a folder, and not a path to another one."""
+    """Check whether a name is a plain folder name and not a path."""
     return name not in ("", ".", "..") and not {"/", "\\", "\0"}.intersection(name)
 
 
 def tidy(warehouse: Path, schema: str, identifier: str, tables: Collection[str]) -> None:
-    """Let every folder be that of a table: Spark refuses to make a table where there is one.
+    """Remove or rename folders without a table, because Spark creates no table over a folder.
 
-    A process may be killed after a CTAS has written files, after a table was dropped, but not its
-    folder, and after a table's folder was renamed, but not the table.
+    A process may have been killed after a CTAS wrote files, between dropping a table and deleting
+    its folder, or between renaming a table's folder and renaming the table.
 
     Args:
-        warehouse: that nobody else is using
-        schema, identifier: of a table that is to be built
-        tables: what the catalog has in the schema
+        warehouse: the folder of the warehouse, which no other process may be using
+        schema, identifier: schema and identifier of a table that will be built
+        tables: names of the tables that the catalog has in the schema
 
     Raises:
-        ValueError: a name is a path
+        ValueError: if a name is a path
     """
     if not is_plain(schema) or not is_plain(identifier):
         raise ValueError(f"{schema!r} or {identifier!r} is a path")

@@ -1,4 +1,4 @@
-"""4. The files to publish, written to the scratch pad and counted there."""
+"""4. Writing the files of a batch to the scratch pad, and counting their rows."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ def stage(
     options: NodeConfig,
     built: NextSnapshot,
 ) -> list[StagedFile]:
-    """Write the files of a batch: a full load, or a change set.
+    """Write the files of a batch: a full load or a change set.
 
     Args:
         built: the next snapshot
 
     Returns:
-        the files in publication order, without those that have no row. A load of an empty table,
-        or a new column without a value, is one file without rows: it tells the service the columns
+        the files in publication order, without files that have no rows. If no file has rows, the
+        first one is kept: it tells the service the columns of an empty table, or a new column
+        without values
 
     Raises:
-        MirrorError: the files have not the rows that were planned
+        MirrorError: if the files do not have the planned rows
     """
     if plan.publication == "unchanged":
         return []
@@ -52,7 +53,7 @@ def _link_ready_files(
     options: NodeConfig,
     description: TableDescription,
 ) -> bool:
-    """Stage a load by links to the files of the next snapshot, if a load would write the same."""
+    """Hard-link the next snapshot's files as a full load. Return False if they are not ready."""
     staging = local_path(publication.staging_url(ROWS))
     folder = description.folder
     if not (plan.starts_folder and staging and folder and warehouse.is_driven_here):
@@ -93,10 +94,10 @@ def _write(
 def _count(
     warehouse: Warehouse, publication: Publication, plan: Plan, staged: Sequence[StagedFile]
 ) -> list[FileRows]:
-    """The rows of staged files, by file and row marker."""
+    """Count the rows of staged files, by file and row marker."""
     url = publication.staging_url(ROWS)
     if plan.definition.delimited:
-        # a query cannot give options to the reader of a folder: a view does
+        # a query cannot pass options to the reader of a folder, but a view can
         warehouse.execute(warehouse.sql("mirror_staged_lines", url, plan))
         query = warehouse.sql("mirror_count_lines", plan)
     else:

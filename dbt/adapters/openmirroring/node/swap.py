@@ -1,4 +1,4 @@
-"""How a snapshot takes rows: it is replaced by another table, or changed in place."""
+"""Updating a snapshot: replacing it by another table, or changing it in place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def swap(
     following: OpenMirroringRelation,
     may_have_partitions: bool,
 ) -> None:
-    """The next snapshot becomes the snapshot. If there is none, an earlier run has swapped."""
+    """Make the next snapshot the snapshot. If it is gone, an earlier run has swapped already."""
     if warehouse.found(following):
         snapshot = warehouse.found(target)
         if snapshot:
@@ -30,7 +30,7 @@ def move(
     to: OpenMirroringRelation,
     may_have_partitions: bool,
 ) -> None:
-    """Give a table another name, which no table has."""
+    """Rename a table. No table may have the new name yet."""
     warehouse.rename(relation, to)
     _find_partitions(warehouse, to, may_have_partitions)
     warehouse.replaced(to)
@@ -40,7 +40,7 @@ def _find_partitions(
     warehouse: Warehouse, table: OpenMirroringRelation, may_have_partitions: bool
 ) -> None:
     if may_have_partitions and has_partitions_in_catalog(warehouse.describe(table)):
-        # the catalog of a session without a metastore forgets them when a table is renamed
+        # without a metastore, the catalog of a session forgets partitions when a table is renamed
         warehouse.execute(f"alter table {table} recover partitions")
 
 
@@ -51,12 +51,13 @@ def take_in_place(
     new_rows: OpenMirroringRelation,
     keys: tuple[str, ...],
 ) -> None:
-    """Let a snapshot take rows in the place of others.
+    """Replace rows of a snapshot by other rows, in one commit.
 
     Args:
-        part: a table of these rows
-        new_rows: a table; without keys not needed
-        keys: rows with the same are replaced; without any, rows are only added
+        part: a table of the replacing rows
+        new_rows: a table of the new rows of the model; not used without keys
+        keys: rows with the same key as a new row are replaced or deleted. Without keys, rows are
+            only added
     """
     names = [column.quoted for column in warehouse.columns(target)]
     if keys:
@@ -67,6 +68,6 @@ def take_in_place(
 
 
 def snapshot_version(warehouse: Warehouse, target: OpenMirroringRelation) -> str:
-    """The state of a snapshot that can be changed in place: another one after each change."""
+    """Return the version of a snapshot that can be changed in place. Each change alters it."""
     version = warehouse.properties(target).get("current-snapshot-id")  # Iceberg's
     return version or str(warehouse.query(f"describe history {target} limit 1").rows[0][0])

@@ -1,8 +1,9 @@
 """The rows of a snapshot that an incremental run may change.
 
-Only rows with the keys of new rows change. These are written beside the snapshot, with those that
-come in their place: no other rows have to be compared. Delta and Iceberg take them in one commit,
-once they are committed. Of other formats the next snapshot is written with them.
+Only rows with the keys of new rows change. These rows and the rows that replace them are written
+to tables beside the snapshot, so that no other rows are compared. After the commit of the batch, a
+Delta or Iceberg snapshot takes the replacing rows in one commit. For other formats, the next
+snapshot is written with them.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import Layout
 
 MERGING_FORMATS = ("delta", "iceberg")
-# rows that are beside the snapshot, in Parquet, are the same in it: csv and json change them
+# csv and json change values, so rows in Parquet tables beside such a snapshot could differ from it
 _STORED_FORMATS = ("parquet", *MERGING_FORMATS)
 
 
 @dataclass(frozen=True)
 class TouchedRows(Reuse):
-    """The rows of a snapshot that may be replaced, and what comes in their place.
+    """The rows of a snapshot that may be replaced, and the rows that replace them.
 
     Args:
-        new_rows: a table
-        keys: a row may be replaced if it agrees with a new row in these columns; without any, new
+        new_rows: a table of the new rows
+        keys: a row may be replaced if it agrees with a new row in these columns. Without keys, new
             rows are only added
         old: a table of the rows that may be replaced; None without keys
-        replacement: a table of those in their place, which the next snapshot is written with; None
+        replacement: a table of the replacing rows, with which the next snapshot is written; None
             if the snapshot takes them in place
     """
 
@@ -48,18 +49,18 @@ class TouchedRows(Reuse):
 
 
 def can_merge(snapshot: Layout, planned: Layout) -> bool:
-    """Whether a snapshot can be changed in place.
+    """Check whether a snapshot can be changed in place.
 
     Args:
-        planned: how the next one is to be stored
+        planned: how the next snapshot will be stored
     """
     return snapshot.format in MERGING_FORMATS and snapshot == planned
 
 
 def has_stored_rows(snapshot: Layout, planned: Layout) -> bool:
-    """Whether rows beside a snapshot are as it stores them, so that they can be published.
+    """Check whether rows beside a snapshot have the values that the snapshot would store.
 
     Args:
-        planned: how the next one is to be stored
+        planned: how the next snapshot will be stored
     """
     return snapshot.format in _STORED_FORMATS and snapshot == planned

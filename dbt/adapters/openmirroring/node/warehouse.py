@@ -1,4 +1,4 @@
-"""Spark's tables, as a node uses them: by dbt's connection and cache, with SQL from macros."""
+"""Spark's tables for a node, through dbt's connection and cache, with SQL from macros."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Warehouse:
     """Spark's tables.
 
     Args:
-        adapter: dbt's, whose connection and cache are used
-        context: of dbt: a node's, or that of a macro
+        adapter: the adapter, whose connection and cache are used
+        context: the dbt context of a node or a macro
     """
 
     def __init__(self, adapter: Any, context: Mapping[str, Any]) -> None:
@@ -39,25 +39,25 @@ class Warehouse:
         self._context = context
 
     def begin(self, step: str) -> None:
-        """Let a user who waits see which step the node is in."""
+        """Show a waiting user which step the node begins."""
         self.adapter.progress.begin(step)
 
     def follow(self) -> Tasks:
-        """How far Spark is with what this thread runs from now on, where it tells."""
+        """Return a function that reports Spark's progress with this thread's next statements."""
         return self.handle.follow() if self.handle else lambda: None
 
     # Macros
 
     def ask(self, macro: str, *arguments: Any) -> Any:
-        """What a macro returns. A project may have its own in place of ours.
+        """Call a macro, and return its result. A project may override the macro.
 
         Args:
-            macro: its name, without the prefix of the adapter
+            macro: name of the macro, without the prefix of the adapter
         """
         return self._context["adapter"].dispatch(macro, "dbt")(*arguments)
 
     def sql(self, macro: str, *arguments: Any) -> str:
-        """The SQL that a macro writes."""
+        """Return the SQL that a macro writes."""
         return str(self.ask(macro, *arguments)).strip()
 
     # Statements
@@ -66,7 +66,7 @@ class Warehouse:
         self.adapter.execute(sql)
 
     def build(self, sql: str) -> AdapterResponse:
-        """Run a statement that computes rows of the node; it is kept in the `target` folder."""
+        """Run a statement that computes rows. dbt writes it to the `target` folder."""
         self._context["write"](sql)
         response: AdapterResponse
         response, _ = self.adapter.execute(sql, auto_begin=True)
@@ -78,31 +78,31 @@ class Warehouse:
         return table
 
     def count(self, sql: str) -> int:
-        """The only value of a query."""
+        """Return the only value of a query as an integer."""
         return int(self.query(sql).rows[0][0])
 
     # Relations
 
     def found(self, relation: OpenMirroringRelation) -> OpenMirroringRelation | None:
-        """A relation as dbt's cache has it; None if it is not there."""
+        """Return a relation as in dbt's cache; None if it does not exist."""
         found: OpenMirroringRelation | None = self.adapter.get_relation(
             relation.database, relation.schema, relation.identifier
         )
         return found
 
     def beside(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
-        """All relations in the schema of a relation."""
+        """Return all relations in the schema of a relation."""
         return list(self.adapter.list_relations(relation.database, str(relation.schema)))
 
     def added(self, relation: OpenMirroringRelation) -> None:
-        """Let dbt's cache know of a relation that was made."""
+        """Add a new relation to dbt's cache."""
         self.adapter.cache_added(relation)
 
     def drop(self, relation: OpenMirroringRelation) -> None:
         self.adapter.drop_relation(relation)
 
     def drop_if_there(self, relation: OpenMirroringRelation) -> None:
-        """Drop a relation, or leave it to the next run: whatever ends a node matters more."""
+        """Drop a relation if it exists. Only log an error, so that it hides no earlier one."""
         try:
             if self.found(relation):
                 self.drop(relation)
@@ -113,7 +113,7 @@ class Warehouse:
         self.adapter.rename_relation(relation, to)
 
     def replaced(self, relation: OpenMirroringRelation) -> None:
-        """Let everybody see a relation that has other rows now."""
+        """Make the user's session see the new rows of a relation."""
         self.adapter.connections.refresh(relation.render())
 
     def columns(self, relation: OpenMirroringRelation) -> list[OpenMirroringColumn]:
@@ -127,7 +127,7 @@ class Warehouse:
     def known_bytes(
         self, relation: OpenMirroringRelation, description: TableDescription
     ) -> int | None:
-        """The size of a table in storage; None if that takes a look at its rows."""
+        """Return the size of a table in storage; None if only reading its rows would tell."""
         if description.layout.format == "iceberg":
             return self.count(self.sql("mirror_iceberg_bytes", relation))
         return description.bytes
@@ -135,15 +135,15 @@ class Warehouse:
     def is_small(
         self, relation: OpenMirroringRelation, description: TableDescription, rows: int = 0
     ) -> bool:
-        """Whether a table is known to be small enough for one task.
+        """Check whether a table is known to be small enough for one task.
 
         Args:
-            rows: of another table, if it takes part
+            rows: number of rows of another table in the same query; 0 without one
         """
         return self.ask("mirror_is_small", self.known_bytes(relation, description), rows) is True
 
     def properties(self, relation: OpenMirroringRelation) -> dict[str, str]:
-        """The properties of a table."""
+        """Return the properties of a table."""
         rows = self.query(f"show tblproperties {relation}").rows
         return {str(row[0]): str(row[1]) for row in rows}
 
@@ -152,22 +152,22 @@ class Warehouse:
         self.execute(self.sql("mirror_mark", relation, properties))
 
     def unmark(self, relation: OpenMirroringRelation, names: Collection[str]) -> None:
-        """Remove properties of a table, as far as it has them."""
+        """Remove properties of a table. Names that it does not have are ignored."""
         self.execute(self.sql("mirror_unmark", relation, names))
 
     def batch_id(self, snapshot: OpenMirroringRelation | None) -> str | None:
-        """The batch that a snapshot was published with.
+        """Return the id of the batch that published a snapshot.
 
-        Where a format keeps the properties of its tables to itself, as Delta does, they are not in
-        the list of the relations that dbt has made.
+        dbt's list of relations lacks the properties of some formats, for example Delta. They are
+        then read from the table.
         """
         return self.marks(snapshot).batch_id
 
     def marks(self, snapshot: OpenMirroringRelation | None) -> Marks:
-        """What a snapshot says of its publication; nothing without one."""
+        """Return the marks of a snapshot; empty marks for a view or without a snapshot."""
         if snapshot is None or snapshot.is_view:
             return Marks()
-        if snapshot.batch_id:  # what is held has none where dbt's list has properties
+        if snapshot.batch_id:  # dbt's list has properties here; a held snapshot has no batch id
             return Marks(snapshot.batch_id)
         return Marks.of(self.properties(snapshot))
 
@@ -180,7 +180,7 @@ class Warehouse:
         """Replace properties of a table.
 
         Args:
-            names: of those to remove
+            names: names of the properties to remove
         """
         self.unmark(relation, names)
         self.mark(relation, properties)
@@ -190,7 +190,7 @@ class Warehouse:
         return plain
 
     def carries(self, relation: OpenMirroringRelation, batch_id: str) -> None:
-        """Let dbt's cache know that a relation has taken the rows of a batch."""
+        """Record in dbt's cache that a relation has taken the rows of a batch."""
         self.adapter.cache_dropped(relation)
         self.adapter.cache_added(relation.carrying(batch_id))
 
@@ -209,16 +209,16 @@ class Warehouse:
 
     @property
     def handle(self) -> SessionHandle | None:
-        """What holds the session of the node; None with Thrift, HTTP or ODBC."""
+        """The handle of the node's session; None with Thrift, HTTP or ODBC."""
         handle = self.adapter.connections.get_thread_connection().handle
         return handle if isinstance(handle, SessionHandle) else None
 
     @property
     def is_driven_here(self) -> bool:
-        """Spark's driver has the same files as this process."""
+        """Whether Spark's driver sees the same files as this process."""
         return self.handle is not None and self.handle.is_driven_here
 
     @property
     def is_local(self) -> bool:
-        """All of Spark is on this machine."""
+        """Whether all of Spark runs on this machine."""
         return self.handle is not None and self.handle.is_local

@@ -1,1 +1,1 @@
-"""What a command does besides nodes: status, recovery, orphans, replication, documentation."""
+"""Parts of a command beside its nodes: status, recovery, orphans, replication, documentation."""

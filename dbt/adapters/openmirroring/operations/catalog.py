@@ -1,4 +1,4 @@
-"""What dbt's catalog shows of a table."""
+"""The tables of dbt's catalog, with statistics of their last publication."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ STAT_PARTS = ("label", "value", "description", "include")
 
 
 def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:
-    """A table of dbt's catalog.
+    """Return a table of dbt's catalog.
 
     Args:
-        rows: one a column, each with what is known of the table
+        rows: one row for each column; each row also has the properties of the table
     """
     table = rows[0]
     stats = dict.fromkeys(key.split(":")[1] for key in table if key.startswith("stats:"))
@@ -52,21 +52,21 @@ def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:
 
 
 def published_statistics(storage: Storage, schema: str, identifier: str) -> dict[str, Any]:
-    """The last publication of a table, as statistics in dbt's catalog; empty if there is none."""
+    """Return a table's last publication as statistics for dbt's catalog; empty without one."""
     try:
         table, journal = last_published(storage, schema, identifier)
-    except MirrorError as error:  # the documentation can do without
+    except MirrorError as error:  # the documentation is useful without these statistics
         logger.debug(f"{schema}.{identifier}: {error}")
         return {}
     return statistics(table, journal) if journal else {}
 
 
 def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
-    """The last publication of a table, as statistics in dbt's catalog."""
+    """Return the last publication of a table as statistics for dbt's catalog."""
     batch = journal.batch
     rows = batch.rows
     format_ = batch.definition.landing_format
-    # a name that is unique is that of a file of its own batch only
+    # file names by time belong to one batch, so a batch without files has no such name
     named = batch.first_file or not batch.definition.is_by_time
     last = batch.file_name(batch.last_file) if named else None
     keys = ", ".join(batch.definition.key_columns) or "none"

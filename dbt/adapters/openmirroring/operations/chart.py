@@ -1,4 +1,4 @@
-"""The batches of a table as bars, to be drawn as SVG."""
+"""A bar chart of the batches of a table, for an SVG drawing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.operations.project_tables import utc_text
 
-# of the drawing; a bar and the gap after it have 3, so there is room for 100
+# size of the drawing; each bar takes _STEP with the gap after it, so there is room for 100 bars
 WIDTH, HEIGHT = 300, 40
 _STEP, _BAR = 3, 2
 
-# the least that can be seen
+# the smallest visible height
 _LEAST = 1.5
 
 
@@ -38,10 +38,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Bar:
-    """A batch.
+    """The bar of a batch.
 
     Args:
-        title: what it has done, in a line
+        title: a line that describes the batch
     """
 
     title: str
@@ -50,13 +50,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class Chart:
-    """Changes over time: deleted rows go down from the axis, other changes go up.
+    """Changes over time. Deleted rows go down from the axis, other changes go up.
 
-    A load has the whole height: beside one, no changes could be seen.
+    A full load takes the whole height and does not affect the scale. On its scale, changes would
+    be too small to see.
 
     Args:
-        axis: its distance from the top
-        bars: the first batch first; the last one is at the right edge
+        axis: distance of the axis from the top
+        bars: the bars from the first batch to the last, which is at the right edge
     """
 
     axis: float
@@ -64,12 +65,12 @@ class Chart:
 
     @classmethod
     def of(cls, batches: Sequence[PastBatch]) -> Chart:
-        """Draw batches, of which the last comes first; a hundred at most."""
+        """Draw the last hundred batches. The last batch must come first in `batches`."""
         drawn = batches[: WIDTH // _STEP]
         changes = [batch.rows for batch in drawn if batch.publication not in STARTS_FOLDER]
         up = max((rows.inserted + rows.updated for rows in changes), default=0)
         down = max((rows.deleted for rows in changes), default=0)
-        # both sides keep room for their smallest pieces
+        # each side of the axis needs room for its smallest pieces
         axis = HEIGHT - (min(HEIGHT / 2, max(HEIGHT * down / (up + down), 3)) if down else 1)
         scale = min(axis / up if up else axis, (HEIGHT - axis) / down if down else axis)
         bars = [

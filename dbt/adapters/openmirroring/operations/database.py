@@ -22,7 +22,7 @@ _PUBLISH_ANEW = "It starts from nothing, so publish full loads: dbt run --full-r
 
 
 class DatabaseOperations:
-    """What `dbt run-operation` can do with the mirrored database. Each yields lines to print."""
+    """The run-operations of the mirrored database. Each yields the lines to print."""
 
     def __init__(self, database: MirroredDatabase) -> None:
         self._database = database
@@ -33,18 +33,18 @@ class DatabaseOperations:
         retention_days: int | None,
         change_data_feed: bool | None,
     ) -> Iterator[str]:
-        """Create it, or change the definition of the one that is there.
+        """Create the mirrored database, or change its definition if it exists.
 
-        What is None stays as it is; of a new one it is Fabric's default.
+        An argument that is None keeps the current value. A new database gets Fabric's default.
 
         Args:
-            default_schema: of tables without a schema; with it every table gets that of its
-                folder. The default of a new one is `dbo`
-            retention_days: how long Fabric keeps deleted files, 1 to 30
-            change_data_feed: whether its tables have Delta's change data feed
+            default_schema: schema of tables without a schema. If it is set, every other table gets
+                the schema of its folder. The default of a new database is `dbo`
+            retention_days: days for which Fabric keeps deleted files, 1 to 30
+            change_data_feed: whether the tables have Delta's change data feed
 
         Raises:
-            CompilationError: an argument is not allowed
+            CompilationError: if an argument is not allowed
         """
         settings = _settings(default_schema, retention_days, change_data_feed)
         if self._database.create(settings):
@@ -62,11 +62,11 @@ class DatabaseOperations:
         yield f"{self._named} already exists. Its definition was changed: {'; '.join(told)}"
 
     def definition(self) -> Iterator[str]:
-        """Print `mirroring.json`, as Git would have it."""
+        """Print `mirroring.json`, as Git integration stores it."""
         yield from self._database.definition().text.splitlines()
 
     def start(self) -> Iterator[str]:
-        """Start it."""
+        """Start the mirrored database."""
         before = self._database.start()
         if before == "Running":
             yield f"{self._named} is already running. Nothing was changed."
@@ -76,13 +76,13 @@ class DatabaseOperations:
             yield _PUBLISH_ANEW
 
     def stop(self, confirm: str | None) -> Iterator[str]:
-        """Stop it.
+        """Stop the mirrored database.
 
         Args:
-            confirm: its name
+            confirm: the name of the mirrored database
 
         Raises:
-            CompilationError: the user has not confirmed it
+            CompilationError: if `confirm` is not the name
         """
         name = self._database.name
         if confirm != name:
@@ -107,10 +107,10 @@ class DatabaseOperations:
 def _settings(
     default_schema: str | None, retention_days: int | None, change_data_feed: bool | None
 ) -> Settings:
-    """The settings that are given.
+    """Return the settings that are not None.
 
     Raises:
-        CompilationError: one of them is not allowed
+        CompilationError: if a setting is not allowed
     """
     settings: dict[str, str | int | bool] = {}
     if default_schema is not None:

@@ -1,4 +1,4 @@
-"""Which held nodes have passed their tests in a command, and what is published at its end."""
+"""Publishing held nodes: those that passed their tests in a command, or all of them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     TableStatus,
 )
 
-# of a test that lets a node be published
+# statuses of a test that let a node be published
 _PASSING = ("pass", "warn")
-# of a node that was built
+# status of a node that was built
 _BUILT = "success"
-# names of tests that are told
+# number of tests that a message names
 _TOLD = 3
 
-# by unique id: what dbt has of a node, and the status that a node or a test has in a command
+# by unique id: the nodes in dbt's graph, and the statuses of nodes and tests in a command
 Graph = Mapping[str, Mapping[str, Any]]
 Statuses = Mapping[str, str]
 
-# Publishes what is held of a node; returns what it says, or nothing if nothing is held. It calls
-# the function that it is given before anything becomes visible, to wait for its turn.
+# Publishes the held rows of a node. Returns the response, or None if nothing is held. It calls the
+# given function before anything becomes visible, to wait for its turn.
 Publish = Callable[[Node, Callable[[], None]], Any]
 
 
@@ -45,14 +45,14 @@ def publish_tested(
     keep: Callable[[Node, str], bool],
     threads: int = 1,
 ) -> Outcome:
-    """Publish what a command has built or tested, if all its tests have passed.
+    """Publish nodes that a command built or tested, if all their tests passed. Hold the others.
 
     Args:
         gated: the unique ids of the nodes that are published after their tests
         graph: the nodes of dbt
-        statuses: of this command
-        keep: notes why a node stays held; returns whether anything of it is held
-        threads: that compare tables at the same time
+        statuses: the statuses in this command
+        keep: records why a node stays held; returns whether any of its rows are held
+        threads: number of tables that are compared at the same time
     """
     took_part = [
         node
@@ -73,15 +73,15 @@ def publish_tested(
 def publish_all(
     tables: ProjectTables, graph: Graph, table: str | None, publish: Publish, threads: int = 1
 ) -> Outcome:
-    """Publish what is held, whatever its tests say.
+    """Publish the held rows, regardless of their tests.
 
     Args:
         graph: the nodes of dbt
         table: `schema.table`, the table alone, or the name or unique id of its node; None for all
-        threads: that compare tables at the same time
+        threads: number of tables that are compared at the same time
 
     Raises:
-        DbtRuntimeError: no such table
+        DbtRuntimeError: if no mirrored table, or more than one, matches `table`
     """
     held = [tables.node(table)] if table else [node for node, _ in held_nodes(tables)]
     outcome = _in_turn(_in_order(held, graph), publish, threads)
@@ -92,7 +92,7 @@ def publish_all(
 
 
 def _in_turn(nodes: Sequence[Node], publish: Publish, threads: int) -> Outcome:
-    """Publish nodes: compared at the same time, visible one after the other, in their order."""
+    """Compare nodes at the same time, but publish them one after the other in their order."""
     turns = [Event() for _ in nodes]
 
     def wait(number: int) -> None:
@@ -100,7 +100,7 @@ def _in_turn(nodes: Sequence[Node], publish: Publish, threads: int) -> Outcome:
             turns[number - 1].wait()
 
     def one(number: int, node: Node) -> tuple[str, str]:
-        """What to tell, and the error."""
+        """Publish one node. Return the line to print and the error; one of them is empty."""
         try:
             response = publish(node, lambda: wait(number))
             return (f"{node.table}: {response}" if response else ""), ""
@@ -111,7 +111,7 @@ def _in_turn(nodes: Sequence[Node], publish: Publish, threads: int) -> Outcome:
             turns[number].set()
 
     with ThreadPoolExecutor(threads) as pool:
-        # dbt's log finds its command in the context
+        # dbt's log finds the current command in the context
         work = [
             pool.submit(copy_context().run, one, number, node) for number, node in enumerate(nodes)
         ]
@@ -122,7 +122,7 @@ def _in_turn(nodes: Sequence[Node], publish: Publish, threads: int) -> Outcome:
 
 
 def held_nodes(tables: ProjectTables) -> Iterator[tuple[Node, TableStatus]]:
-    """The nodes of which rows are held, as the landing zone tells."""
+    """Return the nodes with held rows, according to the landing zone."""
     statuses = {status.table: status for status in tables.statuses()}
     for node in tables.mirrored:
         status = statuses.get(node.table)
@@ -131,10 +131,10 @@ def held_nodes(tables: ProjectTables) -> Iterator[tuple[Node, TableStatus]]:
 
 
 def not_passed(unique_id: str, graph: Graph, statuses: Statuses) -> str:
-    """Why a node is not to be published; empty if all its tests have passed in this command.
+    """Return why a node is not published; empty if all its tests passed in this command.
 
     Args:
-        unique_id: of the node
+        unique_id: unique id of the node
     """
     tests = {
         test_id: statuses.get(test_id)
@@ -149,7 +149,7 @@ def not_passed(unique_id: str, graph: Graph, statuses: Statuses) -> str:
 
 
 def _took_part(unique_id: str, graph: Graph, statuses: Statuses) -> bool:
-    """Whether a command has built a node, or run one of its tests without building it."""
+    """Check whether a command built a node, or ran one of its tests without building it."""
     if unique_id in statuses:
         return statuses[unique_id] == _BUILT
     return any(
@@ -160,7 +160,7 @@ def _took_part(unique_id: str, graph: Graph, statuses: Statuses) -> bool:
 
 
 def _in_order(nodes: Sequence[Node], graph: Graph) -> list[Node]:
-    """Parents before their children."""
+    """Sort nodes so that parents come before their children."""
     by_id = {node.unique_id: node for node in nodes}
     parents = {unique_id: _parents(node) for unique_id, node in graph.items()}
     order = TopologicalSorter(parents).static_order()
@@ -168,7 +168,7 @@ def _in_order(nodes: Sequence[Node], graph: Graph) -> list[Node]:
 
 
 def _parents(node: Mapping[str, Any]) -> Sequence[str]:
-    # a seed has none
+    # seeds have no "nodes" here
     parents: Sequence[str] = node["depends_on"].get("nodes", ())
     return parents
 

@@ -1,4 +1,4 @@
-"""What was published of each table, batch by batch."""
+"""The history of each mirrored table, batch by batch."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _HEADLINE = (
 
 
 def history(tables: ProjectTables, table: str | None, limit: int) -> Outcome:
-    """List the last batches, the last first.
+    """List the last batches of tables, latest first.
 
     Args:
         table: `schema.table`, the table alone, or the name or unique id of its node; None for all
-        limit: batches of a table; a journal has a hundred
+        limit: number of batches of each table; a journal has up to a hundred
 
     Raises:
-        CompilationError: a limit that cannot be
-        DbtRuntimeError: no such table
+        CompilationError: if `limit` is not a positive number
+        DbtRuntimeError: if no mirrored table, or more than one, matches `table`
     """
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise CompilationError(f"`limit` is {limit!r}. It must be a number of batches, 1 or more.")

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.operations.onelake_replica import OneLakeReplica
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-# told the bytes that are uploaded, and all
+# called with the number of uploaded bytes and the number of all bytes
 Upload = Callable[[int, int], None]
 
 
@@ -65,13 +65,14 @@ class Relation(Protocol):
 
 
 class Mirror:
-    """Landing zone and service, for one command of dbt.
+    """The landing zone and the service, for one command of dbt.
 
     Args:
-        target: where they are
-        project: the dbt project's folder, where relative paths start
-        warehouse: of the embedded Spark, once it has started; None with any other Spark
-        uploads: returns who is told of the uploads of the node that this thread runs
+        target: where the landing zone is, and what happens after a command
+        project: returns the folder of the dbt project, where relative paths start
+        warehouse: returns the folder of the embedded Spark's tables, once Spark has started; None
+            with any other Spark
+        uploads: returns the callback for the uploads of the node that this thread runs
     """
 
     def __init__(
@@ -98,14 +99,14 @@ class Mirror:
 
     @property
     def place(self) -> str:
-        """The landing zone as the profile names it, fit for a message."""
+        """The landing zone as the profile names it, safe to show in a message."""
         return shown_url(self._target.landing_zone)
 
     def storage(self) -> Storage:
         place = self._target.onelake
         if not place:
             return LocalStorage(self.landing_zone)
-        # takes a moment, and a local landing zone needs none of it
+        # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
         from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 
@@ -117,7 +118,7 @@ class Mirror:
 
     @property
     def landing_zone(self) -> Path:
-        """The landing zone on this machine."""
+        """The local folder of the landing zone."""
         return self._target.folder(self._project())
 
     @cached_property
@@ -125,9 +126,9 @@ class Mirror:
         """The mirrored database in Fabric.
 
         Raises:
-            ServiceError: the landing zone is not in OneLake
+            ServiceError: if the landing zone is not in OneLake
         """
-        # takes a moment, and a local landing zone needs none of it
+        # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
         place = self._target.onelake
@@ -141,10 +142,10 @@ class Mirror:
         return MirroredDatabase(place.workspace, place.item, credential)
 
     def check(self) -> None:
-        """Make sure that a publication would succeed.
+        """Check that a publication would succeed, with a test file on the scratch pad.
 
         Raises:
-            MirrorError: it would not
+            MirrorError: if it would not succeed
         """
         if self._target.onelake:
             self._service.check_all()
@@ -168,10 +169,10 @@ class Mirror:
 
     @contextmanager
     def publication(self, table: TableFolder, owner: Owner) -> Iterator[Publication]:
-        """Hold a table while it is published.
+        """Lock a table while it is published.
 
         Raises:
-            MirrorError: another run is publishing it, or the service would not apply it
+            MirrorError: if another run is publishing the table, or the service would not apply it
         """
         publication = self._open(table, owner)
         try:
@@ -188,31 +189,31 @@ class Mirror:
             warnings for the user
 
         Raises:
-            MirrorError: it would be one too many
+            MirrorError: if the mirrored database would have too many tables
         """
         return self._new_tables.add(self.storage(), table, definition)
 
     def check_table(self, table: TableFolder, rebuilds: bool) -> None:
-        """Make sure that Fabric will apply what is published to a table.
+        """Check whether Fabric will apply files that are published to a table.
 
         Args:
-            rebuilds: the table is to be rebuilt
+            rebuilds: whether the table will be rebuilt
 
         Raises:
-            ServiceError: it will not
+            ServiceError: if Fabric will not apply them
         """
         if self._target.onelake:
             self._service.check_table(table.mirrored_table, rebuilds)
 
     def published_table(self, table: TableFolder, owner: Owner) -> PublishedTable:
-        """What was published of a table, to be looked at only."""
+        """Return the published state of a table, for reading only."""
         return PublishedTable(self.storage(), table, owner)
 
     def require_run(self) -> None:
-        """Make sure that this command may change something.
+        """Check that this command may change the landing zone.
 
         Raises:
-            DbtConfigError: its target is a dry run
+            DbtConfigError: if the target is a dry run
         """
         if self.dry_run:
             raise DbtConfigError(
@@ -221,19 +222,19 @@ class Mirror:
             )
 
     def built(self, node: str, build_id: str) -> None:
-        """Note a build that is held.
+        """Record a build that is held.
 
         Args:
-            node: its unique id
+            node: unique id of the node
         """
         self._builds[node] = build_id
 
     def build_of(self, node: str) -> str | None:
-        """The held build of a node that the tests of this command have seen; None if none was."""
+        """Return the id of a node's held build that this command tested; None without one."""
         return self._builds.get(node)
 
     def report(self) -> tuple[ServiceReport, list[str]]:
-        """The report of the service, and lines to print about it."""
+        """Return the report of the service, and lines to print about it."""
         try:
             report = self._service.report() or ServiceReport()
         except ServiceError as error:
@@ -244,18 +245,18 @@ class Mirror:
         return report, []
 
     def last_published(self, model: Relation) -> Journal | None:
-        """What was published last of a model; None if nothing was."""
+        """Return the journal of a model's last publication; None if it was never published."""
         return last_published(self.storage(), str(model.schema), str(model.identifier))[1]
 
     def replica_of(self, schema: str, identifier: str, seconds: float) -> replica.Replica:
-        """A mirrored table, once all that was published of it is applied.
+        """Return a mirrored table, after everything that was published of it is applied.
 
         Args:
-            schema, identifier: of the model's relation
-            seconds: to wait for that
+            schema, identifier: schema and identifier of the model's relation
+            seconds: seconds to wait until it is applied
 
         Raises:
-            DbtRuntimeError: it is not applied within that time, or cannot be read
+            DbtRuntimeError: if it is not applied within that time, or cannot be read
         """
         table, journal = last_published(self.storage(), schema, identifier)
         place = self._target.onelake
@@ -267,7 +268,7 @@ class Mirror:
                 replicate=self._target.replicate,
                 seconds=seconds,
             )
-        # takes a moment, and a local landing zone needs none of it
+        # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.operations.onelake_replica import OneLakeReplica
 
         credential = token_credential(self._target.identity)
@@ -276,11 +277,11 @@ class Mirror:
         return found.applied(journal, self._service, seconds)
 
     def replicate_at_the_end(self, is_wanted: bool) -> None:
-        """Note whether the command has changed anything that the replicator is to apply."""
+        """Set whether the command changed anything that the replicator must apply at its end."""
         self._is_to_replicate = self._target.replicate and is_wanted
 
     def end(self) -> None:
-        """At the end of a command, do with what was published what the profile says."""
+        """End a command: replicate, wait and refresh as the profile says."""
         while self._replicas:
             self._replicas.pop().clear()
         if self._is_to_replicate:
@@ -297,20 +298,20 @@ class Mirror:
             refresh_sql_endpoint(self.database, self._service, self.storage(), published)
 
     def _staging(self) -> StagingFolder | None:
-        # takes a moment, and a local landing zone needs none of it
+        # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 
         url = self._staging_location()
         return StagingFolder(url) if url else None
 
     def _staging_location(self) -> str | None:
-        """The URL where Spark writes files to upload; None if it writes to OneLake itself."""
+        """Return the URL where Spark writes files to upload; None if it writes to OneLake."""
         given = self._target.staging_location
         if given and "://" in given:
             return given
         if given:
             return f"file://{(self._project() / Path(given).expanduser()).resolve()}"
-        # the embedded Spark has no driver for OneLake
+        # the embedded Spark has no driver for OneLake, so dbt uploads its files
         warehouse = self._warehouse()
         return f"file://{warehouse.with_name('staging')}" if warehouse else None
 
@@ -320,7 +321,7 @@ class Mirror:
         return replicator_report(self.landing_zone)
 
     def _declare_source(self, storage: Storage) -> None:
-        """Tell Fabric the source, once a command."""
+        """Declare the source of the data to Fabric, once for each command."""
         source = self._target.source
         with self._lock:
             if source and not self._is_source_declared:
@@ -329,11 +330,11 @@ class Mirror:
 
 
 def wait_for_mirror(service: Service, published: Mapping[str, datetime], seconds: float) -> None:
-    """Wait until the published files are applied, and warn of those that are not.
+    """Wait until the published files are applied, and warn of tables that are not.
 
     Args:
         published: the time of each publication, by `schema.table`
-        seconds: to wait
+        seconds: seconds to wait
     """
     fire_event(Note(msg=f"Waiting up to {seconds:g} seconds until all is applied"))
     try:

@@ -1,4 +1,4 @@
-"""A mirrored table in OneLake, for a comparison with its model."""
+"""A mirrored table in OneLake that is compared with its model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dbt.adapters.openmirroring.service.monitoring import Service
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# options of deltalake
+# storage options of deltalake
 OPTIONS = {"use_fabric_endpoint": "true"}
 
 _FILE = "rows.parquet"
@@ -41,7 +41,8 @@ class OneLakeReplica:
 
     Args:
         place: the landing zone
-        credential: of an identity that may read the table
+        credential: credential of an identity that may read the table
+        table: the table folder
         staging: where dbt copies the rows for Spark; None if Spark reads the Delta table itself
     """
 
@@ -59,14 +60,16 @@ class OneLakeReplica:
         self._folder = f"compared-{uuid.uuid4().hex}"
 
     def applied(self, journal: Journal | None, service: Service, seconds: float) -> Replica:
-        """The latest version of the table, once everything that was published is applied.
+        """Return the latest version of the table, after everything that was published is applied.
 
         Args:
-            journal: of the table; None if it has none
-            seconds: how long to wait for that
+            journal: the journal of the table; None if it has none
+            service: reports which files are applied
+            seconds: seconds to wait until they are applied
 
         Raises:
-            DbtRuntimeError: it is not applied within that time, or deltalake cannot read it
+            DbtRuntimeError: if the table was never published, the files are not applied within
+                that time, or deltalake cannot read the table
         """
         if not journal:
             raise DbtRuntimeError(
@@ -77,7 +80,7 @@ class OneLakeReplica:
         return self._replica(journal.batch.definition.key_columns)
 
     def clear(self) -> None:
-        """Remove the copied rows, if that is possible."""
+        """Remove the copied rows if possible."""
         if self._staging:
             self._staging.clear(self._folder)
 
@@ -118,12 +121,12 @@ class OneLakeReplica:
 
 
 def _copy(delta: DeltaTable, staging: StagingFolder, path: str) -> None:
-    """Copy the rows to a Parquet file that Spark can read, batch by batch."""
+    """Copy the rows to a Parquet file that Spark can read, one record batch at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     scan = delta.scan()
-    # deltalake reads into types that not every pyarrow can write
+    # deltalake reads view types, which some versions of pyarrow cannot write
     plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     fields = [
         field.with_type(plain.get(field.type, field.type)) for field in pa.schema(scan.schema)

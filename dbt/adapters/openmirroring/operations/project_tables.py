@@ -39,24 +39,24 @@ _MIRRORED = ("table", "incremental", "seed", "snapshot")
 
 
 class Config(Protocol):
-    """The configuration of a node: dbt's own, or as in its graph."""
+    """The configuration of a node, as dbt's object or as the mapping in its graph."""
 
     def get(self, name: str) -> Any: ...
 
 
 def is_mirrored(config: Config) -> bool:
-    """A node with this configuration is published."""
+    """Check whether a node with this configuration is mirrored."""
     return config.get("materialized") in _MIRRORED and config.get("mirror") is not False
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node that is mirrored.
+    """A mirrored node.
 
     Args:
-        unique_id: in the graph
-        schema, identifier: of its relation in Spark
-        schema_folder: whether its table folder is in that of its schema
+        unique_id: unique id in the graph
+        schema, identifier: schema and identifier of its relation in Spark
+        schema_folder: whether its table folder is in the folder of its schema
     """
 
     unique_id: str
@@ -67,7 +67,7 @@ class Node:
 
     @property
     def table(self) -> str:
-        """Its name in messages, the same as that of the table folder."""
+        """The name of the table in messages, which is also that of its table folder."""
         return f"{self.schema}.{self.identifier}" if self.schema_folder else self.identifier
 
 
@@ -77,8 +77,8 @@ class TableStatus:
 
     Args:
         table: `schema.table`, or the table alone at the root of the landing zone
-        landed: its records in the landing zone; None if its name cannot be there
-        note: what a user should know, in a line; empty if all is well
+        landed: the records in the landing zone; None if its name is not allowed there
+        note: a line that the user should see; empty if there is no problem
     """
 
     table: str
@@ -88,7 +88,7 @@ class TableStatus:
 
     @property
     def schema(self) -> str:
-        """The schema of the relation in Spark that was published last."""
+        """The schema of the relation in Spark that was published last; empty if none was."""
         return self.journal.batch.owner.schema if self.journal else ""
 
     @property
@@ -100,11 +100,11 @@ class TableStatus:
         return self.landed.folder.mirrored_table if self.landed else self.table
 
     def applied(self, report: ServiceReport) -> TableReport:
-        """What the service says of it."""
+        """Return the service's report about this table."""
         return report.tables.get(self.mirrored_table, TableReport())
 
     def is_behind(self, report: ServiceReport) -> bool:
-        """Whether the service has not applied its last files."""
+        """Check whether the service has yet to apply the last files of this table."""
         journal = self.journal
         if not report.status or not journal or not journal.batch.first_file:
             return False
@@ -144,8 +144,8 @@ class Outcome:
     """The result of an operation.
 
     Args:
-        lines: to print
-        failed: the reason for each table where it failed
+        lines: the lines to print
+        failed: one line with the reason for each table where the operation failed
     """
 
     lines: tuple[str, ...]
@@ -157,9 +157,9 @@ class ProjectTables:
 
     Args:
         storage: the landing zone, which several projects may share
-        project: its name
-        schema: of the target
-        nodes: all that are enabled, as in the graph
+        project: the name of the project
+        schema: the schema of the target
+        nodes: all enabled nodes, as in the graph
     """
 
     def __init__(
@@ -172,8 +172,8 @@ class ProjectTables:
         self.mirrored = mirrored_nodes(self._nodes)
 
     def statuses(self) -> list[TableStatus]:
-        """The state of each mirrored node, and of other tables that this project has published."""
-        # first: if nothing can be listed, no table needs to be looked at
+        """Return the state of each mirrored node, and of other tables of this project."""
+        # first, because its error makes it needless to look at single tables
         folders = table_folders(self._storage)
         found = [self._node_status(node) for node in self.mirrored]
         landed = [status.landed for status in found if status.landed]
@@ -191,11 +191,11 @@ class ProjectTables:
         return sorted(found, key=lambda status: status.table)
 
     def status_lines(self, report: ServiceReport, width: int | None = None) -> list[str]:
-        """The statuses as a table of text.
+        """Return the states as a table of text.
 
         Args:
-            report: of the service
-            width: of the terminal, in characters; None prints whole lines, without colours
+            report: the report of the service
+            width: width of the terminal, in characters; None prints whole lines without colours
         """
         headline = (
             *("mirrored table", "state", "last", "rows", "publication", "published (UTC)"),
@@ -209,13 +209,13 @@ class ProjectTables:
         """Drop the table folders that no longer belong to a mirrored node.
 
         Args:
-            dry_run: only list them
+            dry_run: whether to list them only
             schema: the schema of the folders to drop; None for all schemas of this target
         """
         orphans = [status for status in self.statuses() if status.state == ORPHAN]
         if not orphans:
             return Outcome(("There are no orphans.",))
-        # another target of the project may share the landing zone, and its tables are no orphans
+        # Another target of the project may share the landing zone. Its tables look like orphans.
         schemas = {schema} if schema else self._schemas
         ours = [orphan for orphan in orphans if orphan.schema in schemas]
         others = sorted(shown(name) for name in {orphan.schema for orphan in orphans} - schemas)
@@ -248,19 +248,19 @@ class ProjectTables:
         return dropped
 
     def unfinished(self) -> list[Manifest]:
-        """The batches that this project has committed, but not completed."""
+        """Return the batches that this project has committed, but not completed."""
         pending = pending_batches(self._storage)
         ours = [each for each in pending if each.batch.owner.project == self._project]
         return sorted(ours, key=lambda manifest: str(manifest.table))
 
     def node(self, table: str) -> Node:
-        """The mirrored node of a table.
+        """Return the mirrored node of a table.
 
         Args:
             table: `schema.table`, the table alone, or the node's name or unique id
 
         Raises:
-            DbtRuntimeError: there is none, or more than one
+            DbtRuntimeError: if no mirrored node, or more than one, matches
         """
         found = [
             node
@@ -286,7 +286,7 @@ class ProjectTables:
         return TableStatus(node.table, state, table, note)
 
     def _state_of(self, table: LandedTable) -> tuple[str, str]:
-        """The state of a mirrored node, and a note."""
+        """Return the state of a mirrored node, and a note for the user."""
         if table.problem:
             return BLOCKED, table.problem
         records = [record.batch.owner for record in (table.journal, table.pending) if record]
@@ -317,7 +317,7 @@ class ProjectTables:
 
 
 def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
-    """The nodes of the graph that are mirrored."""
+    """Return the nodes of the graph that are mirrored."""
     return [
         Node(
             node["unique_id"],
@@ -332,12 +332,12 @@ def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
 
 
 def utc_text(utc: datetime) -> str:
-    """A time as operations tell it."""
+    """Return a time as the operations print it."""
     return f"{utc:%Y-%m-%d %H:%M:%S}"
 
 
 def _painted(state: str) -> str:
-    """A state in dbt's colours."""
+    """Return a state in dbt's colours."""
     if state == BLOCKED:
         return ui.red(state)
     if state in (UNFINISHED, HELD, ORPHAN):

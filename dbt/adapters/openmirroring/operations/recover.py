@@ -1,4 +1,4 @@
-"""Batches that earlier runs have committed and not finished: found, and brought to their end."""
+"""Finishing the batches that earlier runs have committed, but not completed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dbt.adapters.openmirroring.operations.project_tables import Outcome, Projec
 
 logger = AdapterLogger("OpenMirroring")
 
-# returns the batch that was finished; None if another run has done that
+# finishes a batch and returns it; returns None if another run has finished it already
 Finish = Callable[[Manifest], Manifest | None]
 
 
 def recover_tables(tables: ProjectTables, finish: Finish) -> Outcome:
-    """Finish all that is unfinished."""
+    """Finish all unfinished batches of the project."""
     lines, failed = [], []
     for unfinished in tables.unfinished():
         try:
@@ -35,12 +35,12 @@ def recover_tables(tables: ProjectTables, finish: Finish) -> Outcome:
 
 
 def recover_schemas(tables: ProjectTables, schemas: Collection[str], finish: Finish) -> set[str]:
-    """Finish what is unfinished in some schemas, before anything is compiled.
+    """Finish the unfinished batches of some schemas, before anything is compiled.
 
-    Whatever fails here does not stop the command: the table's own node tells it.
+    A failure here does not stop the command, because the table's own node reports it.
 
     Returns:
-        the schemas in which something was unfinished
+        the schemas that had unfinished batches
     """
     try:
         pending = tables.unfinished()

@@ -1,4 +1,4 @@
-"""The mirrored tables on this machine, as dbt's commands use them."""
+"""The mirrored tables on this machine, for dbt's commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
     from dbt.adapters.openmirroring.replicator.replicator import Replicator
 
-# seconds between two looks at what another process applies
+# seconds between two checks of what another process has applied
 _PAUSE = 0.5
 
 
@@ -26,7 +26,7 @@ class ReplicaColumn:
     """A column of a mirrored table.
 
     Args:
-        type: as Spark's SQL spells it
+        type: name of the type, as Spark SQL accepts it
     """
 
     name: str
@@ -38,9 +38,10 @@ class Replica:
     """A mirrored Delta table at one version.
 
     Args:
-        folder: of the table, absolute, or its URL
-        files: in it, the Parquet files that hold its rows
-        version: for Spark to read the table itself; None if it reads the files, without Delta
+        folder: absolute path or URL of the table's folder
+        files: names of the Parquet files in the folder that hold the rows
+        version: version of the Delta table for Spark to read; None if Spark reads the files, which
+            does not require Delta
     """
 
     columns: tuple[ReplicaColumn, ...]
@@ -57,11 +58,11 @@ class Replica:
 
 @dataclass(frozen=True)
 class Replication:
-    """What a replication did.
+    """The result of a replication.
 
     Args:
-        lines: of a table
-        failed: names of the tables that something is wrong with
+        lines: lines of text about the tables
+        failed: names of the tables that could not be replicated
     """
 
     lines: tuple[str, ...]
@@ -73,10 +74,10 @@ def is_installed() -> bool:
 
 
 def check_installed() -> None:
-    """Make sure that mirrored tables can be read.
+    """Check that mirrored tables can be read.
 
     Raises:
-        DbtRuntimeError: they cannot
+        DbtRuntimeError: if deltalake or pyarrow is not installed
     """
     if not is_installed():
         raise DbtRuntimeError(
@@ -86,10 +87,11 @@ def check_installed() -> None:
 
 
 def replicator(landing_zone: Path) -> Replicator:
-    """The stand-in for the service.
+    """Return the replicator, which applies the landing zone in place of the service.
 
     Raises:
-        DbtRuntimeError: what it needs is not installed, or this is no place for it
+        DbtRuntimeError: if a package is missing, or the path of the landing zone does not end in
+            Files/LandingZone
     """
     check_installed()
     from dbt.adapters.openmirroring.replicator.replicator import Replicator
@@ -100,15 +102,16 @@ def replicator(landing_zone: Path) -> Replicator:
 def applied(
     landing_zone: Path, schema: str, table: str, replicate: bool, seconds: float
 ) -> Replica:
-    """The mirrored table, once all that was published of it is applied.
+    """Return a mirrored table, after everything that was published of it is applied.
 
     Args:
-        schema: empty for a table without a schema folder
-        replicate: apply it here and now, instead of waiting for another process that does
-        seconds: how long to wait for that
+        schema: the schema; empty for a table without a schema folder
+        table: the table alone
+        replicate: whether to apply the files here; False waits for another process that does
+        seconds: seconds to wait for the other process
 
     Raises:
-        DbtRuntimeError: the table cannot be replicated, or is not within that time
+        DbtRuntimeError: if the files cannot be applied, or are not applied within that time
     """
     service = replicator(landing_zone)
     report = service.replicate(schema, table) if replicate else None
@@ -133,10 +136,10 @@ def applied(
 
 
 def replicate(landing_zone: Path, prefix: int = 0) -> Replication:
-    """Apply all that was published.
+    """Apply everything that was published.
 
     Args:
-        prefix: characters that are printed before each line
+        prefix: number of characters that dbt prints before each line
     """
     from dbt.adapters.openmirroring.replicator.monitoring import lines
 

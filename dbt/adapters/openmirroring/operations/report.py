@@ -29,14 +29,14 @@ from dbt.adapters.openmirroring.service.monitoring import FAILED, ServiceReport
 
 FILE = "mirror_report.html"
 
-# of a mirrored database that applies what is published
+# status of a mirrored database that applies published files
 RUNNING = "Running"
 
-# what the service adds to the states of a table
+# states of a table that only the service knows
 FAILING = "failing"
 BEHIND = "behind"
 
-# the states with their colors; those that need a user come first
+# the states with their colors; states that need the user's attention come first
 _TONES = {
     FAILING: "bad",
     BLOCKED: "bad",
@@ -50,13 +50,13 @@ _TONES = {
 
 
 def report(tables: ProjectTables, mirror: Mirror, heading: Heading, folder: Path) -> Outcome:
-    """Write the page. Nothing else is changed, and Spark is not asked.
+    """Write the page. Change nothing else, and send no statement to Spark.
 
     Args:
-        folder: where it is written, the target path of dbt
+        folder: the folder to write to, which is dbt's target path
 
     Raises:
-        DbtRuntimeError: it cannot be written
+        DbtRuntimeError: if the page cannot be written
     """
     found, lines = mirror.report()
     page = report_page(tables, heading, found, " ".join(lines).strip())
@@ -73,11 +73,11 @@ def report(tables: ProjectTables, mirror: Mirror, heading: Heading, folder: Path
 def report_page(
     tables: ProjectTables, heading: Heading, found: ServiceReport, problem: str = ""
 ) -> Page:
-    """The page as data. Tables with trouble come first.
+    """Return the data of the page. Tables with problems come first.
 
     Args:
-        found: by the service
-        problem: why the service tells nothing
+        found: the report of the service
+        problem: why the service has no report; empty if it has one
     """
     order = list(_TONES)
     on_page = [_table(status, found) for status in tables.statuses()]

@@ -1,4 +1,4 @@
-"""The page of `mirror_report`: its data, and how it becomes HTML."""
+"""The page of `mirror_report`: its data, and its rendering as HTML."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from dbt.adapters.openmirroring.service.monitoring import TableReport
 
 @dataclass(frozen=True)
 class Heading:
-    """Whose tables a page shows.
+    """The project, target and landing zone of a page.
 
     Args:
-        project: the dbt project
-        target: of its profile
-        landing_zone: as the profile names it
+        project: name of the dbt project
+        target: name of the target in its profile
+        landing_zone: the landing zone as the profile names it
     """
 
     project: str
@@ -37,12 +37,12 @@ class Heading:
 
 @dataclass(frozen=True)
 class TableOnPage:
-    """A table.
+    """A table on the page.
 
     Args:
-        state: in a word, what a user should know first
+        state: one word for the most important fact about the table
         tone: the color of the state: `bad`, `warn`, `plain` or `good`
-        applied: what the service says of it
+        applied: the service's report about the table
     """
 
     state: str
@@ -62,7 +62,7 @@ class TableOnPage:
 
     @property
     def last(self) -> str:
-        """What the last batch has done."""
+        """The changes of the last batch, as text."""
         batch = self.batches[0]
         rows = batch.rows
         if batch.publication in STARTS_FOLDER:
@@ -78,14 +78,14 @@ class TableOnPage:
 
 @dataclass(frozen=True)
 class Page:
-    """All that the page shows.
+    """All data of the page.
 
     Args:
-        written_at: in UTC
-        database: the state of the mirrored database, or why it is not known; empty if no service
-            tells anything
-        is_running: the mirrored database applies what is published
-        tables: in the order of the page
+        written_at: time in UTC
+        database: the state of the mirrored database, or why it is unknown; empty if no service
+            reports anything
+        is_running: whether the mirrored database applies published files
+        tables: the tables in the order of the page
     """
 
     heading: Heading
@@ -96,7 +96,7 @@ class Page:
 
     @property
     def states(self) -> Counter[tuple[str, str]]:
-        """How many tables have a state and its tone, in the order of the page."""
+        """The number of tables for each state and its tone, in the order of the page."""
         return Counter((table.state, table.tone) for table in self.tables)
 
     @property
@@ -105,15 +105,15 @@ class Page:
 
     @property
     def last_published_at(self) -> str:
-        """ISO 8601; empty if nothing was published."""
+        """The time of the last publication in ISO 8601; empty if nothing was published."""
         return max((t.batches[0].published_at for t in self.tables if t.batches), default="")
 
 
 def html(page: Page) -> str:
-    """The page. It loads nothing, and has no script."""
+    """Return the page as HTML. It loads no other files and has no script."""
     environment = Environment(
         autoescape=True,
-        # names and texts come from records that others can write
+        # names and texts come from records that other people can write
         finalize=_fit,
         lstrip_blocks=True,
         trim_blocks=True,
@@ -134,7 +134,7 @@ def _count(number: int) -> str:
 
 
 def _size(number: int) -> str:
-    """Bytes, in the unit that leaves the fewest digits."""
+    """Return a number of bytes as text, in the unit that leaves the fewest digits."""
     if number < 1000:
         return f"{number} B"
     size = float(number)

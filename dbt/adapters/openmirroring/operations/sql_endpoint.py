@@ -1,4 +1,4 @@
-"""The refresh of the SQL analytics endpoint, after which reports see what was published."""
+"""Refreshing the SQL analytics endpoint, so that reports see the published rows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from dbt.adapters.openmirroring.service.sql_endpoint import (
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-# At the root of the landing zone, where Fabric ignores it. The endpoint gives these times only in
-# its answer to a refresh, so they are kept here.
+# This file is at the root of the landing zone, where Fabric ignores it. The endpoint returns these
+# times only in its answer to a refresh, so they are kept here.
 RECORD = "_sqlEndpoint.json"
 
-# when the endpoint last took over each table, by its name in the endpoint; None for never
+# times when the endpoint last took over each table, by its name there; None if it never did
 _TIMES: TypeAdapter[dict[str, AwareDatetime | None]] = TypeAdapter(dict[str, AwareDatetime | None])
 
 
@@ -39,16 +39,16 @@ def refresh_sql_endpoint(
     storage: Storage,
     published: Mapping[str, datetime],
 ) -> None:
-    """Refresh the endpoint, and print its answer for each table. A failure is a warning.
+    """Refresh the endpoint, and print its answer for each table. A failure is only a warning.
 
     Args:
-        service: of the landing zone
+        service: the service that applies the landing zone
         storage: the landing zone
         published: the time of each publication, by `schema.table`
     """
     fire_event(Note(msg="Refreshing the SQL analytics endpoint"))
     try:
-        # before the refresh, because the endpoint takes over only what is applied by now
+        # asked before the refresh, which takes over only files that are applied by then
         report = service.report()
         syncs = by_table(database.refresh_sql_endpoint())
     except MirrorError as error:
@@ -66,11 +66,11 @@ def refresh_sql_endpoint(
 
 
 def with_visible_times(report: ServiceReport, storage: Storage) -> ServiceReport:
-    """Add to a report when each table last became visible, as the last refresh has told it."""
+    """Add to a report the times when tables last became visible, as of the last refresh."""
     content = storage.read(RECORD)
     try:
         times = _TIMES.validate_json(content or b"{}")
-    except ValidationError:  # anybody with access can write this file
+    except ValidationError:  # anybody with access to the landing zone can write this file
         times = {}
     tables = {
         name: replace(table, visible=entry_of(name, times))
@@ -80,7 +80,7 @@ def with_visible_times(report: ServiceReport, storage: Storage) -> ServiceReport
 
 
 def _lines(syncs: Mapping[str, TableSync], published: Mapping[str, datetime]) -> list[str]:
-    """The endpoint's answers about the tables that were published, as a table of text."""
+    """Return the endpoint's answers about the published tables, as a table of text."""
     found = [(table, sync) for table in sorted(published) if (sync := entry_of(table, syncs))]
     rows = [
         (

@@ -8,6 +8,6 @@ from dbt.adapters.openmirroring.replicator.text_table import terminal_width
 
 
 def status(tables: ProjectTables, mirror: Mirror) -> Outcome:
-    """List the mirrored tables. Nothing is changed, and Spark is not asked."""
+    """List the mirrored tables. Change nothing, and send no statement to Spark."""
     report, lines = mirror.report()
     return Outcome((*lines, *tables.status_lines(report, terminal_width())))

@@ -1,4 +1,4 @@
-"""What a profile says of where it publishes to."""
+"""The settings of a profile for publishing."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from dbt.adapters.openmirroring.service.authentication import Identity
 
 @dataclass(frozen=True)
 class Target:
-    """Where a profile publishes to, and what a command does after that.
+    """The place that a profile publishes to, and what a command does after publishing.
 
     Args:
         landing_zone: a local folder, or a URL in OneLake; a relative path starts at the project
         onelake: the landing zone, if it is in OneLake
-        identity: for tokens
-        staging_location: where Spark writes files for OneLake: a folder whose relative path starts
-            at the project, or a URL
-        source: of the data, as it is declared to Fabric
-        replicate: apply what was published with the local replicator
-        wait_for_mirror: seconds to wait until the service has applied what was published
-        dry_run: publish nothing, and tell what would be published
-        refresh_sql_endpoint: let the SQL analytics endpoint take over what was published
+        identity: the identity that requests tokens
+        staging_location: where Spark writes files for OneLake: a URL, or a folder; a relative path
+            starts at the project
+        source: source of the data, to be declared to Fabric
+        replicate: apply published files with the local replicator
+        wait_for_mirror: seconds to wait until the service has applied the published files
+        dry_run: publish nothing, and report what would be published
+        refresh_sql_endpoint: make the SQL analytics endpoint take over the published rows
     """
 
     landing_zone: str
     onelake: OneLakeUrl | None = None
     identity: Identity = field(default_factory=Identity)
-    # a URL may have a password
+    # hidden, because a URL may contain a password
     staging_location: str | None = field(default=None, repr=False)
     source: Source | None = None
     replicate: bool = False
@@ -41,13 +41,13 @@ class Target:
     refresh_sql_endpoint: bool = False
 
     def folder(self, project: Path) -> Path:
-        """The landing zone as an absolute path.
+        """Return the landing zone as an absolute path.
 
         Args:
-            project: the dbt project's folder
+            project: the folder of the dbt project
 
         Raises:
-            DbtConfigError: it is in OneLake
+            DbtConfigError: if the landing zone is in OneLake
         """
         if self.onelake:
             raise DbtConfigError(
