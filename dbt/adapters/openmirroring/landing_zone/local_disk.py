@@ -39,7 +39,7 @@ def flush_names(folder: int) -> None:
 
 
 def rename_to_new(source: str, source_folder: int, target: str, target_folder: int) -> None:
-    """Rename a file in one step, never over an existing one. A power loss cannot divide the step.
+    """Rename a file atomically, even if the power fails. Never replace an existing file.
 
     Args:
         source_folder, target_folder: the descriptors of the folders

@@ -144,7 +144,7 @@ class Plan:
         return f"{_rows_told(counts)}, and {_rows_told(planned)} were planned"
 
     def files(self, table_bytes: int, table_rows: int, target_bytes: int) -> Files:
-        """Choose the number of files, so that their size is about the target.
+        """Choose the number of files, so that each has about the target size.
 
         Args:
             table_bytes: the size of the next snapshot

@@ -254,7 +254,7 @@ class Publication(PublishedTable):
         batch = manifest.batch
         staged = self._staged(batch.id)
         waiting = staged.waiting()
-        # check every file: after a power loss, a later rename may have survived an earlier one
+        # check every file: a power loss may undo an earlier rename, but not a later one
         gone = {
             number: file
             for number, file in enumerate(manifest.files, start=batch.first_file or 0)
@@ -307,7 +307,7 @@ class Publication(PublishedTable):
         ]
 
     def complete(self, manifest: Manifest) -> None:
-        """7. Write the journal and clear the scratch pad. The snapshot must be swapped before."""
+        """7. Write the journal and clear the scratch pad, after the snapshot was swapped."""
         journal = Journal.of(manifest.batch, self._renaming_since, manifest.history)
         self._storage.write(self.table.journal, journal.to_json())
         self._last = journal

@@ -191,8 +191,7 @@ class Service:
             ServiceError: if the table has not disappeared in time, or the service has stopped
         """
         report = None
-        # A missing table cannot appear without a folder. So without a drop an older report is
-        # enough.
+        # if the folder did not exist before, the table cannot appear, so an older report is enough
         for report in self._reports(REBUILD_TIMEOUT, 0 if dropped else CHECK_AGE):
             if table not in report.tables:
                 return
