@@ -1,6 +1,6 @@
-"""The protocol of the landing zone: what is written where, in which order, and how it recovers.
+"""The landing zone protocol: the files, the order in which they are written, and recovery.
 
-Nothing in here knows dbt's objects or Spark. The rules come from the specification "Open mirroring
+The package uses no dbt nodes and no Spark. The rules come from the specification "Open mirroring
 landing zone requirements and format" and from the page "Open mirroring best practices" of the
 Microsoft Fabric documentation.
 """

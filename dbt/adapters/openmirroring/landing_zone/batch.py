@@ -1,4 +1,4 @@
-"""What one publication is, as data: the batch, and what its table is."""
+"""The data model of a publication: the batch and the definition of its table."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from dbt.adapters.openmirroring.landing_zone.delimited import COLUMN_SEPARATORS,
 from dbt.adapters.openmirroring.landing_zone.layout import file_name
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 
-# how a user gives up what is committed, but cannot be brought to its end
+# the remedy for a committed batch that cannot be completed
 WITHDRAW = (
     "Delete {manifest} and run again: the batch is computed again. If a part of it was published "
     "already, that run says so."
 )
-# what else a table can be declared to be (specification, "Nonsequential files")
+# the alternatives to the default file detection and row marker (specification, "Nonsequential
+# files")
 LAST_UPDATE_TIME = "last_update_time"
 UPSERT = "upsert"
 
 # the extension of compressed text
 GZIP = ".gz"
 
-# publications that begin with an empty table folder
+# publications that start with an empty table folder
 STARTS_FOLDER = ("initial", "rebuild")
 
-# Records are files that others can write, and names become paths and names of tables.
+# Others can edit the records, and these values become paths and table names.
 BATCH_ID = r"\d{14}[0-9a-f]{8}"
 _PLAIN_NAME = re.compile(r"\w[\w.=-]*")
 
@@ -41,8 +42,8 @@ class MirroredColumn:
     """A column of the model.
 
     Args:
-        type: in Spark, as Spark spells it
-        landed_type: in the mirror, as Spark spells it
+        type: the type in Spark, as Spark spells it
+        landed_type: the type in the mirror, as Spark spells it
     """
 
     name: str
@@ -52,16 +53,16 @@ class MirroredColumn:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """What the mirrored table is pinned to by its first file.
+    """The properties of a mirrored table that its first file fixes.
 
     Args:
-        columns: in the model's order, without the row marker
-        key_columns: the `keyColumns`, spelled as in columns; empty for an insert-only table
-        landing_format: of the data files, which is also their extension
-        delimited: how their text is spelled; None for Parquet
-        file_detection: what gives the files their order: `sequential`: their numbers, or
+        columns: the columns in the model's order, without the row marker
+        key_columns: the `keyColumns`, spelled as in `columns`; empty for an insert-only table
+        landing_format: the format of the data files, and their extension
+        delimited: the options of delimited text; None for Parquet
+        file_detection: how the service orders the files: `sequential` by their numbers, or
             `last_update_time`
-        default_row_marker: what a row without row marker is: `insert`, or `upsert`
+        default_row_marker: the meaning of a row without a row marker: `insert` or `upsert`
     """
 
     columns: tuple[MirroredColumn, ...]
@@ -91,13 +92,13 @@ class TableDefinition:
 
 @dataclass(frozen=True)
 class Owner:
-    """Who publishes a table.
+    """The owner of a table: the dbt node that publishes it.
 
     Args:
-        project: the dbt project
-        node: its unique id
-        schema: of its relation in Spark
-        invocation_id: of the command of dbt
+        project: the name of the dbt project
+        node: the unique id of the node
+        schema: the schema of the node's relation in Spark
+        invocation_id: the id of the dbt invocation
     """
 
     project: str
@@ -108,7 +109,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Rows of a batch by what they do to the mirror."""
+    """The rows of a batch, counted by their effect on the mirror."""
 
     inserted: Count = 0
     updated: Count = 0
@@ -126,8 +127,8 @@ class StagedFile:
     """A finished file on the scratch pad.
 
     Args:
-        name: in the folder `rows` of the batch
-        size: bytes
+        name: the file name in the folder `rows` of the batch
+        size: the size in bytes
     """
 
     name: str
@@ -147,13 +148,13 @@ class Batch:
     """One publication.
 
     Args:
-        id: unique; the snapshot carries it as a table property
-        publication: `initial`, `changes`, `rebuild`, or `unchanged` when only the snapshot changes
-        reason: why a rebuild, or what else is worth telling
-        extension: of its files, with that of their compression
-        first_file: the number of the first file, None when the batch has no file
-        last_file: the largest number ever given in this table folder
-        table_rows: in the mirrored table after it
+        id: a unique id; the snapshot carries it as a table property
+        publication: `initial`, `changes`, `rebuild`, or `unchanged` if only the snapshot changes
+        reason: why the table is rebuilt, or another note for the user
+        extension: the extension of the files, including that of their compression
+        first_file: the number of the first file; None if the batch has no file
+        last_file: the largest number used so far in this table folder
+        table_rows: the number of rows in the mirrored table after this batch
     """
 
     id: str
@@ -186,9 +187,9 @@ class Batch:
 
     @property
     def summary(self) -> str:
-        """The batch in a line: what happens to the mirror, the numbers of the files, and why.
+        """The batch in one line: the effect on the mirror, the file numbers and the reason.
 
-        A batch may come from a record, so the line is fit for a terminal.
+        The line is safe for a terminal, because others can edit the record of a batch.
         """
         what = told(self.publication, self.rows)
         first = self.first_file or self.last_file
@@ -196,24 +197,24 @@ class Batch:
         return shown(" · ".join(part for part in (what, numbers, self.reason) if part))
 
     def file_name(self, number: int) -> str:
-        """Of a file of this batch.
+        """Return the name of a data file of this batch.
 
-        Where times are the order, a name must be unique and nothing else (specification,
-        "Nonsequential files"). It has the batch's id besides the number, so that it is not used
-        again after a rebuild either.
+        If the service orders files by time, a name only has to be unique (specification,
+        "Nonsequential files"). The name then includes the batch id, so that no name is reused
+        when a rebuild restarts the numbers.
         """
         return file_name(number, self.extension, self.id if self.definition.is_by_time else "")
 
 
 def told(publication: str, rows: RowCounts) -> str:
-    """What a publication does to the mirrored table, in short."""
+    """Return a short text for the effect of a publication on the mirrored table."""
     if publication in STARTS_FOLDER:
         return f"{publication} +{rows.inserted}"
     return "unchanged" if publication == "unchanged" else str(rows)
 
 
 def new_batch_id() -> str:
-    """Sorts by time, and is part of a table name: so digits and lower case letters only."""
+    """Return a new batch id, which sorts by time and is valid as a part of a table name."""
     return f"{datetime.now(timezone.utc):%Y%m%d%H%M%S}{secrets.token_hex(4)}"
 
 

@@ -1,4 +1,4 @@
-"""Delimited text: how its files are spelled (specification, "Delimited text requirements")."""
+"""The format of delimited text files (specification, "Delimited text requirements")."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-# landing formats, which are also file extensions, and their column separators
+# the default column separator of each landing format, which is also the file extension
 COLUMN_SEPARATORS = {"csv": ",", "tsv": "\t", "psv": "|"}
 
-# what the specification allows; an encoding of its "wide range" must also be one of Spark's
+# The specification allows these values. Of its "wide range" of encodings, Spark supports these.
 ALLOWED = {
     "row_separator": ("\r\n", "\n", "\r"),
     "column_separator": (",", ";", "|", "\t"),
@@ -21,7 +21,7 @@ ALLOWED = {
     ),
 }
 
-# Spark's types as those of `SchemaDefinition`; there is none for a decimal
+# the `DataType` of `SchemaDefinition` for each Spark type; it has none for decimals
 _DATA_TYPES = {
     "boolean": "Boolean",
     "tinyint": "Int16",
@@ -37,7 +37,7 @@ _DATA_TYPES = {
     "time": "ITime",
 }
 
-# the encodings that Spark's `encode` does not know by the same name
+# the charset for Spark's `encode`, where it differs from the encoding
 _CHARSETS = {"ascii": "US-ASCII", "utf-16": "UTF-16LE", "windows-1252": "iso-8859-1"}
 
 _BYTES = bytes(range(256))
@@ -45,13 +45,13 @@ _BYTES = bytes(range(256))
 
 @dataclass(frozen=True)
 class DelimitedText:
-    """How a table's files are spelled: the `FileFormatTypeProperties` of `_metadata.json`.
+    """The options of a table's files: the `FileFormatTypeProperties` of `_metadata.json`.
 
     Args:
-        column_separator, row_separator, quote_character: between and around values
-        escape_character: before a quote in a quoted value, and before itself
-        null_value: what NULL is; a value is never NULL if it is quoted
-        encoding: one of those in ALLOWED
+        column_separator, row_separator, quote_character: the text between and around values
+        escape_character: the character before a quote in a quoted value, and before itself
+        null_value: the text for NULL; a quoted value is never NULL
+        encoding: one of the encodings in ALLOWED
     """
 
     column_separator: str = ","
@@ -80,29 +80,32 @@ class DelimitedText:
 
     @property
     def charset(self) -> str | None:
-        """The encoding for Spark's `encode`; None for UTF-8, as which it has its strings."""
+        """The charset for Spark's `encode`; None for UTF-8, the encoding of Spark's strings."""
         if self.encoding == "UTF-8":
             return None
         return _CHARSETS.get(self.encoding, self.encoding)
 
     @property
     def reader_charset(self) -> str:
-        """The encoding for Spark's reader, which takes away a byte order mark of UTF-16 only."""
+        """The charset for Spark's reader, which removes a byte order mark only for `UTF-16`."""
         return "UTF-16" if self.byte_order_mark else self.charset or "UTF-8"
 
     @property
     def byte_order_mark(self) -> str:
-        """What a file begins with, in hexadecimal digits."""
+        """The byte order mark of a file in hexadecimal digits; empty if it has none."""
         return "FFFE" if self.encoding == "utf-16" else ""
 
     @property
     def encoded_row_separator(self) -> str:
-        """The row separator as bytes, each as the character with its number."""
+        """The encoded row separator, with one Latin-1 character for each byte."""
         return self.row_separator.encode(self.charset or "ascii").decode("latin-1")
 
     @cached_property
     def translation(self) -> tuple[str, str] | None:
-        """Characters, and those in whose places Spark's charset has them, escaped for SQL."""
+        """The windows-1252 characters to replace, and the iso-8859-1 ones with the same bytes.
+
+        Both are escaped for SQL. None for other encodings, which Spark supports itself.
+        """
         if self.encoding != "windows-1252":
             return None
         places = [
@@ -112,7 +115,7 @@ class DelimitedText:
 
     @cached_property
     def unencodable(self) -> str:
-        """A regular expression for characters that the encoding does not have; empty if none."""
+        """A regular expression for characters that the encoding lacks; empty if it lacks none."""
         if self.encoding.lower().startswith("utf"):
             return ""
         known = (f"\\x{{{ord(c):x}}}" for c in _BYTES.decode(self.encoding, "ignore"))
@@ -124,5 +127,5 @@ def _escaped(characters: Iterable[str]) -> str:
 
 
 def data_type(landed_type: str) -> str | None:
-    """A type of Spark as one of `SchemaDefinition`; None if delimited text has none for it."""
+    """Return the `DataType` of `SchemaDefinition` for a Spark type; None if there is none."""
     return _DATA_TYPES.get(landed_type.partition("(")[0])

@@ -1,26 +1,26 @@
-"""What can go wrong in a landing zone. Every message says what was found and what to do."""
+"""The errors of a landing zone. Every message says what was found and what to do."""
 
 from dbt_common.exceptions import DbtRuntimeError
 
 
 class MirrorError(DbtRuntimeError):
-    """The mirror and the model cannot be brought together without a decision of the user."""
+    """The mirror and the model cannot be reconciled without a decision by the user."""
 
 
 class LandingZoneUnavailableError(MirrorError):
-    """The storage refused: missing rights, a full disk, a path that is not a folder."""
+    """The storage refused a request, e.g. for missing rights, a full disk or a wrong path."""
 
 
 class NotPlainError(LandingZoneUnavailableError):
-    """A link, a pipe or the like is where only plain folders and files may be, or a way out."""
+    """A path leads out of the landing zone, or to something other than a plain folder or file."""
 
 
 class PathExistsError(MirrorError):
-    """Something already is where a file was to appear; it was left as it is."""
+    """The path of a new file already exists. The existing file was left unchanged."""
 
 
 class ConcurrentPublicationError(MirrorError):
-    """Another run publishes, or has meanwhile published, the same table."""
+    """Another run is publishing the same table, or has published it in the meantime."""
 
 
 class ForeignTableFolderError(MirrorError):

@@ -1,4 +1,4 @@
-"""What is in a landing zone, told by its records."""
+"""The content of a landing zone, as its records describe it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dbt.adapters.openmirroring.landing_zone.table_files import problem_with
 
 @dataclass(frozen=True)
 class LandedTable:
-    """What a landing zone has of a table.
+    """The state of a table in a landing zone.
 
     Args:
-        exists: there is something in its table folder
-        journal: the last completed batch
-        pending: a batch that is committed, but not completed
-        held: rows that are held back from publication
-        problem: why the next run will refuse to publish, as far as the landing zone tells
+        exists: whether its table folder has any content
+        journal: the record of the last completed batch
+        pending: the manifest of a batch that is committed but not completed
+        held: the record of rows that are held back from publication
+        problem: why the next run will refuse to publish, as far as the landing zone shows
     """
 
     folder: TableFolder
@@ -37,16 +37,16 @@ class LandedTable:
     problem: str = ""
 
     def is_of(self, project: str) -> bool:
-        """A dbt project has published it."""
+        """Check whether a dbt project has published the table."""
         return self.journal is not None and self.journal.batch.owner.project == project
 
     def is_pending_of(self, project: str) -> bool:
-        """A dbt project has begun to publish it."""
+        """Check whether the pending batch of the table belongs to a dbt project."""
         return self.pending is not None and self.pending.batch.owner.project == project
 
 
 def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
-    """What there is of one table, whether it was ever published or not."""
+    """Return the state of one table, even if it was never published."""
     exists = True
     try:
         journal = storage.read(folder.journal)
@@ -56,7 +56,7 @@ def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
         last = Journal.from_json(journal, folder.journal) if journal is not None else None
         manifest = Manifest.from_json(pending, folder.manifest) if pending is not None else None
         ahead = HeldRecord.from_json(held, folder.held) if held is not None else None
-        # what is being published is not in the journal yet
+        # the journal does not know the files of a pending batch yet
         problem = problem_with(storage, folder, last) if last and not manifest else ""
         return LandedTable(folder, exists, last, manifest, ahead, problem)
     except MirrorError as error:
@@ -64,27 +64,27 @@ def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
 
 
 def drop_table(storage: Storage, table: LandedTable) -> bool:
-    """Drop a table folder, with what is pending of it.
+    """Drop a table folder, and the content of the table's folder on the scratch pad.
 
     Args:
-        table: as it was found; if it was published since, it stays
+        table: the state of the table; if it was published since then, it is not dropped
 
     Returns:
-        whether it was dropped
+        True if the table folder was dropped
 
     Raises:
-        ConcurrentPublicationError: a run is publishing it
+        ConcurrentPublicationError: if a run is publishing the table
     """
     folder = table.folder
     with storage.lock(folder.scratch):
         if table.journal is None or landed_table(storage, folder).journal != table.journal:
             return False
-        # first, so that nobody brings it to its end in a folder that is gone
+        # the manifest first, so that no run completes its batch in a folder that is gone
         storage.delete(folder.manifest)
         storage.flush(folder.scratch)
         for entry in storage.list(folder.scratch):
             storage.delete(f"{folder.scratch}/{entry.name}")
-        # the journal last: without it nobody would know whose the rest is
+        # the journal last: it alone says who owns the other files
         for entry in storage.list(folder.path):
             if f"{folder.path}/{entry.name}" != folder.journal:
                 storage.delete(f"{folder.path}/{entry.name}")
@@ -94,15 +94,15 @@ def drop_table(storage: Storage, table: LandedTable) -> bool:
 
 
 def table_folders(storage: Storage) -> set[TableFolder]:
-    """The tables that have a table folder, or a place on the scratch pad."""
+    """Return the tables that have a table folder or a folder on the scratch pad."""
     return set(published_folders(storage)) | set(_staged(storage))
 
 
 def pending_batches(storage: Storage) -> Iterator[Manifest]:
-    """What is committed, but not completed, whoever has begun it.
+    """Yield the manifests of all owners whose batches are committed but not completed.
 
-    Only the scratch pad is listed, which has nothing where nothing is pending. A manifest that is
-    damaged, or cannot be read, is left to the run of its node.
+    Only the scratch pad is listed; it is empty if nothing is pending. A manifest that is damaged
+    or cannot be read is skipped: the run of its node handles it.
     """
     for folder in _staged(storage):
         with suppress(MirrorError):
@@ -114,16 +114,16 @@ def pending_batches(storage: Storage) -> Iterator[Manifest]:
 def last_published(
     storage: Storage, schema: str, identifier: str
 ) -> tuple[TableFolder, Journal | None]:
-    """Where a relation of Spark was published last, with or without a schema folder.
+    """Find where a Spark relation was published last, with or without a schema folder.
 
     Args:
-        schema, identifier: of the relation
+        schema, identifier: the names of the relation
 
     Returns:
-        the table folder, and its journal; None if there is none
+        the table folder and its journal; the journal is None if there is none
 
     Raises:
-        MirrorError: a journal cannot be read
+        MirrorError: if a journal cannot be read
     """
     folders = (TableFolder(schema, identifier), TableFolder("", identifier))
     found = [
@@ -136,7 +136,7 @@ def last_published(
 
 
 def published_folders(storage: Storage) -> Iterator[TableFolder]:
-    """The table folders, whoever has published them."""
+    """Yield the table folders of all owners."""
     for entry in storage.list(""):
         if entry.is_folder and entry.name.endswith(SCHEMA_SUFFIX):
             for table in storage.list(entry.name):
@@ -156,5 +156,5 @@ def _staged(storage: Storage) -> Iterator[TableFolder]:
 def _table_folder(schema: str, table: str) -> Iterator[TableFolder]:
     try:
         yield TableFolder(schema, table)
-    except MirrorError:  # no adapter of ours has given it that name
+    except MirrorError:  # this adapter never gives a folder such a name
         return

@@ -1,4 +1,4 @@
-"""Names and places in a landing zone."""
+"""Names and paths in a landing zone."""
 
 from __future__ import annotations
 
@@ -11,37 +11,36 @@ ROW_MARKER = "__rowMarker__"
 SCRATCH_PAD = "_scratchPad"
 SCHEMA_SUFFIX = ".schema"
 
-# `defaultSchema` of a mirrored database: of tables without a schema folder
+# the `defaultSchema` of a mirrored database, for tables without a schema folder
 DEFAULT_SCHEMA = "dbo"
 
-# The service moves what it has applied to one of these (specification, "Cleanup process").
+# The service moves applied files to one of these (specification, "Cleanup process").
 PROCESSED_FOLDERS = ("_ProcessedFiles", "_FilesReadyToDelete")
 
 _FILE_NAME = re.compile(r"(\d{20})(-\w+)?(\.\w+)+")
-# what storage refuses, and what Spark takes for a pattern
+# characters that the storage refuses, or that Spark reads as a pattern
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|\[\]{}]')
 
-# identifiers of the SQL analytics endpoint
+# the limit for identifiers of the SQL analytics endpoint
 _MOST_CHARACTERS = 128
 
-# names of files have 255; the rest is for the suffixes of tables that live for a run
+# A file name may have 255 bytes. The rest is for the suffixes of tables that exist for one run.
 _MOST_BYTES = 220
 
 
 @dataclass(frozen=True)
 class TableFolder:
-    """The folder of one mirrored table, and its place on the scratch pad.
+    """The folder of one mirrored table, and its folder on the scratch pad.
 
     All paths are relative to the landing zone, with forward slashes.
 
     Args:
         schema: the schema, without the suffix `.schema` that its folder gets; empty for a table
             at the root of the landing zone
-        identifier: the table's name
+        identifier: the name of the table
 
     Raises:
-        MirrorError: a name that would leave the landing zone, that Fabric ignores, or that no file
-            system can hold
+        MirrorError: if a name would leave the landing zone, Fabric ignores it, or it is too long
     """
 
     schema: str
@@ -102,12 +101,12 @@ class TableFolder:
 
     @property
     def manifest(self) -> str:
-        """One place for the table, not one for each batch: so only one batch can be committed."""
+        """The path of the manifest: one for the table, so that only one batch can be committed."""
         return f"{self.scratch}/manifest.json"
 
     @property
     def held(self) -> str:
-        """The record of what is held back from publication."""
+        """The path of the record of rows that are held back from publication."""
         return f"{self.scratch}/held.json"
 
     def staging(self, batch_id: str) -> str:
@@ -118,16 +117,16 @@ class TableFolder:
 
 
 def file_name(number: int, extension: str, unique: str = "") -> str:
-    """The name of a data file: 20 digits (specification, "Format requirements").
+    """Return the name of a data file: 20 digits (specification, "Format requirements").
 
     Args:
-        unique: what makes a name unique that is not one of consecutive ones
+        unique: a suffix for the number, if the number alone is not unique
     """
     return f"{number:020d}{'-' if unique else ''}{unique}.{extension}"
 
 
 def file_number(name: str) -> int | None:
-    """The number of a data file, or None for a name that is not one."""
+    """Return the number of a data file; None if the name is not that of a data file."""
     match = _FILE_NAME.fullmatch(name)
     return int(match[1]) if match else None
 

@@ -1,4 +1,4 @@
-"""What a mirrored database can take."""
+"""The limits of a mirrored database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import published_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 
-# of a mirrored database (Fabric's documentation, "Troubleshoot mirroring")
+# the limit of a mirrored database (Fabric's documentation, "Troubleshoot mirroring")
 MAX_TABLES = 1000
 _MANY_TABLES = 900
 
@@ -19,7 +19,7 @@ _MAX_KEY_COLUMNS = 4
 
 
 class NewTables:
-    """The tables that a run adds to a landing zone, which is listed once."""
+    """The tables that a run adds to a landing zone. The landing zone is listed only once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +33,7 @@ class NewTables:
             warnings for the user
 
         Raises:
-            MirrorError: it would be one too many
+            MirrorError: if the table would exceed the limit
         """
         warnings = []
         if len(definition.key_columns) > _MAX_KEY_COLUMNS:

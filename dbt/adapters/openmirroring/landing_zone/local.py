@@ -1,4 +1,4 @@
-"""A landing zone in a folder of this machine, or of a file system mounted on it."""
+"""A landing zone in a local folder, or in a folder of a mounted file system."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     too_large,
 )
 
-# somebody else writes, moves or mounts something in a folder that is to go
+# errors of deleting a folder in which another process writes, moves or mounts something
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
 
-# seconds between the attempts to delete it
+# seconds between the attempts to delete such a folder
 _PATIENCE = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-# nanoseconds that file systems count times in: most of them single ones, the coarsest two seconds
+# Nanoseconds to add to a time. A millisecond is enough for most file systems; the coarsest ones
+# store times in steps of two seconds.
 _CLOCK_STEPS = (1_000_000, 2_000_000_000)
 
 
 class LocalStorage:
-    """Implements Storage.
+    """A storage in a folder. Implements `Storage`.
 
     Args:
-        root: the landing zone, absolute; it appears with the first file
+        root: the absolute path of the landing zone; it is created with the first file
     """
 
     def __init__(self, root: Path) -> None:
@@ -70,8 +71,8 @@ class LocalStorage:
 
     def write(self, path: str, content: bytes) -> None:
         with self._explained("write", path), self._folders.place(path, make=True) as place:
-            place.is_there()  # for a link is not replaced
-            # what a killed process has left under this name is replaced by the next
+            place.is_there()  # raises if it is a link, which must not be replaced
+            # with a fixed suffix, the next write replaces the leftovers of a killed process
             with self._beside(place, content, "new") as whole:
                 whole.replace(place)
             self._folders.flush(_folder(path))
@@ -133,7 +134,7 @@ class LocalStorage:
     @staticmethod
     @contextmanager
     def _beside(place: Place, content: bytes, suffix: str) -> Iterator[Place]:
-        """The content in a file that nobody looks at, to be moved to its name in one step."""
+        """Yield a temporary file with the content, to be moved to its name in one step."""
         whole = place.beside(f"_{place.name}.{suffix}")
         try:
             whole.write(content)
@@ -147,7 +148,7 @@ class LocalStorage:
         try:
             source.move(target)
         except FileExistsError:
-            # a process that died between link and unlink left both names of the one file
+            # a process that died between link and unlink has left two names of the same file
             if not os.path.samestat(staged, target.look()):
                 raise PathExistsError(
                     f"{target.path} already exists with other content. It was left as it is."

@@ -1,4 +1,4 @@
-"""What Python does not have of a file system: changes that survive, and renames that refuse."""
+"""File system calls that Python lacks: durable flushes, and renames that never overwrite."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import fcntl
 import os
 import sys
 
-# a file system that cannot do what it was asked
+# errors of a file system that does not support a call
 UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
-# the function of the C library, and its flag that refuses to replace a file
+# the function of the C library, and its flag for not replacing a file
 _RENAME = ("renameatx_np", 4) if sys.platform == "darwin" else ("renameat2", 1)
 
 
 def flush(descriptor: int) -> None:
-    """Let the content of a file, or the names in a folder, survive a loss of power."""
-    # macOS leaves it in the memory of the disk otherwise
+    """Make the content of a file, or the names in a folder, survive a power loss."""
+    # on macOS, fsync leaves the data in the cache of the disk
     full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is not None:
         try:
@@ -30,7 +30,7 @@ def flush(descriptor: int) -> None:
 
 
 def flush_names(folder: int) -> None:
-    """Let the names in a folder survive, where the file system flushes folders."""
+    """Make the names in a folder survive a power loss, if the file system can flush folders."""
     try:
         flush(folder)
     except OSError as error:
@@ -39,14 +39,14 @@ def flush_names(folder: int) -> None:
 
 
 def rename_to_new(source: str, source_folder: int, target: str, target_folder: int) -> None:
-    """Rename in one step, which also a loss of power does not divide.
+    """Rename a file atomically, even if the power fails. Never replace an existing file.
 
     Args:
-        source_folder, target_folder: descriptors
+        source_folder, target_folder: the descriptors of the folders
 
     Raises:
-        FileExistsError: there is something at the target
-        OSError: one of UNABLE where the file system, or the C library, has no such rename
+        FileExistsError: if the target exists
+        OSError: with a number in UNABLE, if the file system or the C library has no such rename
     """
     name, no_replace = _RENAME
     rename = getattr(ctypes.CDLL(None, use_errno=True), name, None)

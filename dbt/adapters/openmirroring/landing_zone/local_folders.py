@@ -1,7 +1,7 @@
-"""Folders and files below a root, which are reached without following a link.
+"""Folders and files below a root, opened without following links.
 
-Every folder is opened from the one above it. So nobody can lead a path out of the root, not even
-by putting a link in its way while it is being walked.
+Every folder is opened relative to the one above it. So no path can lead out of the root, even if
+another process replaces a folder by a link at the same time.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
 )
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# not blocking: a pipe that somebody has put there would be waited for
+# O_NONBLOCK, because opening a pipe would wait for a writer
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# of a folder that is a link, or no folder
+# errors of opening a link, or something that is not a folder, as a folder
 _NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
 
 _ODDITIES = {
@@ -47,13 +47,14 @@ _ODDITIES = {
 
 @dataclass(frozen=True)
 class Place:
-    """A name in an open folder, whether there is something of that name or not.
+    """A name in an open folder. It need not exist.
 
-    Every method raises OSError, and NotPlainError for what is neither a plain file nor a folder.
+    The methods raise OSError. Those that open or inspect the name raise NotPlainError if it is
+    neither a plain file nor a folder.
 
     Args:
-        folder: its descriptor
-        path: for messages
+        folder: the descriptor of the folder
+        path: the path with this name; all but the name is for messages only
     """
 
     folder: int
@@ -89,12 +90,12 @@ class Place:
             raise
 
     def open_file(self) -> int:
-        # before it is opened, since to open a device may do something
+        # check before opening, because opening a device may have an effect
         self.look()
         return self._opened(_FILE)
 
     def open_lock(self) -> int:
-        """A file, which may be new, in which nothing is ever written."""
+        """Open a lock file, or create it. Nothing is ever written to it."""
         self.is_there()
         return self._opened(_LOCK_FILE)
 
@@ -107,13 +108,13 @@ class Place:
         return descriptor
 
     def read(self, size: int) -> bytes:
-        """The first bytes of a file."""
+        """Read the first bytes of a file."""
         with os.fdopen(self.open_file(), "rb") as file:
             return file.read(size)
 
     def write(self, content: bytes) -> None:
-        """Make a file whose content survives a loss of power, in place of one that is there."""
-        # what is there may be another name of somebody's file
+        """Create or replace a file. Its content survives a power loss."""
+        # do not write into an existing file, because it may be a hard link
         self.unlink()
         descriptor = os.open(self.name, _NEW_FILE, 0o666, dir_fd=self.folder)
         with os.fdopen(descriptor, "wb") as file:
@@ -122,7 +123,7 @@ class Place:
             flush(descriptor)
 
     def flush(self) -> None:
-        """Let the content of a file, and its time, survive a loss of power."""
+        """Make the content of a file and its time survive a power loss."""
         descriptor = self.open_file()
         try:
             flush(descriptor)
@@ -130,15 +131,15 @@ class Place:
             os.close(descriptor)
 
     def make_folder(self) -> None:
-        """Make a folder, if there is none."""
+        """Create the folder if it does not exist."""
         with suppress(FileExistsError):
             os.mkdir(self.name, dir_fd=self.folder)
 
     def move(self, target: Place) -> None:
-        """Give a file another name, which nothing may have.
+        """Move a file to a name that does not exist yet.
 
         Raises:
-            FileExistsError: something has it
+            FileExistsError: if the name exists
         """
         try:
             rename_to_new(self.name, self.folder, target.name, target.folder)
@@ -148,7 +149,7 @@ class Place:
             self._link(target)
 
     def _link(self, target: Place) -> None:
-        """Move by a link, which refuses to replace a file, as rename(2) does not."""
+        """Move a file with a hard link. Unlike rename(2), link(2) refuses to replace a file."""
         try:
             os.link(
                 self.name,
@@ -160,12 +161,12 @@ class Place:
         except OSError as error:
             if error.errno not in (*UNABLE, errno.EPERM):
                 raise
-            # no hard links here: the table's lock is what keeps others away
+            # without hard links, only the table's lock prevents a race after this check
             if target.is_there():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
             self.replace(target)
             return
-        # the old name must not go before the new one is there to stay
+        # the new name must be durable before the old one is removed
         flush_names(target.folder)
         self.unlink()
 
@@ -173,16 +174,16 @@ class Place:
         os.replace(self.name, target.name, src_dir_fd=self.folder, dst_dir_fd=target.folder)
 
     def set_time(self, modified: int) -> None:
-        """Nanoseconds since 1970."""
+        """Set the modification time, in nanoseconds since 1970."""
         os.utime(self.name, ns=(modified, modified), dir_fd=self.folder, follow_symlinks=False)
 
     def unlink(self) -> None:
-        """Remove a file, or a link but not its target, if there is one."""
+        """Remove a file, or a link without its target. Do nothing if there is none."""
         with suppress(FileNotFoundError):
             os.unlink(self.name, dir_fd=self.folder)
 
     def remove(self) -> None:
-        """Remove what is there, a folder with all that is in it."""
+        """Remove a file, or a folder with all its content."""
         found = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
         if not stat.S_ISDIR(found.st_mode):
             self.unlink()
@@ -192,7 +193,7 @@ class Place:
             with os.scandir(descriptor) as items:
                 names = [item.name for item in items]
             for name in names:
-                with suppress(FileNotFoundError):  # somebody else removes it too
+                with suppress(FileNotFoundError):  # another process removed it first
                     Place(descriptor, self.path / name).remove()
         finally:
             os.close(descriptor)
@@ -203,7 +204,7 @@ class Folders:
     """The folders below a root.
 
     Args:
-        root: absolute; it may be a link, since the user has chosen it
+        root: the absolute path of the root; it may be a link, since the user has chosen it
     """
 
     def __init__(self, root: Path) -> None:
@@ -211,14 +212,15 @@ class Folders:
 
     @contextmanager
     def open(self, names: Sequence[str], make: bool = False) -> Iterator[int]:
-        """The descriptor of a folder.
+        """Open a folder, and yield its descriptor.
 
         Args:
-            make: it, and those above it, if they are not there
+            names: the names of the folders on the way to it; none for the root
+            make: whether to create missing folders
 
         Raises:
-            FileNotFoundError: it is not there, or was removed while it was being made
-            NotPlainError: it is a link or the like, or is behind one
+            FileNotFoundError: if the folder does not exist, or was removed during its creation
+            NotPlainError: if the folder, or one above it, is a link or the like
         """
         if make:
             self._make_root()
@@ -235,28 +237,29 @@ class Folders:
 
     @contextmanager
     def place(self, path: str, make: bool = False) -> Iterator[Place]:
-        """A path, with its folder open.
+        """Open the folder of a path, and yield the path's place in it.
 
         Args:
-            make: its folder, and those above it, if they are not there
+            make: whether to create missing folders
         """
         names, name = folder_and_name(path)
         with self.open(names, make) as folder:
             yield Place(folder, self.path((*names, name)))
 
     def path(self, names: Sequence[str]) -> Path:
-        """For messages: on the way there could be a link."""
+        """Return the full path for messages and URLs. It is not checked for links."""
         return self._root.joinpath(*names)
 
     def list(self, path: str) -> list[Entry]:
-        """What is directly in a folder, by name. What is gone by the end is left out."""
+        """List a folder, sorted by name. Entries that disappear meanwhile are left out."""
         with self.open(components(path)) as folder, os.scandir(folder) as items:
             return sorted(filter(None, map(_entry, items)), key=lambda entry: entry.name)
 
     def flush(self, path: str) -> None:
-        """Let the names in a folder survive a loss of power, and the folder itself.
+        """Make the names in a folder, and the folder itself, survive a power loss.
 
-        Those above it are flushed every time: who has made them may have died before it could.
+        The folders above it are flushed every time, because the process that created them may
+        have died before it flushed them.
         """
         names = components(path)
         for depth in range(len(names), -1, -1):
@@ -291,7 +294,7 @@ class Folders:
 def _entry(item: os.DirEntry[str]) -> Entry | None:
     try:
         found = item.stat(follow_symlinks=False)
-    except FileNotFoundError:  # the service moves files meanwhile
+    except FileNotFoundError:  # the service may move a file during the listing
         return None
     is_file = stat.S_ISREG(found.st_mode)
     return Entry(
@@ -304,7 +307,7 @@ def _entry(item: os.DirEntry[str]) -> Entry | None:
 
 
 def _oddity(found: os.stat_result) -> str:
-    """What something is that is neither a plain file nor a folder; empty if it is one."""
+    """Return what something is other than a plain file or folder; empty if it is one of them."""
     if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
         return ""
     return _ODDITIES.get(stat.S_IFMT(found.st_mode), "neither a file nor a folder")

@@ -1,4 +1,4 @@
-"""How a run holds a folder of a local landing zone."""
+"""The lock of a run on a folder of a local landing zone."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from dbt.adapters.openmirroring.landing_zone.local_folders import Folders
 from dbt.adapters.openmirroring.landing_zone.local_mount import Mount, mount_of
 from dbt.adapters.openmirroring.landing_zone.storage import components, folder_and_name
 
-# beside the folders that are held; no table has such a name
+# the folder of the lock files, beside the locked folders; no table has such a name
 LOCKS = "_locks"
 
-# a server that knows no locks
+# errors of a server without locks
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
 class FolderLock:
-    """A folder that is held by one run. The kernel, or the server, frees it with the process.
+    """The lock of one run on a folder. The kernel or the server frees it when the process ends.
 
-    On this machine the folder itself is locked, and no file is left. A server hears only of locks
-    of files that are open for writing (flock(2), "NFS details" and "CIFS details"). So there the
-    lock is that of a file beside the folder. That file stays: who removes it may remove it from
-    under somebody who has just opened it.
+    On a local file system the folder itself is locked, so no lock file is left behind. A server
+    only learns of locks on files that are open for writing (flock(2), "NFS details" and "CIFS
+    details"). So on a shared mount a file beside the folder is locked. That file is never
+    removed, because another process may have just opened it.
 
     Raises:
-        ConcurrentPublicationError: somebody else holds it
-        LandingZoneUnavailableError: the server would not hear of it
+        ConcurrentPublicationError: if another run holds the folder
+        LandingZoneUnavailableError: if the mount or the server does not support locks
     """
 
     def __init__(self, folders: Folders, folder: str) -> None:
@@ -47,11 +47,11 @@ class FolderLock:
             self._descriptor = self._take_folder()
 
     def free(self) -> None:
-        """Let others have it. The folder, and the one above it, go if nothing is in them."""
+        """Free the lock. Remove the folder, and then the one above it, if they are empty."""
         for names in (self._names, self._names[:-1]):
             try:
                 self._folders.remove_empty("/".join(names))
-            except (OSError, NotPlainError):  # somebody's files are in it, or it is gone already
+            except (OSError, NotPlainError):  # not empty, or gone already
                 break
         os.close(self._descriptor)
 
@@ -92,7 +92,7 @@ class FolderLock:
 
     def _take_folder(self) -> int:
         while True:
-            # between two steps, its last holder may remove it
+            # the last holder may remove the folder between two of these steps
             with suppress(FileNotFoundError):
                 with self._folders.open(self._names, make=True) as folder:
                     descriptor = os.dup(folder)
@@ -100,7 +100,7 @@ class FolderLock:
                     return descriptor
 
     def _is_taken(self, descriptor: int) -> bool:
-        """Lock an open folder, and tell whether it is still the one with this name."""
+        """Lock an open folder. Return False if its name refers to another folder by now."""
         is_taken = False
         try:
             self._lock(descriptor)
@@ -114,7 +114,7 @@ class FolderLock:
     def _lock(self, descriptor: int) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):  # the latter is SMB's word for it
+        except (BlockingIOError, PermissionError):  # SMB raises the latter
             path = self._folders.path(self._names)
             raise ConcurrentPublicationError(
                 f"Another run holds {path}: it is publishing this table now. Nothing was "

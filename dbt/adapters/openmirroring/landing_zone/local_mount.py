@@ -1,4 +1,4 @@
-"""Whether a folder is on this machine, or on a server that others use too."""
+"""The mount of a folder: local, or on a server that other machines use too."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# the mounts of this process, on Linux
+# the mounts of this process (Linux only)
 MOUNTS = Path("/proc/self/mountinfo")
 
 _SHARED = ("nfs", "nfs4", "cifs", "smb3", "smbfs")
 
-# by which a server never hears of a lock of a file (nfs(5), mount.cifs(8))
+# mount options that keep file locks from the server (nfs(5), mount.cifs(8))
 _LOCKS_STAY_HERE = {"nolock", "local_lock=all", "local_lock=flock", "nobrl"}
 
 
@@ -21,8 +21,9 @@ class Mount:
     """A mounted file system.
 
     Args:
-        device: its numbers, as stat(2) has them
-        options: all of them, of the mount and of the file system
+        device: the device number, as stat(2) returns it
+        type: the type of the file system, e.g. `nfs4`
+        options: all options of the mount and of the file system
     """
 
     device: int
@@ -35,15 +36,15 @@ class Mount:
 
     @property
     def local_locks(self) -> str:
-        """The option by which locks do not reach the server; empty if they do."""
+        """The mount option that keeps locks from the server; empty if there is none."""
         return min(self.options & _LOCKS_STAY_HERE, default="")
 
 
 def mount_of(device: int, mounts: Path = MOUNTS) -> Mount | None:
-    """The mount of a file, if it is known.
+    """Return the mount of a device; None if it is unknown.
 
     Args:
-        device: as stat(2) has it
+        device: the device number, as stat(2) returns it
     """
     try:
         content = mounts.read_text(errors="replace")
@@ -55,7 +56,7 @@ def mount_of(device: int, mounts: Path = MOUNTS) -> Mount | None:
 
 def _mounts(content: str) -> Iterator[Mount]:
     for line in content.splitlines():
-        # proc(5); before the dash there may be optional fields
+        # optional fields may precede the dash (proc(5))
         mount, _, file_system = line.partition(" - ")
         major, minor = mount.split()[2].split(":")
         kind, _, options = file_system.split()[:3]

@@ -1,4 +1,4 @@
-"""`_metadata.json`: what the service is told about a table (specification, "Metadata file")."""
+"""`_metadata.json`: the table's properties for the service (specification, "Metadata file")."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText, dat
 
 
 def metadata(definition: TableDefinition) -> bytes:
-    """The content of `_metadata.json`, with the properties that the table needs and no other.
+    """Return the content of `_metadata.json`, with only the properties that the table needs.
 
-    Without `keyColumns` the service can only insert. The file is written all the same: a table
-    folder without it has been seen to be ignored.
+    Without `keyColumns` the service can only insert. The file is needed even without properties:
+    the service has been seen to ignore a table folder without it.
     """
     properties: dict[str, Any] = {}
     if definition.key_columns:
@@ -28,7 +28,10 @@ def metadata(definition: TableDefinition) -> bytes:
 
 
 def _delimited(definition: TableDefinition, text: DelimitedText) -> dict[str, Any]:
-    """Specification, "Delimited text requirements"; the row marker is no column of the table."""
+    """Return the properties of delimited text (specification, "Delimited text requirements").
+
+    The row marker is not declared, because it is not a column of the table.
+    """
     columns = [
         {
             "Name": column.name,

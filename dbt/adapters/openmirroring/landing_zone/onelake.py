@@ -1,7 +1,7 @@
-"""A landing zone in OneLake, by the genuine client of Azure Data Lake Storage.
+"""A landing zone in OneLake, accessed with the clients of Azure Storage.
 
-Reading and writing whole files are calls of the Blob API, which OneLake has too: one request, and
-a file is there whole or not at all. Listing, renaming and deleting are calls of the DFS API.
+Whole files are read and written with the Blob API, which OneLake supports too: a file appears as
+a whole or not at all. Files are listed, renamed and deleted with the DFS API.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     too_large,
 )
 
-# so many files at once, and so often if they fail
+# parallel uploads, and attempts for files that failed
 _UPLOADS = 4
 _ROUNDS = 3
 
@@ -51,17 +51,19 @@ _WAITING = (
     "to see which."
 )
 
-# bytes that are in OneLake, and all to be uploaded
+# called with the bytes uploaded so far, and the bytes to upload in total
 Progress = Callable[[int, int], None]
 
 
 class OneLakeStorage:
-    """Implements Storage. One object for each publication: it knows the folders that it holds.
+    """A storage in OneLake. Implements `Storage`.
+
+    Each publication has its own object, because the object keeps the claims of the publication.
 
     Args:
-        staging: where Spark writes what is to be uploaded; None if it writes to OneLake itself
-        progress: told of uploads
-        tell: has something to say to the user
+        staging: the folder where Spark writes files for upload; None if Spark writes to OneLake
+        progress: called with the progress of uploads
+        tell: called with a message for the user
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class OneLakeStorage:
             except ResourceNotFoundError:
                 return []
         entries = (
-            # with GUIDs, names in OneLake need not begin as they were asked for
+            # if the path has GUIDs, OneLake may return names with another prefix
             Entry(
                 item.name.rpartition("/")[2],
                 0 if item.is_directory else item.content_length,
@@ -124,7 +126,8 @@ class OneLakeStorage:
             try:
                 self._put(path, content, overwrite=False)
             except (ResourceExistsError, ResourceModifiedError):
-                # if an answer was lost, it is this one: what is created here is like nothing else
+                # Every created content is unique. So the same content means that an earlier
+                # attempt succeeded, and only its answer was lost.
                 if self.read(path) != content:
                     raise PathExistsError(
                         f"{path} already exists in {self._where}. It was left as it is."
@@ -135,11 +138,11 @@ class OneLakeStorage:
             staged = self._look(source)
             if not staged:
                 raise LandingZoneUnavailableError(f"{source} is not in {self._where}: it is gone.")
-            # should OneLake ignore the condition without a word
+            # in case OneLake silently ignores the condition of the rename
             if self._look(target):
                 raise self._exists(target)
             if not self._move(source, target, staged):
-                # a rename does not make folders
+                # a rename does not create the target folder
                 self._files.create_directory(self._path(target.rpartition("/")[0]))
                 if not self._move(source, target, staged):
                     raise LandingZoneUnavailableError(
@@ -154,18 +157,18 @@ class OneLakeStorage:
         )
 
     def flush(self, folder: str, files: Sequence[str] = ()) -> None:
-        """Nothing is left to be done: OneLake answers when it has stored a change."""
+        """Do nothing: OneLake answers only after it has stored a change."""
 
     def delete(self, path: str) -> None:
-        folder_and_name(path)  # or it would be all there is
+        folder_and_name(path)  # raises for an empty path, which is the whole landing zone
         self._check_claims()
         with self._explained("delete", path), suppress(ResourceNotFoundError):
-            # Spark's driver deletes files too as if they were folders
+            # this deletes a file too: Spark's driver sends the same request for files
             self._files.get_directory_client(self._path(path)).delete_directory()
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
-        """Hold a folder by a file in it; see `Claim` for why that is sound."""
+        """Hold a folder with a file in it. `Claim` explains why this is safe."""
         claim = Claim(self._blobs.get_blob_client(self._path(f"{folder}/{CLAIM}")))
         with self._explained("lock", folder):
             if not claim.take(lambda: self._tell(_WAITING.format(f"{self._where}/{folder}"))):
@@ -181,16 +184,16 @@ class OneLakeStorage:
             self._free(claim, folder)
 
     def _free(self, claim: Claim, folder: str) -> None:
-        """Let others hold a folder, whatever goes wrong before."""
+        """Release the claim on a folder, even if the cleanup before it fails."""
         try:
-            # somebody else may have staged there by now
+            # if the claim is lost, another run may have staged files there
             with suppress(ConcurrentPublicationError):
                 claim.check()
                 self._clear_staging(folder)
         finally:
             self._claims.remove(claim)
             claim.release()
-            # not empty if somebody else holds it, or another one
+            # a folder is not empty if another run holds it or a folder in it
             with suppress(AzureError):
                 for empty in (folder, folder.rpartition("/")[0]):
                     with suppress(ResourceNotFoundError):
@@ -205,7 +208,7 @@ class OneLakeStorage:
         return "/".join((self._client.place.root, *components(path)))
 
     def _clear_staging(self, folder: str) -> None:
-        """Remove what Spark has written to be uploaded, now or for a run that was killed."""
+        """Remove the files that Spark has staged for upload, in this run or in a killed one."""
         if self._staging:
             self._staging.clear(folder)
 
@@ -219,16 +222,16 @@ class OneLakeStorage:
         self._blobs.upload_blob(
             self._path(path),
             content,
-            # OneLake refuses what was damaged on the way, and keeps the digest with the file
+            # OneLake refuses content damaged in transit, and stores the digest with the file
             validate_content=True,
             content_settings=ContentSettings(content_md5=bytearray(digest)),
             **options,
         )
 
     def _move(self, source: str, target: str, staged: _File) -> bool:
-        """Whether a file has moved; False if it is where it was, and nothing at the target."""
+        """Move a file. Return False if it is still at the source, and the target is missing."""
         self._check_claims()
-        # the client decodes the name of the source once too often
+        # the client decodes the source name once too often
         file = self._files.get_file_client(quote(self._path(source)))
         try:
             file.rename_file(
@@ -238,7 +241,7 @@ class OneLakeStorage:
                 source_match_condition=MatchConditions.IfNotModified,
             )
         except (ResourceExistsError, ResourceModifiedError, ResourceNotFoundError):
-            # the answer to an attempt that succeeded may have been lost
+            # an earlier attempt may have succeeded, although its answer was lost
             found, left = self._look(target), self._look(source)
             if not found and not left:
                 raise
@@ -261,14 +264,14 @@ class OneLakeStorage:
         )
 
     def _upload(self, folder: str, staging: StagingFolder) -> Sequence[Entry]:
-        """Bring to OneLake what Spark has written elsewhere, and list it.
+        """Upload the files that Spark has staged, and list them.
 
-        Every block is retried on its own. A file appears with its last block; one that does not is
-        uploaded again.
+        Each block is retried on its own. A file appears only with its last block. Files that do
+        not appear with their size are uploaded again.
 
         Raises:
-            LandingZoneUnavailableError: Spark has written nothing there, or a file is not in
-                OneLake as it is there
+            LandingZoneUnavailableError: if the staged files cannot be read, or a file in OneLake
+                does not have the same size as in the staging folder
         """
         try:
             sizes = staging.sizes(folder)
@@ -297,7 +300,7 @@ class OneLakeStorage:
     def _upload_files(
         self, folder: str, files: Sequence[str], sizes: dict[str, int], staging: StagingFolder
     ) -> Sequence[AzureError]:
-        """Upload files at once, and tell what went wrong."""
+        """Upload files in parallel, and return the errors."""
         sent = sizes | dict.fromkeys(files, 0)
 
         def tell(name: str, size: int) -> None:
@@ -318,7 +321,7 @@ class OneLakeStorage:
                         content,
                         length=sizes[name],
                         overwrite=True,
-                        # TLS sees what is damaged on the way
+                        # OneLake does not check this digest, but TLS detects damage in transit
                         content_settings=ContentSettings(content_md5=bytearray(digest.digest())),
                         progress_hook=lambda size, _: tell(name, size),
                     )
@@ -342,7 +345,7 @@ class OneLakeStorage:
 
 @dataclass(frozen=True)
 class _File:
-    """A file as OneLake has it; its MD5 if whoever wrote it has given one."""
+    """A file as OneLake describes it. The MD5 is None if its writer sent none."""
 
     etag: str
     size: int

@@ -1,4 +1,4 @@
-"""How a run holds a folder in OneLake."""
+"""The claim of a run on a folder in OneLake."""
 
 from __future__ import annotations
 
@@ -27,42 +27,43 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     MirrorError,
 )
 
-# the file that holds a folder
+# the name of the claim file in the folder
 CLAIM = "_claim"
 
-# seconds
+# seconds: between two renewals, until a claim expires, and between two attempts to create one
 RENEWAL = 20.0
 EXPIRY = 270.0
 PAUSE = 2.0
 
-# so often OneLake may contradict itself before a run gives up
+# attempts before giving up, because OneLake may answer inconsistently
 _CONTRADICTIONS = 10
 
-# a claim that was last renewed longer ago is as good as lost
+# seconds since the last renewal after which the holder begins no change
 _LAST_CHANGE = 150.0
 
 
 class Claim:
-    """A file that is replaced again and again as long as its holder lives.
+    """A file that its holder replaces at short intervals as long as the holder is alive.
 
-    OneLake documents neither leases nor locks. But of many who create a file with
+    OneLake documents neither leases nor locks. But if several clients create a file at once with
     `If-None-Match: *`, or replace it with `If-Match`, one succeeds. So the holder creates the
-    file, replaces it every 20 seconds, and deletes it in the end. Who finds it there looks for a
-    while. If it is replaced, its holder lives. If it is older than 270 seconds, by the clock of
-    OneLake alone, the holder is dead, and who replaces it is the next one. So nobody has to remove
-    what a killed run has left: it delays the next run by four and a half minutes at most.
+    file, replaces it every 20 seconds, and deletes it in the end. Another run that finds the file
+    watches it. If the file is replaced, the holder is alive. If the file is older than 270
+    seconds, by OneLake's clock alone, the holder is dead. Then the run that replaces the file is
+    the next holder. So nobody has to remove the leftovers of a killed run. They delay the next run
+    by four and a half minutes at most.
 
-    A holder that seems dead may only have slept. Therefore it begins no change later than 150
-    seconds after it has sent the last renewal that succeeded, by a clock that goes on while the
-    machine sleeps. A request takes less than 120 with all its retries. So before somebody else can
-    hold the folder, the last change has arrived or failed.
+    A holder that seems dead may only have slept. So it begins no change later than 150 seconds
+    after it sent the last successful renewal, by a clock that also counts sleep. A request takes
+    less than 120 seconds with all its retries. So the last change has arrived or failed before
+    another run can hold the folder.
 
-    Should the network keep a change for longer, still no number is given twice. A manifest is
-    created, and a file renamed, only where there is nothing yet; and a manifest counts only with
-    the journal that it was planned against.
+    Even if the network delays a change for longer, no file number is used twice. A manifest is
+    created, and a file renamed, only if the target does not exist. And a manifest is valid only
+    with the journal that it was planned against.
 
     Args:
-        blob: the file
+        blob: the client for the file
     """
 
     def __init__(self, blob: BlobClient) -> None:
@@ -75,13 +76,13 @@ class Claim:
         self._renewing = threading.Thread(target=self._renew, daemon=True)
 
     def take(self, waits: Callable[[], object] = int) -> bool:
-        """Whether it is ours now. If not, somebody who lives has it.
+        """Try to take the claim. Return False if a live run holds it.
 
         Args:
-            waits: told once, before it takes time to see whether somebody lives
+            waits: called before waiting to see whether the other run is alive
 
         Raises:
-            LandingZoneUnavailableError: OneLake refuses it, and shows nobody who has it
+            LandingZoneUnavailableError: if OneLake refuses the claim, but shows no live holder
         """
         seen = None
         contradictions = 0
@@ -94,7 +95,7 @@ class Claim:
                     waits()
                 time.sleep(RENEWAL)
             elif not found or (seen and seen.age > EXPIRY):
-                # freed at this moment, or OneLake refuses for a reason that it does not show
+                # just released or taken over, or OneLake refuses for an unknown reason
                 contradictions += 1
                 self._check_contradictions(contradictions)
                 time.sleep(PAUSE)
@@ -117,10 +118,10 @@ class Claim:
             raise
 
     def check(self) -> None:
-        """Make sure that a change may begin.
+        """Check that a change may begin.
 
         Raises:
-            ConcurrentPublicationError: somebody else may have the folder by now
+            ConcurrentPublicationError: if another run may hold the folder by now
         """
         if self._lost or _now() - self._renewed > _LAST_CHANGE:
             raise ConcurrentPublicationError(
@@ -135,20 +136,20 @@ class Claim:
         self._delete()
 
     def _delete(self) -> None:
-        # if it cannot be deleted, it expires
+        # a claim that cannot be deleted expires
         with suppress(AzureError, MirrorError):
             self._blob.delete_blob(etag=self._etag, match_condition=MatchConditions.IfNotModified)
 
     def _renew(self) -> None:
         while not self._ended.wait(RENEWAL):
-            # if OneLake cannot be reached now, it may be in time
+            # if OneLake cannot be reached now, the next renewal may still be in time
             with suppress(AzureError, MirrorError):
                 if not self._put(self._etag):
                     self._lost = True
                     return
 
     def _put(self, etag: str | None) -> bool:
-        """Create the file, or replace it if it is as it was, and tell whether that succeeded."""
+        """Create the file, or replace it if its ETag is unchanged. Return whether it succeeded."""
         asked = _now()
         condition: dict[str, Any] = {}
         if etag:
@@ -158,7 +159,7 @@ class Claim:
         except (ResourceExistsError, ResourceModifiedError):
             found = self._look()
             if found and found.holder == self._holder:
-                # the answer to an attempt that succeeded was lost
+                # an earlier attempt succeeded, but its answer was lost
                 return self._put(found.etag)
             return False
         self._etag = answer["etag"]
@@ -179,10 +180,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class _Found:
-    """A claim that is there.
+    """A claim file that exists.
 
     Args:
-        age: seconds since it was replaced
+        holder: the content of the file, which identifies its holder
+        age: seconds since it was last replaced
     """
 
     holder: bytes
@@ -191,6 +193,6 @@ class _Found:
 
 
 def _now() -> float:
-    """Seconds, also those that the machine has slept."""
-    # macOS counts them in the other one
+    """Return the seconds of a clock that also counts the sleep of the machine."""
+    # on macOS, CLOCK_MONOTONIC counts sleep too
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

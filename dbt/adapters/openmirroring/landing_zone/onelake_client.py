@@ -1,4 +1,4 @@
-"""Azure's clients as OneLake needs them: who may be asked, how often, and for how long."""
+"""Azure's clients with the settings for OneLake: endpoints, retries and timeouts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from azure.storage.filedatalake import DataLakeServiceClient, FileSystemClient
 from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 
-# the one in OneLake's documentation
+# the version in OneLake's documentation
 _API_VERSION = "2021-06-08"
 
-# bytes of a request
+# bytes of one upload request
 BLOCK = 8 * 1024 * 1024
 
-# seconds of a request with its retries; a claim counts on it
+# seconds in which a failed request is retried; `Claim` relies on this limit
 _PATIENCE = 90
 
 _CONDITIONS = {"if-match", "if-none-match", "x-ms-source-if-match"}
@@ -30,11 +30,11 @@ _CONDITIONS = {"if-match", "if-none-match", "x-ms-source-if-match"}
 
 @dataclass(frozen=True)
 class OneLakeClient:
-    """The connection to a workspace, for all threads.
+    """The connection to a workspace, shared by all threads.
 
     Args:
-        files: its DFS API
-        blobs: its Blob API
+        files: the client for its DFS API
+        blobs: the client for its Blob API
     """
 
     place: OneLakeUrl
@@ -43,7 +43,7 @@ class OneLakeClient:
 
     @classmethod
     def connect(cls, place: OneLakeUrl, credential: TokenCredential) -> OneLakeClient:
-        """Nothing is sent yet."""
+        """Create the clients. They send no request yet."""
         options: dict[str, Any] = {
             "api_version": _API_VERSION,
             "transport": RequestsTransport(connection_timeout=10, read_timeout=30),
@@ -64,11 +64,11 @@ class OneLakeClient:
 
 
 class Retry(RetryPolicy[Any, Any]):
-    """Retries for Azure Storage's pipeline, whose own knows neither 429 nor Retry-After.
+    """Retries for Azure Storage's pipeline, whose own policy handles neither 429 nor Retry-After.
 
-    Every request of ours can be sent again: if the answer to one that succeeded is lost, who has
-    asked sees it in what is there. A folder that Fabric reads cannot be deleted, but later it can
-    (specification, "Drop table").
+    Every request of this package can be sent again. If the answer to a successful request is
+    lost, the caller recognizes its result in OneLake. Deleting a folder is retried after 409,
+    because it fails while Fabric reads the folder (specification, "Drop table").
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,8 @@ class Retry(RetryPolicy[Any, Any]):
         return random.uniform(0, min(settings["max_backoff"], settings["backoff"] * 2**tried))
 
     def send(self, request: PipelineRequest[Any]) -> PipelineResponse[Any, Any]:
-        # what storage's pipeline has for its own retry, and expects of it
+        # Storage's pipeline sets these options for its own retry policy. It expects
+        # `location_mode` in the response.
         options = request.context.options
         options.pop("hosts", None)
         location = options.pop("location_mode", None)
@@ -105,7 +106,10 @@ class Retry(RetryPolicy[Any, Any]):
 
 
 def _refuse_ignored_conditions(response: PipelineResponse[Any, Any]) -> None:
-    """OneLake tells which headers it has ignored (documentation, "OneLake API parity")."""
+    """Raise an error if OneLake has ignored a condition of the request.
+
+    OneLake reports the headers that it ignores (documentation, "OneLake API parity").
+    """
     ignored = response.http_response.headers.get("x-ms-rejected-headers", "")
     conditions = _CONDITIONS & {name.strip().lower() for name in ignored.split(",")}
     if conditions:

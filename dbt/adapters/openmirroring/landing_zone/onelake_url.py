@@ -1,4 +1,4 @@
-"""Where in OneLake a landing zone is."""
+"""The URL of a landing zone in OneLake."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 
-# Whoever is at one of these hosts gets tokens: the global endpoint and those of regions, and
-# those of workspaces with a private link (Fabric documentation, "Connecting to Microsoft
-# OneLake" and "Set up and use workspace-level private links").
+# Tokens are sent only to these hosts: the global endpoint, and the endpoints of regions and of
+# workspaces with a private link (Fabric documentation, "Connecting to Microsoft OneLake" and "Set
+# up and use workspace-level private links").
 _HOST = re.compile(
     r"(([a-z0-9-]+-)?onelake|[0-9a-f]{32}\.z[0-9a-f]{2})\.dfs\.fabric\.microsoft\.com"
 )
@@ -22,7 +22,7 @@ _EXAMPLE = "https://onelake.dfs.fabric.microsoft.com/<workspace>/<item>.Mirrored
 
 FOLDER = "Files/LandingZone"
 
-# of tokens for OneLake
+# the scope of tokens for OneLake
 STORAGE_SCOPE = "https://storage.azure.com/.default"
 
 
@@ -31,10 +31,10 @@ class OneLakeUrl:
     """The landing zone of a mirrored database.
 
     Args:
-        host: of OneLake's DFS endpoint
-        workspace: its name or GUID
+        host: the host of OneLake's DFS endpoint
+        workspace: the name or GUID of the workspace
         item: the name of the mirrored database with its type, or its GUID
-        folder: in the item
+        folder: the path of the folder in the item
     """
 
     host: str
@@ -47,7 +47,7 @@ class OneLakeUrl:
         """Read a URL as Fabric's portal shows it (https), or as Spark writes it (abfss).
 
         Raises:
-            DbtConfigError: it is not that of a landing zone in OneLake
+            DbtConfigError: if it is not the URL of a landing zone in OneLake
         """
         try:
             parts = urlsplit(url)
@@ -55,7 +55,7 @@ class OneLakeUrl:
             if parts.scheme == "abfss":
                 names.insert(0, unquote(parts.username or ""))
             problem = _problem(parts, names)
-        except ValueError:  # which may quote a password
+        except ValueError:  # its message may quote a password
             problem = f"it is not a URL, as in {_EXAMPLE}."
         if problem:
             raise DbtConfigError(f"`landing_zone` {shown_url(url)!r}: {problem}")
@@ -63,40 +63,40 @@ class OneLakeUrl:
 
     @property
     def account_url(self) -> str:
-        """The root of the account. What is in OneLake has the workspace as file system.
+        """The URL of the storage account, in which each workspace is a file system.
 
-        With more of the path in it, the client would rename from a path that is not there.
+        If this URL had more of the path, the client would rename from a path that does not exist.
         """
         return f"https://{self.host}"
 
     @property
     def root(self) -> str:
-        """The landing zone in its workspace."""
+        """The path of the landing zone in its workspace."""
         return f"{self.item}/{self.folder}"
 
     @property
     def monitoring(self) -> OneLakeUrl:
-        """The folder beside the landing zone where the service tells what it does."""
+        """The folder beside the landing zone where the service reports its status."""
         return replace(self, folder="Files/Monitoring")
 
     def mirrored_table(self, table: str) -> str:
-        """A mirrored table as Spark and deltalake have it.
+        """Return the URL of a mirrored table for Spark and deltalake.
 
         Args:
             table: `schema.table`
 
         Raises:
-            DbtConfigError: they cannot have it by these names
+            DbtConfigError: if the name of the workspace or item needs percent-encoding in a URL
         """
         schema, _, identifier = table.rpartition(".")
         return f"{self._abfss('deltalake does', '')}/Tables/{schema}/{identifier}"
 
     @property
     def spark_url(self) -> str:
-        """The landing zone as Spark has it.
+        """The URL of the landing zone for Spark.
 
         Raises:
-            DbtConfigError: Spark cannot have it by these names
+            DbtConfigError: if the name of the workspace or item needs percent-encoding in a URL
         """
         item = self._abfss("Spark's driver for OneLake does", ", or set `staging_location`")
         return f"{item}/{self.folder}"
@@ -112,7 +112,7 @@ class OneLakeUrl:
 
 
 def _problem(parts: SplitResult, names: list[str]) -> str:
-    """Why this is no landing zone in OneLake; empty if it is one."""
+    """Return why a URL is not that of a landing zone in OneLake; empty if it is."""
     if parts.scheme not in ("https", "abfss"):
         return f"it is neither a local folder nor in OneLake, as in {_EXAMPLE}."
     if not _HOST.fullmatch(parts.hostname or "") or parts.port:
@@ -138,7 +138,7 @@ def _problem(parts: SplitResult, names: list[str]) -> str:
 
 
 def is_guid(name: str) -> bool:
-    """Whether a name of a workspace or item is its id."""
+    """Check whether the name of a workspace or item is a GUID."""
     try:
         return str(uuid.UUID(name)) == name.lower()
     except ValueError:

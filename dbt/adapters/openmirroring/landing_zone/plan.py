@@ -1,4 +1,4 @@
-"""What is to be published: the input of the mapping of changes, and its outcome."""
+"""The plan of a publication, and the comparison of two table definitions."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown
 # row markers (specification, "Row marker")
 INSERT_MARKER, UPDATE_MARKER, DELETE_MARKER, UPSERT_MARKER = 0, 1, 2, 4
 
-# A table of that many keys fits into the memory of every executor.
+# A table of this many keys fits into the memory of every executor.
 _BROADCAST_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Files:
-    """How a batch is cut into files.
+    """The division of a batch into files.
 
     Args:
-        count: files that Spark is to write
-        rows_per_file: where Spark begins another file; 0 for no limit
+        count: the number of files that Spark should write
+        rows_per_file: the number of rows after which Spark begins another file; 0 for no limit
     """
 
     count: int
@@ -43,14 +43,15 @@ class Files:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a batch is going to be.
+    """The plan of a batch.
 
     Args:
         publication: `initial`, `changes`, `rebuild` or `unchanged`
-        reason: why; for `unchanged`, why the next snapshot replaces the snapshot all the same
-        changed: where Spark finds the changed keys, in SQL; None for a load
-        in_full: the new rows are there too
-        journal: what it was made against; None for a table that was not there
+        reason: why this publication; for `unchanged`, why the next snapshot still replaces the
+            snapshot
+        changed: the SQL of a relation with the changed keys; None if nothing was compared
+        in_full: whether `changed` has the new rows too
+        journal: the journal that the plan was made against; None for a table that did not exist
     """
 
     publication: str
@@ -67,10 +68,10 @@ class Plan:
 
     @property
     def is_marked(self) -> bool:
-        """Its rows have row markers.
+        """Whether the rows of the batch have row markers.
 
-        Where rows without one are upserts, only deletes need it; but delimited text must not drop
-        the column once it was there (best practices).
+        If rows without a marker are upserts, only deletes need one. But delimited text must not
+        drop the column after a file has had it (best practices).
         """
         definition = self.definition
         if self.starts_folder or not definition.key_columns:
@@ -80,12 +81,12 @@ class Plan:
 
     @property
     def is_void(self) -> bool:
-        """Neither files nor a new snapshot."""
+        """Whether there is nothing to do: no files, and no new snapshot."""
         return self.publication == "unchanged" and not self.reason
 
     @property
     def summary(self) -> str:
-        """The plan in a line."""
+        """The plan in one line."""
         what = told(self.publication, self.rows)
         return shown(" · ".join(part for part in (what, self.reason) if part))
 
@@ -95,19 +96,19 @@ class Plan:
 
     @property
     def is_small(self) -> bool:
-        """The changed keys can be sent to every executor."""
+        """Whether the changed keys are few enough to send them to every executor."""
         return self.row_count <= _BROADCAST_ROWS
 
     def batch(
         self, batch_id: str, owner: Owner, files: Sequence[StagedFile], last_file: int
     ) -> Batch:
-        """The batch that publishes files by this plan.
+        """Return the batch that publishes files according to this plan.
 
         Args:
-            files: in publication order
-            last_file: the largest number given in the table folder so far; 0 in a new one
+            files: the files in publication order
+            last_file: the largest number used in the table folder so far; 0 for a new folder
         """
-        # a Parquet file says in itself how it is compressed
+        # a Parquet file needs no such extension, because its content names the compression
         is_gzip = self.definition.delimited and any(file.is_gzip for file in files)
         before = 0 if self.starts_folder or not self.journal else self.journal.batch.table_rows
         return Batch(
@@ -126,14 +127,14 @@ class Plan:
         )
 
     def finding(self, found: Iterable[FileRows]) -> str:
-        """How staged files differ from what is planned; empty if they do not."""
+        """Return how staged files differ from the plan; empty if they do not."""
         counts: Counter[int | None] = Counter()
         for each in found:
             counts[each.marker] += each.rows
         if not self.is_marked:
             planned: Counter[int | None] = Counter({None: self.row_count})
         else:
-            # a new row has one of two markers, for all of them the same
+            # all new rows have the same marker: insert or upsert
             new = UPSERT_MARKER if UPSERT_MARKER in counts else INSERT_MARKER
             rows = self.rows
             planned = Counter({new: rows.inserted, UPDATE_MARKER: rows.updated})
@@ -143,25 +144,28 @@ class Plan:
         return f"{_rows_told(counts)}, and {_rows_told(planned)} were planned"
 
     def files(self, table_bytes: int, table_rows: int, target_bytes: int) -> Files:
-        """Split or join this batch to files of about a size.
+        """Choose the number of files, so that each has about the target size.
 
         Args:
-            table_bytes: of the next snapshot
-            table_rows: of the next snapshot; this batch's own rows where it does not matter
-            target_bytes: of a file
+            table_bytes: the size of the next snapshot
+            table_rows: the rows of the next snapshot; the rows of this batch, if the next snapshot
+                has no more than `target_bytes`
+            target_bytes: the target size of a file
         """
         count = ceil(table_bytes * self.row_count / table_rows / target_bytes) if table_rows else 1
         count = max(1, count)
-        # partitions are not equally large: leave them a margin before another file is begun
+        # partitions differ in size, so leave a margin before Spark begins another file
         return Files(count, ceil(1.25 * self.row_count / count) if count > 1 else 0)
 
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows that were found in a staged file.
+    """The rows that a staged file has with one row marker.
 
     Args:
-        marker: their row marker; None if they have none
+        name: the name of the file
+        marker: the row marker; None if the rows have none
+        rows: the number of rows
     """
 
     name: str
@@ -174,23 +178,23 @@ class Change:
     """A difference between the published definition and the new one.
 
     Args:
-        kind: names the macro that decides what it leads to, `mirror_on_<kind>`
-        detail: for the user
+        kind: the suffix of the macro that decides what to do, `mirror_on_<kind>`
+        detail: the description for the user
     """
 
     kind: str
     detail: str
 
     def __post_init__(self) -> None:
-        # what was published is told by a record
+        # the published definition comes from a record, which others can edit
         object.__setattr__(self, "detail", shown(self.detail))
 
 
 def changes_between(published: TableDefinition, wanted: TableDefinition) -> list[Change]:
-    """Compare two definitions of a table; nothing for equal ones.
+    """Return the changes between two definitions of a table; an empty list if they are equal.
 
-    Names are compared as they are spelled: the mirror's Delta table and the `keyColumns` are case
-    sensitive, Spark is not.
+    Names are compared with their case, because the mirror's Delta table and the `keyColumns` are
+    case sensitive. Spark is not.
     """
     before = {column.name: column.landed_type for column in published.columns}
     after = {column.name: column.landed_type for column in wanted.columns}
@@ -228,7 +232,7 @@ def changes_between(published: TableDefinition, wanted: TableDefinition) -> list
 
 
 def _format_changes(published: TableDefinition, wanted: TableDefinition) -> list[Change]:
-    """What changes in `_metadata.json` besides columns and keys."""
+    """Return the changes in `_metadata.json` other than columns and keys."""
     kind = "landing_format_changed"
     if published.landing_format != wanted.landing_format:
         formats = f"{published.landing_format} to {wanted.landing_format}"

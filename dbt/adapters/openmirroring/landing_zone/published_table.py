@@ -1,4 +1,4 @@
-"""What was published of a table: looked at, and not changed."""
+"""Read access to a table as it was last published."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class PublishedTable:
     """A table, as it was published last.
 
     Args:
-        storage: the landing zone
+        storage: the storage of the landing zone
         table: the table folder
-        owner: who asks
+        owner: the expected owner of the table
     """
 
     def __init__(self, storage: Storage, table: TableFolder, owner: Owner) -> None:
@@ -33,11 +33,10 @@ class PublishedTable:
         self._last: Journal | None = None
 
     def open(self) -> None:
-        """Read what was published last.
+        """Read the journal of the last publication.
 
         Raises:
-            MirrorError: an earlier run was interrupted, and has to be brought to its end; or a
-                record is damaged
+            MirrorError: if an interrupted run has left a batch to complete, or a record is damaged
         """
         self._last = self.journal()
         pending = self._pending()
@@ -50,36 +49,36 @@ class PublishedTable:
 
     @property
     def last(self) -> Journal | None:
-        """The batch that this publication follows; None before the first."""
+        """The journal that this publication follows; None before the first publication."""
         return self._last
 
     def journal(self) -> Journal | None:
-        """The last completed batch, or None if the table has never been published."""
+        """Read the journal; None if the table has never been published."""
         content = self._storage.read(self.table.journal)
         return Journal.from_json(content, self.table.journal) if content is not None else None
 
     def _pending(self) -> Manifest | None:
-        """The batch that is committed, but not completed."""
+        """Read the manifest of a batch that is committed but not completed; None without one."""
         content = self._storage.read(self.table.manifest)
         return Manifest.from_json(content, self.table.manifest) if content is not None else None
 
     def verify(self, snapshot_batch_id: str | None, full_refresh: bool) -> Journal | None:
-        """2. Make sure that journal, table folder and snapshot belong together.
+        """2. Check that journal, table folder and snapshot belong together.
 
         Args:
-            snapshot_batch_id: carried by the snapshot; None without a snapshot, or if it was
-                never published
-            full_refresh: the user asked for a rebuild, so the snapshot need not match
+            snapshot_batch_id: the batch id of the snapshot; None if there is no snapshot, or it
+                was never published
+            full_refresh: whether the table is rebuilt, so that snapshot and files need not match
 
         Returns:
-            the journal, None for a table that does not exist yet
+            the journal; None for a table that does not exist yet
 
         Raises:
-            ForeignTableFolderError: the folder, or a file in it, is somebody else's
-            SnapshotMismatchError: the snapshot is not what was published last
+            ForeignTableFolderError: if somebody else owns the folder or has changed its files
+            SnapshotMismatchError: if the snapshot is not the one that was published last
         """
-        # Not read again: a newer journal would be another run's, and the next snapshot was built
-        # without its rows.
+        # The journal is not read again. A newer one would be of another run, whose rows the next
+        # snapshot does not have.
         journal = self._last
         if journal is None:
             NoFolder(self.table).validate(self._storage)
@@ -91,12 +90,13 @@ class PublishedTable:
         return journal
 
     def verify_rows(self, journal: Journal, rows: int) -> None:
-        """2. Make sure that the snapshot has as many rows as the mirrored table.
+        """2. Check that the snapshot has as many rows as the mirrored table.
 
         Args:
-            rows: of the snapshot
+            journal: the journal of the last publication
+            rows: the number of rows of the snapshot
 
         Raises:
-            SnapshotMismatchError: the numbers differ
+            SnapshotMismatchError: if the numbers differ
         """
         SameRows(self.table, rows).validate(journal)

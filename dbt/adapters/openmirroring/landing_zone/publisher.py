@@ -1,7 +1,7 @@
 """A publication in the landing zone: recovery, commit, publication, journal.
 
-The numbers in the docstrings are the steps of a publication. The caller does the steps in between
-that happen in Spark: building, comparing, staging.
+The numbers in the docstrings are the steps of a publication. The caller does the steps that run
+in Spark: build, compare and stage.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 
 
 class ServiceWatch(Protocol):
-    """Watches which tables the service has mirrored.
+    """A watch on the tables that the service mirrors.
 
-    A table is `schema.table`. Every method raises MirrorError when it has waited in vain.
+    A table is named `schema.table`. Every method raises MirrorError if it waits too long.
     """
 
     def wait_until_gone(self, table: str, dropped: bool) -> None:
         """Wait until a table has disappeared after its folder was dropped.
 
         Args:
-            dropped: the folder was dropped just now; otherwise it was not there before, and the
-                table may never have existed
+            dropped: whether the folder was dropped just now; if not, it did not exist before, and
+                the table may never have existed
         """
 
     def wait_until_back(self, table: str) -> None:
@@ -52,13 +52,13 @@ class Publication(PublishedTable):
     """One publication of one table. It holds the table's lock until it is closed.
 
     Args:
-        storage: the landing zone
+        storage: the storage of the landing zone
         table: the table folder
-        owner: who publishes
-        service: a rebuild waits for it; None where nobody can watch it
+        owner: the owner that publishes the table
+        service: the watch that a rebuild or an initial load waits with; None if there is none
 
     Raises:
-        ConcurrentPublicationError: another run is publishing this table
+        ConcurrentPublicationError: if another run is publishing this table
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Publication(PublishedTable):
     ) -> None:
         super().__init__(storage, table, owner)
         self.published_at: datetime | None = None
-        """When the files of the completed batch appeared; None before that, or without files."""
+        """When the files of the completed batch appeared; None before that, or if it has none."""
         self._service = service
         self._renaming_since = datetime.now(timezone.utc)
         self.committed = False
@@ -80,14 +80,14 @@ class Publication(PublishedTable):
         self._lock.enter_context(storage.lock(table.scratch))
 
     def pending(self) -> Manifest | None:
-        """0. Find the manifest that an earlier run left behind, to be published and completed.
+        """0. Return the manifest that an earlier run left behind, so that it can be finished.
 
         Staged files that do not belong to it are deleted.
 
         Raises:
-            ForeignTableFolderError: the manifest is somebody else's; or the folder that it
-                continues is gone, or has lost its journal
-            MirrorError: the manifest or the journal is damaged
+            ForeignTableFolderError: if somebody else owns the manifest, or the folder that it
+                continues is gone or has lost its journal
+            MirrorError: if the manifest or the journal is damaged
         """
         self._last = self.journal()
         manifest = self._pending()
@@ -102,7 +102,7 @@ class Publication(PublishedTable):
                     "Nothing was changed. Restore it; or delete the manifest and the folder, and "
                     "run again to publish a full load."
                 )
-            # its run lost the race for the table, and died before it could delete the manifest
+            # the run lost the race for the table, and died before it could delete its manifest
             self._storage.delete(self.table.manifest)
             manifest = None
         kept = {self.table.manifest, self.table.staging(manifest.batch.id)} if manifest else set()
@@ -116,26 +116,26 @@ class Publication(PublishedTable):
         return manifest
 
     def hold(self, why: str) -> None:
-        """Let everybody who asks know that rows are held back.
+        """Write the record that rows of the table are held back.
 
         Args:
-            why: and until when
+            why: the reason, and until when
         """
         record = HeldRecord.of(self._owner, datetime.now(timezone.utc), why)
         self._storage.write(self.table.held, record.to_json())
         self._is_held = True
 
     def let_go(self) -> None:
-        """Nothing is held back any more."""
+        """Delete the record of held rows, if there is one."""
         if self._is_held:
             self._storage.delete(self.table.held)
             self._is_held = False
 
     def restore_metadata(self, journal: Journal) -> bool:
-        """2. Write `_metadata.json` again if it is not what was published.
+        """2. Write `_metadata.json` again if it differs from the published one.
 
         Returns:
-            whether it was written
+            True if it was written
         """
         published = metadata(journal.batch.definition)
         if self._storage.read(self.table.metadata) == published:
@@ -144,31 +144,32 @@ class Publication(PublishedTable):
         return True
 
     def staging_url(self, name: str) -> str:
-        """4. The URL by which Spark finds a folder of this batch on the scratch pad."""
+        """4. Return the URL for Spark of a folder of this batch on the scratch pad."""
         return self._storage.url(f"{self.table.staging(self.batch_id)}/{name}")
 
     def staged(self, plan: Plan) -> list[StagedFile]:
         """4. Find the files that Spark has written to `rows`.
 
         Raises:
-            MirrorError: there are none
+            MirrorError: if there are none
         """
         return self._staged(self.batch_id).written(plan)
 
     def verify_staged(
         self, plan: Plan, files: list[StagedFile], found: Sequence[FileRows]
     ) -> list[StagedFile]:
-        """4. Make sure that the staged files have the rows of the plan.
+        """4. Check that the staged files have the rows of the plan.
 
         Args:
-            files: to be published
-            found: the rows that were read back, of these files and maybe of others
+            plan: the plan of this batch
+            files: the files to publish
+            found: the rows that were read back, of these files and perhaps of others
 
         Returns:
-            the files with rows; if none has any, the first file, for its columns
+            the files with rows; if none has rows, the first file, for its columns
 
         Raises:
-            MirrorError: the rows are not those of the plan
+            MirrorError: if the files do not have the rows of the plan
         """
         return self._staged(self.batch_id).verified(plan, files, found)
 
@@ -179,16 +180,17 @@ class Publication(PublishedTable):
         snapshot_version: str | None = None,
         held: str | None = None,
     ) -> Manifest:
-        """5. Let the manifest appear. From here on every step can be repeated.
+        """5. Create the manifest. From here on every step can be repeated.
 
         Args:
-            plan: of this batch
-            files: in publication order
-            snapshot_version: of a snapshot that is changed in place, before the change
+            plan: the plan of this batch
+            files: the files in publication order
+            snapshot_version: the version, before the change, of a snapshot that is changed in
+                place
             held: the id of the held snapshot that is published
 
         Raises:
-            ConcurrentPublicationError: somebody else has published since the plan was made
+            ConcurrentPublicationError: if another run has published since the plan was made
         """
         journal = plan.journal
         if journal and not plan.starts_folder:
@@ -203,7 +205,7 @@ class Publication(PublishedTable):
         )
         if files:
             self._storage.flush(self._staged(batch.id).folder, [file.name for file in files])
-        # if the storage does not answer, the manifest may be there, and needs the staged files
+        # if the storage does not answer, the manifest may exist, and then needs the staged files
         self.committed = True
         try:
             self._storage.create(self.table.manifest, manifest.to_json())
@@ -218,10 +220,10 @@ class Publication(PublishedTable):
         return manifest
 
     def withdraw(self, manifest: Manifest) -> None:
-        """5. Take back a batch that Spark has refused to store.
+        """5. Withdraw a batch whose rows Spark has refused to store.
 
         Raises:
-            MirrorError: a part of it is published already
+            MirrorError: if a part of the batch is already published
         """
         waiting = self._staged(manifest.batch.id).waiting()
         published = [file.name for file in manifest.files if file.name not in waiting]
@@ -236,23 +238,23 @@ class Publication(PublishedTable):
         self.committed = False
 
     def publish(self, manifest: Manifest) -> None:
-        """6. Rename the staged files to their numbers, for a rebuild after dropping the folder.
+        """6. Rename the staged files to their numbers. A rebuild drops the table folder first.
 
         This step can be repeated: only a rename removes a file from the scratch pad, so files that
         are no longer there have been published. A folder is recreated after the service has
         dropped the table (best practices, "Recovery"). A rebuild then waits until the table is
-        back. The manifest stays until then, so nobody publishes changes earlier.
+        back. The manifest stays until then, so no run publishes changes earlier.
 
         Raises:
-            PathExistsError: somebody else wrote a file with one of the batch's numbers
-            MirrorError: a staged file was deleted or changed before it was published; the files
-                have no order; or the service did not answer in time
+            PathExistsError: if somebody else wrote a file with one of the batch's numbers
+            MirrorError: if a staged file was deleted or changed before it was published, the
+                times of the files do not give their order, or the service did not act in time
         """
         self.committed = True
         batch = manifest.batch
         staged = self._staged(batch.id)
         waiting = staged.waiting()
-        # any of them: after a loss of power, a later rename may have survived an earlier one
+        # check every file: a power loss may undo an earlier rename, but not a later one
         gone = {
             number: file
             for number, file in enumerate(manifest.files, start=batch.first_file or 0)
@@ -264,8 +266,8 @@ class Publication(PublishedTable):
             if is_rebuild:
                 # no file of the batch is published yet, so this is the old folder
                 self._storage.delete(self.table.path)
-            # Before an initial load too, as somebody may have dropped the folder. A folder with
-            # metadata is the new one, and its table may exist already.
+            # An initial load waits too, because somebody may have dropped the folder. A folder
+            # with metadata is the new one, so its table may exist already.
             if self._service and self._storage.read(self.table.metadata) is None:
                 self._service.wait_until_gone(self.table.mirrored_table, dropped=is_rebuild)
             self._storage.write(self.table.metadata, metadata(batch.definition))
@@ -278,7 +280,7 @@ class Publication(PublishedTable):
                 if by_time:
                     latest = self._storage.touch(path, latest)
                 self._storage.rename(path, f"{self.table.path}/{batch.file_name(number)}")
-                if by_time:  # no later file may survive a loss of power without this one
+                if by_time:  # no later file may survive a power loss without this one
                     self._storage.flush(self.table.path)
         if manifest.files:
             self._storage.flush(self.table.path)
@@ -288,19 +290,19 @@ class Publication(PublishedTable):
             self._service.wait_until_back(self.table.mirrored_table)
 
     def _unpublished(self, manifest: Manifest, gone: Mapping[int, StagedFile]) -> list[StagedFile]:
-        """The files that were never published, though they are gone from the scratch pad.
+        """Return the files that are gone from the scratch pad, but were never published.
 
         Args:
-            gone: from the scratch pad, by number
+            gone: the files that are gone from the scratch pad, by number
         """
         journal = self.journal() if gone else None
         if journal and manifest.batch.starts_folder and journal.batch.id != manifest.batch.id:
-            return list(gone.values())  # the batch has not dropped the old folder yet
+            return list(gone.values())  # the old folder is not dropped yet
         found = TableFiles.of(self._storage, self.table) if gone else TableFiles()
         return [
             file
             for number, file in gone.items()
-            # the service may have removed a file, but it removes later ones after it
+            # the service removes lower numbers first, so it has not removed one above the largest
             if number > found.largest or found.sizes.get(number, file.size) != file.size
         ]
 
@@ -318,7 +320,7 @@ class Publication(PublishedTable):
             self.published_at = self._renaming_since
 
     def close(self) -> None:
-        """Free the table, and delete the staged files if they were never committed."""
+        """Release the lock, and delete the staged files if they were never committed."""
         with self._lock:
             if not (self.committed or self._is_completed):
                 self._storage.delete(self.table.staging(self.batch_id))
@@ -327,7 +329,7 @@ class Publication(PublishedTable):
         journal = self.journal()
         current = journal.batch.id if journal else None
         if current is None and manifest.batch.publication == "rebuild":
-            # the old folder is dropped already, with its journal
+            # the old folder, with its journal, is already dropped
             return True
         return current in (manifest.previous_batch_id, manifest.batch.id)
 

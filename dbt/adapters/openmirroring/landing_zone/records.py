@@ -1,4 +1,4 @@
-"""What remembers a batch, as files that others can write: the manifest and the journal."""
+"""The records in a landing zone: manifest, journal and held record. Others can edit them."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 VERSION = 1
 
-# batches that a journal knows
+# the number of batches in a journal
 _REMEMBERED = 100
 
 
 @dataclass(frozen=True)
 class PastBatch:
-    """A completed batch, in short.
+    """The summary of a completed batch.
 
     Args:
         published_at: when its files appeared; UTC, ISO 8601
-        table_rows: in the mirrored table after it
-        invocation_id: of the command of dbt that has published it
+        table_rows: the number of rows in the mirrored table after this batch
+        invocation_id: the id of the dbt invocation that published it
     """
 
     id: str
@@ -74,14 +74,14 @@ class Manifest:
     """The write-ahead record of a batch: its appearance commits the batch.
 
     Args:
-        previous_batch_id: of the journal that the batch was planned against
-        files: in publication order; the first gets the number batch.first_file
-        snapshot_version: of a snapshot that is changed in place, before it is; None for one that
-            is replaced
-        history: the batches before this one, the last first; a rebuild drops the journal that has
-            them
-        held: the id of the held snapshot that it publishes; None for one that is built in the
-            same run
+        previous_batch_id: the id of the batch in the journal that the batch was planned against
+        files: the files in publication order; the first gets the number batch.first_file
+        snapshot_version: the version, before the change, of a snapshot that is changed in place;
+            None for a snapshot that is replaced
+        history: the batches before this one, the latest first; they are kept here because a
+            rebuild drops the journal
+        held: the id of the held snapshot that the batch publishes; None if the snapshot was built
+            in the same run
     """
 
     batch: Batch
@@ -112,10 +112,10 @@ class Manifest:
         """Read a record.
 
         Args:
-            where: it was found: it speaks of no other table
+            where: the path of the record; it must be that of the record's table
 
         Raises:
-            MirrorError: it is not what `to_json` has returned
+            MirrorError: if the content is not what `to_json` has returned
         """
         remedy = f"{WITHDRAW.format(manifest='it')} Or restore it."
         found = _from_json(_MANIFESTS, content, where, remedy)
@@ -130,7 +130,7 @@ class Journal:
 
     Args:
         published_at: when its files appeared; UTC, ISO 8601
-        history: the batches before it, the last first
+        history: the batches before it, the latest first
     """
 
     batch: Batch
@@ -148,7 +148,7 @@ class Journal:
 
     @property
     def batches(self) -> tuple[PastBatch, ...]:
-        """The last hundred batches, the last first."""
+        """The last hundred batches, the latest first."""
         last = PastBatch.of(self.batch, self.published_at)
         return (last, *self.history)[:_REMEMBERED]
 
@@ -160,10 +160,10 @@ class Journal:
         """Read a record.
 
         Args:
-            where: it was found
+            where: the path of the record
 
         Raises:
-            MirrorError: it is not what `to_json` has returned
+            MirrorError: if the content is not what `to_json` has returned
         """
         folder = where.rpartition("/")[0]
         remedy = f"Restore it; or delete {folder}, and run again to publish a full load."
@@ -172,13 +172,13 @@ class Journal:
 
 @dataclass(frozen=True)
 class HeldRecord:
-    """What a landing zone knows of rows that are held back from publication.
+    """The record that rows are held back from publication.
 
-    Only Spark knows the rows; this is for those who ask for the state of the mirror.
+    Only Spark has the rows. The record is for reports on the state of the mirror.
 
     Args:
-        held_at: when the rows were built; UTC, ISO 8601
-        why: they are held
+        held_at: when the record was written; UTC, ISO 8601
+        why: why the rows are held
     """
 
     owner: Owner
@@ -200,10 +200,10 @@ class HeldRecord:
         """Read a record.
 
         Args:
-            where: it was found
+            where: the path of the record
 
         Raises:
-            MirrorError: it is not what `to_json` has returned
+            MirrorError: if the content is not what `to_json` has returned
         """
         remedy = "Delete it: the next run of the node writes it again."
         return _from_json(_HELD, content, where, remedy)
@@ -247,7 +247,7 @@ def _damaged(where: str, finding: str, remedy: str) -> MirrorError:
 
 
 def _checksum(data: Mapping[str, Any]) -> str:
-    """A record is what was written, or is refused: an edited one would be taken for the truth."""
+    """Return the checksum of a record. A run refuses a record that was edited after writing."""
     content = json.dumps(data, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 

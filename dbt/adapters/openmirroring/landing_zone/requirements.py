@@ -1,4 +1,4 @@
-"""What must be true before a table is published. Each requirement says what it has found."""
+"""The requirements for publishing a table. The error of each one says what it has found."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _REBUILD_FROM_SPARK = (
 
 @dataclass(frozen=True)
 class SameOwner:
-    """A batch is of this table of this dbt project."""
+    """The requirement that a batch belongs to this table of this dbt project."""
 
     table: TableFolder
     owner: Owner
 
     def validate(self, batch: Batch) -> None:
-        """Compare with a batch that was published or committed before.
+        """Compare the owner with that of a batch that was published or committed before.
 
         Raises:
-            ForeignTableFolderError: it has another owner
+            ForeignTableFolderError: if the batch has another owner
         """
         found = batch.owner
         if found.project != self.owner.project:
@@ -57,15 +57,15 @@ class SameOwner:
 
 @dataclass(frozen=True)
 class NoFolder:
-    """A table without a journal has no table folder either."""
+    """The requirement that a table without a journal has no table folder either."""
 
     table: TableFolder
 
     def validate(self, storage: Storage) -> None:
-        """Look into the table folder.
+        """Check that the table folder is missing or empty.
 
         Raises:
-            ForeignTableFolderError: somebody else has created it
+            ForeignTableFolderError: if it has content, which somebody else may have created
         """
         if storage.list(self.table.path):
             raise ForeignTableFolderError(
@@ -78,10 +78,10 @@ class NoFolder:
 
 @dataclass(frozen=True)
 class SameBatch:
-    """The snapshot carries the batch that was published last.
+    """The requirement that the snapshot carries the batch that was published last.
 
     Args:
-        batch_id: of the snapshot; None without a snapshot, or if it was never published
+        batch_id: the batch id of the snapshot; None if there is none, or it was never published
     """
 
     table: TableFolder
@@ -91,7 +91,7 @@ class SameBatch:
         """Compare with the last publication.
 
         Raises:
-            SnapshotMismatchError: the snapshot carries another batch, or none
+            SnapshotMismatchError: if the snapshot carries another batch, or none
         """
         if self.batch_id != journal.batch.id:
             found = f"batch {self.batch_id}" if self.batch_id else "no published snapshot"
@@ -105,10 +105,10 @@ class SameBatch:
 
 @dataclass(frozen=True)
 class SameRows:
-    """The snapshot has as many rows as the mirrored table.
+    """The requirement that the snapshot has as many rows as the mirrored table.
 
     Args:
-        rows: of the snapshot
+        rows: the number of rows of the snapshot
     """
 
     table: TableFolder
@@ -118,7 +118,7 @@ class SameRows:
         """Compare with the last publication.
 
         Raises:
-            SnapshotMismatchError: the numbers differ
+            SnapshotMismatchError: if the numbers differ
         """
         published = journal.batch.table_rows
         if self.rows != published:
@@ -131,7 +131,7 @@ class SameRows:
 
 @dataclass(frozen=True)
 class FilesUntouched:
-    """Nobody else has changed the data files of the table folder."""
+    """The requirement that nobody else has changed the data files of the table folder."""
 
     table: TableFolder
     storage: Storage
@@ -140,7 +140,7 @@ class FilesUntouched:
         """Compare with the last publication.
 
         Raises:
-            ForeignTableFolderError: a file was added, deleted or changed
+            ForeignTableFolderError: if a file was added, deleted or changed
         """
         problem = problem_with(self.storage, self.table, journal)
         if problem:
@@ -149,7 +149,10 @@ class FilesUntouched:
 
 @dataclass(frozen=True)
 class IncreasingTimes:
-    """The modification times of the data files increase: files of equal times have no order."""
+    """The requirement that the modification times of the data files increase.
+
+    Files with equal times have no order.
+    """
 
     table: TableFolder
 
@@ -157,7 +160,7 @@ class IncreasingTimes:
         """Compare the times of the files in the table folder.
 
         Raises:
-            MirrorError: a file is not later than the one before
+            MirrorError: if a file is not later than the one before it
         """
         files = [file for file in storage.list(self.table.path) if file_number(file.name)]
         for earlier, later in pairwise(files):

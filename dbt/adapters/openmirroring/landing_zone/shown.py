@@ -1,27 +1,27 @@
-"""What a user is shown of texts that may have something in them that nobody should see."""
+"""Safe display of texts from outside, which may contain secrets or control characters."""
 
 from __future__ import annotations
 
 import re
 
-# a user whose password follows goes with it; an `@` further on is part of a path
+# the user, and the password if there is one; without a password, a later `@` belongs to the path
 _USER_INFO = re.compile(r"\A[^/@:]*(:.*)?@", re.DOTALL)
 
-# here the part before the `@` is the container
+# in these schemes the part before the `@` is the container
 _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 
 
-# several lines are told in one
+# line ends, which become spaces, so that a message stays in one line
 _LINE_ENDS = re.compile(r"\s*[\n\r\t\v\f\x1c-\x1f\x85\u2028\u2029]\s*")
 
-# a message has room for what Fabric says of an error
+# enough for an error message from Fabric
 _MOST_CHARACTERS = 1000
 
 
 def shown(text: object) -> str:
-    """A text from outside, fit for a message: one line, nothing that steers a terminal, not long.
+    """Return a text from outside as one line of limited length, without control characters.
 
-    Records, names and what Fabric answers can be written by others.
+    Others can write the records, the names and the answers of Fabric.
     """
     line = _LINE_ENDS.sub(" ", str(text)[: 2 * _MOST_CHARACTERS]).strip()
     printable = "".join(each if each.isprintable() else "?" for each in line)
@@ -31,13 +31,13 @@ def shown(text: object) -> str:
 
 
 def shown_url(url: str) -> str:
-    """A URL without its user, password, query and parameters. Any other text stays as it is."""
+    """Return a URL without its user, password, query and parameters; other text as it is."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return url
     place, *hidden = re.split(r"[?#;]", rest, maxsplit=1)
     if "@" in "".join(hidden) and "@" not in place:
-        # nobody can say whether this is a query, or a password with a question mark
+        # this may be a query, or a password with a question mark
         place = "..."
     user = place.partition("@")[0]
     keeps_user = scheme in _CONTAINER_SCHEMES and ":" not in user

@@ -1,4 +1,4 @@
-"""`_partnerEvents.json`: who publishes, and from what (specification, "Events file")."""
+"""`_partnerEvents.json`: the publisher and its source (specification, "Events file")."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PARTNER_EVENTS = "_partnerEvents.json"
 
 @dataclass(frozen=True)
 class Source:
-    """What the profile tells of the source.
+    """The description of the source in the profile.
 
     Args:
-        type: any text
-        partner_name: who publishes; the same in all mirrored databases of an organization
-        version: of the source
-        additional_information: names and values
+        type: the type of the source; any text
+        partner_name: the publisher; the same in all mirrored databases of an organization
+        version: the version of the source
+        additional_information: other values by name
     """
 
     type: str
@@ -37,7 +37,7 @@ class Source:
         """Read `source` of the profile.
 
         Raises:
-            DbtConfigError: an unknown option, or a value that is not text
+            DbtConfigError: if an option is unknown, `type` is missing, or a value is not text
         """
         names = [field.name for field in fields(cls)]
         unknown = [name for name in options if name not in names]
@@ -72,16 +72,16 @@ class Source:
 
 
 def declare_source(storage: Storage, source: Source) -> None:
-    """Write `_partnerEvents.json` at the root of the landing zone, if it says something else.
+    """Write `_partnerEvents.json` at the root of the landing zone, if its content differs.
 
     Raises:
-        MirrorError: it has the name of another partner
+        MirrorError: if the file names another partner
     """
     content = storage.read(PARTNER_EVENTS)
     try:
         found = json.loads(content) if content else {}
         partner = found.get("partnerName", source.partner_name)
-    except (ValueError, AttributeError, RecursionError):  # whoever wrote it was killed
+    except (ValueError, AttributeError, RecursionError):  # damaged, e.g. by a killed process
         found, partner = {}, source.partner_name
     if partner != source.partner_name:
         raise MirrorError(

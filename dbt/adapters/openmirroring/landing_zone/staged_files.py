@@ -1,4 +1,4 @@
-"""The files of a batch on the scratch pad, from Spark's writing until their publication."""
+"""The files of a batch on the scratch pad, after Spark has written them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
 
-# the folder of a batch, on the scratch pad, that holds the files to publish
+# the folder with the files to publish, in the folder of a batch on the scratch pad
 ROWS = "rows"
 
-# bytes of an empty file
+# the bytes of an empty gzip file
 _EMPTY_GZIP = 20
 
 
 @dataclass(frozen=True)
 class StagedFiles:
-    """The files that are to be published in one batch."""
+    """The staged files of one batch."""
 
     storage: Storage
     table: TableFolder
@@ -37,10 +37,10 @@ class StagedFiles:
         return shown_url(self.storage.url(self.folder))
 
     def written(self, plan: Plan) -> list[StagedFile]:
-        """Find the files that Spark has written, without those that it leaves beside them.
+        """Find the data files that Spark has written, without its auxiliary files.
 
         Raises:
-            MirrorError: there are none
+            MirrorError: if there are none
         """
         files = [
             StagedFile(entry.name, entry.size)
@@ -48,7 +48,7 @@ class StagedFiles:
             if not entry.name.startswith((".", "_"))
         ]
         if plan.definition.delimited:
-            # without rows there is no header either
+            # Spark writes an empty file, without a header, if there are no rows
             files = [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
         if not files:
             raise MirrorError(
@@ -62,17 +62,18 @@ class StagedFiles:
     def verified(
         self, plan: Plan, files: list[StagedFile], found: Sequence[FileRows]
     ) -> list[StagedFile]:
-        """Make sure that the files have the rows of the plan.
+        """Check that the files have the rows of the plan.
 
         Args:
-            files: to be published
-            found: the rows that were read back, of these files and maybe of others
+            plan: the plan of the batch
+            files: the files to publish
+            found: the rows that were read back, of these files and perhaps of others
 
         Returns:
-            the files with rows; if none has any, the first file, for its columns
+            the files with rows; if none has rows, the first file, for its columns
 
         Raises:
-            MirrorError: the rows are not those of the plan
+            MirrorError: if the files do not have the rows of the plan
         """
         names = {file.name for file in files}
         counted = [each for each in found if each.name in names]
@@ -88,21 +89,22 @@ class StagedFiles:
         return [file for file in files if file.name in with_rows] or files[:1]
 
     def waiting(self) -> dict[str, int]:
-        """The sizes of the files that are still here, by name: bytes."""
+        """Return the sizes in bytes of the files that are still staged, by name."""
         found = plain(self.folder, self.storage.list(self.folder))
         return {entry.name: entry.size for entry in found}
 
     def check(
         self, manifest: Manifest, waiting: Mapping[str, int], missing: Container[StagedFile]
     ) -> None:
-        """Make sure that each file of a batch is published, or is here as it was written.
+        """Check that each file of a batch is either published, or still staged as it was written.
 
         Args:
-            waiting: the files that are here, as `waiting()` returns them
-            missing: the files that are neither here nor published
+            manifest: the manifest of the batch
+            waiting: the files that are still staged, as `waiting()` returns them
+            missing: the files that are neither staged nor published
 
         Raises:
-            MirrorError: a file is missing, or has another size
+            MirrorError: if a file is missing, or has another size
         """
         for file in manifest.files:
             if file in missing or waiting.get(file.name, file.size) != file.size:

@@ -1,4 +1,4 @@
-"""Where Spark has files for OneLake, or from there: any place that it shares with this machine."""
+"""The staging folder, in which Spark and dbt exchange files that go to OneLake or come from it."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ import fsspec
 
 
 class StagingFolder:
-    """A folder, and what Spark has written there.
+    """A folder that Spark and dbt share.
 
     Args:
-        url: of the folder, in a scheme that both Spark and fsspec know, such as file, s3a or gs
+        url: the URL of the folder, in a scheme that both Spark and fsspec know, such as file, s3a
+            or gs
 
     Raises:
-        ImportError: what fsspec needs for this scheme is not installed
-        ValueError: fsspec does not know this scheme
+        ImportError: if a package that fsspec needs for this scheme is not installed
+        ValueError: if fsspec does not know this scheme
     """
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
-        # files are written by others: no listing may be remembered
+        # Spark writes files too, so a cached listing may be outdated
         self._files, root = fsspec.url_to_fs(self._url, use_listings_cache=False)
         self._root = str(root).rstrip("/")
 
     def url(self, path: str) -> str:
-        """A path in it, as Spark has it."""
+        """Return the URL for Spark of a path in the folder."""
         return f"{self._url}/{path}"
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """The files with rows in one of its folders, by name; sizes in bytes.
+        """Return the sizes in bytes of the data files in a subfolder, by name.
 
         Raises:
-            OSError: the folder is not there, or cannot be read
+            OSError: if the subfolder does not exist or cannot be read
         """
         found = self._files.ls(f"{self._root}/{folder}", detail=True)
         sizes = {
@@ -47,16 +48,16 @@ class StagingFolder:
         return cast(IO[bytes], self._files.open(f"{self._root}/{path}", "rb"))
 
     def create(self, path: str) -> IO[bytes]:
-        """Open a new file for writing; the folder that it is in appears with it.
+        """Open a new file for writing, and create its folder if needed.
 
         Raises:
-            OSError: it cannot be written
+            OSError: if the file cannot be created
         """
         whole = f"{self._root}/{path}"
         self._files.makedirs(whole.rpartition("/")[0], exist_ok=True)
         return cast(IO[bytes], self._files.open(whole, "wb"))
 
     def clear(self, folder: str) -> None:
-        """Remove what is in one of its folders, as far as that can be done."""
+        """Remove a subfolder with its content. Errors of the file system are ignored."""
         with suppress(OSError):
             self._files.rm(f"{self._root}/{folder}", recursive=True)

@@ -1,4 +1,4 @@
-"""What a landing zone must be able to do."""
+"""The interface to the storage of a landing zone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     NotPlainError,
 )
 
-# bytes of a record; a manifest of a hundred thousand files has a sixth of it
+# the limit for a record in bytes; a manifest of a hundred thousand files has a sixth of it
 MAX_RECORD = 64 * 1024 * 1024
 
 
@@ -21,8 +21,8 @@ class Entry:
     """A file or folder in a listing.
 
     Args:
-        size: in bytes, 0 for a folder
-        modified: nanoseconds since 1970, 0 where that is not known
+        size: the size in bytes; 0 for a folder
+        modified: the modification time in nanoseconds since 1970; 0 if it is unknown
         oddity: `a link`, `a pipe` and so on; empty for a plain file or folder
     """
 
@@ -34,86 +34,86 @@ class Entry:
 
 
 class Storage(Protocol):
-    """A landing zone's files. Paths are relative to its root, with forward slashes.
+    """The files of a landing zone. Paths are relative to its root, with forward slashes.
 
     Nothing outside the root is read, written, listed or removed, and no link below it is followed.
-    Every method raises LandingZoneUnavailableError when the storage refuses, and NotPlainError, a
-    kind of it, for a path that leads outside or through something that is not a plain folder.
+    Every method raises LandingZoneUnavailableError if the storage refuses a request. It raises the
+    subclass NotPlainError if a path leads outside, or through something other than plain folders.
     """
 
     def url(self, path: str) -> str:
-        """Where Spark reads and writes what is here called `path`."""
+        """Return the URL of a path for Spark."""
 
     def collect(self, folder: str) -> Sequence[Entry]:
-        """Have in the landing zone what Spark has written to the url of a folder, and list it."""
+        """Upload, if needed, the files that Spark has written to a folder's URL, and list them."""
 
     def list(self, folder: str) -> list[Entry]:
-        """What is directly in a folder, by name; nothing when there is no such folder."""
+        """List a folder, sorted by name. The list is empty if the folder does not exist."""
 
     def read(self, path: str) -> bytes | None:
-        """A record's content, or None when there is no such file.
+        """Read the content of a record; None if there is no such file.
 
         Raises:
-            LandingZoneUnavailableError: it has more than MAX_RECORD bytes
+            LandingZoneUnavailableError: if the file has more than MAX_RECORD bytes
         """
 
     def write(self, path: str, content: bytes) -> None:
-        """Let a file appear, or replace it, whole; folders above it appear with it.
+        """Create or replace a file as a whole, and create missing folders above it.
 
-        It survives a loss of power.
+        The file survives a power loss.
         """
 
     def create(self, path: str, content: bytes) -> None:
-        """Let a file appear, whole. It survives a loss of power.
+        """Create a file as a whole. It survives a power loss.
 
         Raises:
-            PathExistsError: there is one; it was not touched
+            PathExistsError: if the path exists; it is left unchanged
         """
 
     def rename(self, source: str, target: str) -> None:
         """Move a file in one step, never over an existing one.
 
         Raises:
-            PathExistsError: there is another file at the target; neither was touched
+            PathExistsError: if another file is at the target; both files are left unchanged
         """
 
     def touch(self, path: str, after: int) -> int:
-        """Make a file's modification time later than another; it keeps it when it is renamed.
+        """Set a file's modification time to a later one, which the file keeps when it is renamed.
 
         Args:
-            after: nanoseconds since 1970
+            after: the time that the new one must exceed, in nanoseconds since 1970
 
         Returns:
-            the time that `list` now tells, in nanoseconds since 1970
+            the new time as `list` returns it, in nanoseconds since 1970
         """
 
     def flush(self, folder: str, files: Sequence[str] = ()) -> None:
-        """Let a folder survive a loss of power as it is: what was renamed or deleted in it.
+        """Make the renames and deletions in a folder survive a power loss.
 
         Args:
-            files: some in it whose content is to survive too
+            files: the names of files in the folder whose content must survive too
         """
 
     def delete(self, path: str) -> None:
-        """Delete a file, or a folder with all that is in it; nothing happens if there is none."""
+        """Delete a file, or a folder with all its content. Do nothing if the path is missing."""
 
     def lock(self, folder: str) -> AbstractContextManager[None]:
-        """Hold a folder for one process; it is free again when that process is gone.
+        """Hold a folder for one process. If the process is killed, the folder becomes free again.
 
         Raises:
-            ConcurrentPublicationError: somebody else holds it
+            ConcurrentPublicationError: if another run holds the folder
         """
 
 
 def components(path: str) -> tuple[str, ...]:
-    """The names in a path below the root; none for the root itself.
+    """Split a path into the names below the root; none for the root itself.
 
     Raises:
-        NotPlainError: the path could lead outside
+        NotPlainError: if the path could lead outside
     """
     names = tuple(path.split("/")) if path else ()
     for name in names:
-        # Azure takes a backslash for a slash
+        # Azure treats a backslash as a slash
         if not name or "\0" in name or not {".", ".."}.isdisjoint(name.split("\\")):
             raise NotPlainError(
                 f"{path!r} is not a path in a landing zone: it is absolute, or one of its names "
@@ -124,10 +124,10 @@ def components(path: str) -> tuple[str, ...]:
 
 
 def folder_and_name(path: str) -> tuple[tuple[str, ...], str]:
-    """Where something is, and what it is called.
+    """Split a path into the names of its folder and its own name.
 
     Raises:
-        NotPlainError: the path could lead outside, or is that of the landing zone itself
+        NotPlainError: if the path could lead outside, or is that of the landing zone itself
     """
     names = components(path)
     if not names:
@@ -138,10 +138,10 @@ def folder_and_name(path: str) -> tuple[tuple[str, ...], str]:
 
 
 def plain(folder: str, entries: Sequence[Entry]) -> Sequence[Entry]:
-    """The listing of a folder of a table, which must have plain files and folders only.
+    """Return the entries of a table's folder, if all of them are plain files and folders.
 
     Raises:
-        NotPlainError: there is a link, a pipe or the like
+        NotPlainError: if one of them is a link, a pipe or the like
     """
     for entry in entries:
         if entry.oddity:

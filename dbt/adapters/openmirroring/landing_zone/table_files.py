@@ -1,4 +1,4 @@
-"""The data files of a table folder, and whether they are those that were published."""
+"""The data files of a table folder, and the check that they are as they were published."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage, plai
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The data files by their numbers, with their sizes in bytes.
+    """The data files of a table folder: their sizes in bytes, by number.
 
     Args:
-        unprocessed: directly in the table folder
-        processed: in the folders that the service moves to what it has applied, in order
-        latest: when the last of them was changed; nanoseconds since 1970
+        unprocessed: the files directly in the table folder
+        processed: the files that the service has applied, and moved to folders of its own
+        latest: the latest modification time of all files, in nanoseconds since 1970
     """
 
     unprocessed: Mapping[int, int] = field(default_factory=dict)
@@ -30,12 +30,12 @@ class TableFiles:
 
     @classmethod
     def of(cls, storage: Storage, table: TableFolder) -> TableFiles:
-        """What a table folder has.
+        """List the data files of a table folder.
 
         Raises:
-            NotPlainError: there is a link, a pipe or the like in it
+            NotPlainError: if there is a link, a pipe or the like in it
         """
-        # in the order in which the service moves them: so none is missed
+        # List the table folder first: the service moves files out of it, so none is missed.
         entries = plain(table.path, storage.list(table.path))
         folders = [
             f"{table.path}/{entry.name}" for entry in entries if entry.name in PROCESSED_FOLDERS
@@ -55,11 +55,11 @@ class TableFiles:
         return max(self.sizes, default=0)
 
     def problem(self, journal: Journal) -> str:
-        """What somebody else has done to the files; empty if they are as they were published.
+        """Return how somebody else has changed the files; empty if they are as published.
 
-        The service moves files away from the beginning, and what it has applied may be deleted at
-        any time, by itself or by a janitor. So only a file that is gone after one that is not
-        applied yet is known to be missing, and what was changed and then applied is not seen.
+        The service moves the lowest numbers away first. Applied files may be deleted at any time,
+        by the service or by a cleanup job. So a file is known to be missing only if a lower number
+        is not applied yet. A change to a file goes unnoticed once the file is applied and deleted.
         """
         batch = journal.batch
         sizes = self.sizes
@@ -86,7 +86,7 @@ class TableFiles:
 
 
 def problem_with(storage: Storage, table: TableFolder, journal: Journal) -> str:
-    """What somebody else has done to the files of a table; empty if nothing."""
+    """Return how somebody else has changed the files of a table; empty if they are unchanged."""
     found = TableFiles.of(storage, table).problem(journal)
     return f"The table folder {table.path} {found}" if found else ""
 

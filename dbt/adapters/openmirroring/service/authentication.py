@@ -12,7 +12,7 @@ from dbt_common.exceptions import DbtConfigError
 if TYPE_CHECKING:
     from azure.core.credentials import AccessToken, TokenCredential
 
-# the settings in the profile that each way to get tokens uses
+# the settings in the profile that each authentication method uses
 _SETTINGS = {
     "default": (),
     "cli": ("tenant_id",),
@@ -26,15 +26,16 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Identity:
-    """How to get tokens for Fabric.
+    """The settings for getting tokens for Fabric.
 
     Args:
         method: `authentication` in the profile
-        tenant_id: of the service principal, or of the account of the Azure CLI
-        client_id: of the service principal, or of a user-assigned managed identity
-        client_secret: of the service principal
-        client_certificate_path: of the service principal, in place of a secret; PEM or PKCS12
-        token: obtained elsewhere
+        tenant_id: the tenant of the service principal or of the Azure CLI account
+        client_id: the id of the service principal or of a user-assigned managed identity
+        client_secret: the secret of the service principal
+        client_certificate_path: the certificate of the service principal, in place of a secret;
+            PEM or PKCS12
+        token: a token obtained elsewhere
     """
 
     method: str = "default"
@@ -45,10 +46,10 @@ class Identity:
     token: str | None = field(default=None, repr=False)
 
     def check(self) -> None:
-        """Make sure that the profile has the settings that this way needs, and no others.
+        """Check that the profile has the settings that this method needs, and no others.
 
         Raises:
-            DbtConfigError: the way is unknown, lacks a setting, or does not use one
+            DbtConfigError: if the method is unknown, lacks a setting, or does not use a given one
         """
         if self.method not in _SETTINGS:
             raise DbtConfigError(
@@ -78,12 +79,15 @@ class Identity:
 
 
 def token_credential(identity: Identity) -> TokenCredential:
-    """The object that Azure's clients ask for tokens. It keeps them, so one is enough for a run.
+    """Return the credential that Azure's clients ask for tokens.
+
+    The credential caches its tokens, so one credential is enough for a run.
 
     Raises:
-        DbtConfigError: the certificate cannot be read, or dbt runs in no Fabric notebook
+        DbtConfigError: if the certificate cannot be used, or the method is `notebook` and dbt
+            runs outside of Fabric
     """
-    # takes a moment, and a local landing zone needs none of it
+    # the import is slow, and a local landing zone does not need it
     from azure import identity as azure
 
     from dbt.adapters.openmirroring.service import notebook
@@ -119,7 +123,7 @@ def token_credential(identity: Identity) -> TokenCredential:
         case "notebook":
             return notebook.NotebookCredential()
         case _ if notebook.is_in_fabric():
-            # Azure's own finds no identity there
+            # `DefaultAzureCredential` alone finds no identity in a notebook
             return azure.ChainedTokenCredential(
                 notebook.NotebookCredential(), azure.DefaultAzureCredential()
             )
@@ -127,7 +131,7 @@ def token_credential(identity: Identity) -> TokenCredential:
 
 
 class GivenToken:
-    """A token that somebody else has obtained, and renews."""
+    """A token from the profile, which this package cannot renew."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -135,5 +139,5 @@ class GivenToken:
     def get_token(self, *_scopes: str, **_options: Any) -> AccessToken:
         from azure.core.credentials import AccessToken
 
-        # only Fabric knows when it expires, and says so
+        # the real expiry is unknown; Fabric refuses an expired token
         return AccessToken(self._token, int(time.time()) + 3600)

@@ -20,7 +20,7 @@ DEFAULT_SCHEMA = "defaultSchema"
 RETENTION = "retentionInDays"
 CHANGE_DATA_FEED = "enableDeltaChangeDataFeed"
 
-# settings of the target of a mirrored database, by their names in `mirroring.json`
+# the settings of a mirrored database's target, by their names in `mirroring.json`
 Settings = Mapping[str, str | int | bool]
 
 
@@ -29,14 +29,14 @@ class Definition:
     """The definition of a mirrored database.
 
     Args:
-        content: of `mirroring.json`; it may have settings that this version does not know
+        content: the content of `mirroring.json`; it may have settings unknown to this version
     """
 
     content: Mapping[str, Any]
 
     @classmethod
     def new(cls, settings: Settings) -> Definition:
-        """The definition of a database for open mirroring."""
+        """Return the definition of a new database for open mirroring."""
         target = {DEFAULT_SCHEMA: "dbo", "format": "Delta", **settings}
         return cls(
             {
@@ -49,10 +49,10 @@ class Definition:
 
     @classmethod
     def from_parts(cls, parts: Any) -> Definition:
-        """Read the parts of a definition in an answer of the REST API.
+        """Read the parts of a definition from an answer of the REST API.
 
         Raises:
-            ValueError: `mirroring.json` is missing, or is not as Fabric documents it
+            ValueError: if `mirroring.json` is missing, or is not as Fabric documents it
         """
         try:
             (payload,) = (part["payload"] for part in parts if part["path"] == _PATH)
@@ -77,7 +77,7 @@ class Definition:
         return json.dumps(self.content, indent=2)
 
     def changes(self, settings: Settings) -> dict[str, tuple[Any, Any]]:
-        """The settings that differ, by name: the present value and the new one."""
+        """Return the settings that differ, by name: the present value and the new one."""
         return {
             name: (self._target.get(name), value)
             for name, value in settings.items()
@@ -85,7 +85,7 @@ class Definition:
         }
 
     def changed(self, settings: Settings) -> Definition:
-        """A copy with these settings. All others stay as they are."""
+        """Return a copy with these settings. All others stay as they are."""
         content = copy.deepcopy(dict(self.content))
         content["properties"]["target"]["typeProperties"].update(settings)
         return Definition(content)

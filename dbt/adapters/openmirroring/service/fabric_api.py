@@ -33,20 +33,20 @@ from dbt.adapters.openmirroring.__version__ import version
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.service.monitoring import PAUSE, ServiceError
 
-# Tokens go here and nowhere else: no URL is followed that an answer contains.
+# Tokens are sent only to this host: URLs in answers are never followed.
 API = "https://api.fabric.microsoft.com/v1"
 SCOPE = "https://api.fabric.microsoft.com/.default"
 
 # seconds that an operation may take
 TIMEOUT = 600.0
 
-# a header
+# the header with the id of a long running operation
 _OPERATION_ID = "x-ms-operation-id"
 
-# seconds that Fabric may ask to wait before a request is repeated
+# the longest wait before a retry that Fabric may ask for, in seconds
 _PATIENCE = 300.0
 
-# of a list; one has a hundred elements or so
+# the limit for the pages of a list; a page has about a hundred elements
 _MOST_PAGES = 1000
 
 NOT_FOUND = (
@@ -69,7 +69,7 @@ class FabricError(ServiceError):
     """Fabric's REST API refused a request, or did not answer.
 
     Args:
-        status: of HTTP; None without an answer
+        status: the HTTP status; None without an answer
     """
 
     def __init__(self, msg: str, status: int | None = None) -> None:
@@ -81,10 +81,10 @@ class FabricApi:
     """Fabric's REST API, with the rights of an identity.
 
     Args:
-        credential: for tokens
+        credential: the credential to get tokens from
 
-    Every method raises FabricError when Fabric refuses or cannot be reached. The error begins with
-    `doing`, which says what was not done.
+    Every method raises FabricError if Fabric refuses a request or cannot be reached. The message
+    begins with the argument `doing`, which says what was not done.
     """
 
     def __init__(self, credential: TokenCredential) -> None:
@@ -100,13 +100,13 @@ class FabricApi:
         )
 
     def pages(self, method: str, path: str, key: str, doing: str) -> Iterator[dict[str, Any]]:
-        """The elements of all pages of a list.
+        """Yield the elements of all pages of a list.
 
         Args:
-            key: of the elements in a page
+            key: the name of the list in a page
 
         Raises:
-            FabricError: the list has no end
+            FabricError: if the list does not end
         """
         query = ""
         seen: set[str] = set()
@@ -125,7 +125,7 @@ class FabricApi:
         )
 
     def ask(self, method: str, path: str, doing: str) -> dict[str, Any]:
-        """Send a request that changes nothing. It may be repeated whatever happened to it."""
+        """Send a request that changes nothing. So it can be retried after any failure."""
         options = {"retry_on_methods": frozenset(("GET", "POST"))}
         request = HttpRequest(method, f"{API}/{path}")
         return _body(self._send(request, doing, **options).http_response)
@@ -136,10 +136,10 @@ class FabricApi:
         """Send a request that changes something, and wait until its operation has ended.
 
         Args:
-            has_result: a long running operation has a result when it has ended
+            has_result: whether a long running operation has a result when it has ended
 
         Returns:
-            the answer; of a long running operation its result, empty if it has none
+            the result of a long running operation that has one; otherwise the answer
         """
         initial = self._send(HttpRequest("POST", f"{API}/{path}", json=body), doing)
         polling: LROBasePolling[None, Any, Any] = LROBasePolling(
@@ -163,7 +163,7 @@ class FabricApi:
         return _body(initial.http_response)
 
     def _send(self, request: HttpRequest, doing: str, **options: Any) -> Any:
-        """Send a request. The answer is what azure-core's pollers need."""
+        """Send a request. Return the pipeline response, which azure-core's pollers need."""
         try:
             response: Any = self._client.send_request(
                 request, _return_pipeline_response=True, **options
@@ -188,10 +188,13 @@ class _Retry(RetryPolicy[Any, Any]):
 
 
 class _Operation(OperationResourcePolling[Any, Any]):
-    """Fabric's long running operations, by their id: `Location` may name another host."""
+    """The polling of a long running operation by its id.
+
+    The URL in the header `Location` is not used, because it may name another host.
+    """
 
     def __init__(self) -> None:
-        # what has a result has it at another place, which not every host of Fabric's names
+        # no final request to `Location`: `run` gets the result by the id of the operation
         options = {"final-state-via": "operation-location"}
         super().__init__(_OPERATION_ID, lro_options=options)
 
@@ -215,19 +218,20 @@ def json_object(value: Any) -> dict[str, Any]:
 
 
 def _continuation(body: dict[str, Any]) -> str:
-    """The query of a list's next page, with its question mark; empty after the last one.
+    """Return the query of a list's next page, with its question mark; empty after the last one.
 
-    The URL is not used, because it may be of any host, nor the token, which is encoded already.
+    The rest of the URL is not used, because it may name any host. The separate continuation token
+    is not used, because it is already encoded.
     """
     try:
         following = urlsplit(str(body.get("continuationUri") or "")).query
-    except ValueError:  # no URL
+    except ValueError:  # not a URL
         return ""
     return f"?{following}" if following else ""
 
 
 def error_text(error: Any) -> str:
-    """Fabric's `ErrorResponse` in a line; empty without one."""
+    """Return Fabric's `ErrorResponse` in one line; empty if there is none."""
     if not isinstance(error, dict):
         return ""
     words = (error.get("errorCode") or error.get("code"), error.get("message"))

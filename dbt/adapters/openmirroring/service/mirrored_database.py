@@ -47,11 +47,11 @@ class MirroredDatabase:
     """The mirrored database that a landing zone belongs to.
 
     Args:
-        workspace, item: as in the landing zone's URL, two names or two GUIDs
-        credential: for tokens
-        clock: how to wait for Fabric
+        workspace, item: two names or two GUIDs, as in the landing zone's URL
+        credential: the credential to get tokens from
+        clock: the clock to wait for Fabric with
 
-    Every method raises FabricError when Fabric refuses or cannot be reached.
+    Every method raises FabricError if Fabric refuses a request or cannot be reached.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class MirroredDatabase:
         return self._item.removesuffix(ITEM_SUFFIX)
 
     def create(self, settings: Settings) -> bool:
-        """Create it, and wait until it can be started.
+        """Create the database, and wait until it can be started.
 
         Args:
-            settings: of its definition; for the others Fabric's defaults hold
+            settings: settings of its definition; Fabric's defaults apply to all others
 
         Returns:
-            False if it exists already; then nothing was changed
+            False if the database exists already; then nothing was changed
         """
         if self._find() is not None:
             return False
@@ -88,13 +88,13 @@ class MirroredDatabase:
             {"displayName": self.name, "definition": {"parts": Definition.new(settings).parts}},
         )
         if "id" in created:
-            # lists may not show it yet
+            # a list may not show the new database yet
             self._path = f"{path}/{created['id']}"
         self._wait(lambda status: status != "Initializing", "created")
         return True
 
     def definition(self) -> Definition:
-        """Its definition, as it is in Fabric."""
+        """Read the definition of the database from Fabric."""
         doing = f"The definition of the mirrored database {self.name!r} cannot be read"
         try:
             body = self._api.run(f"{self._path}/getDefinition", doing, has_result=True)
@@ -113,13 +113,13 @@ class MirroredDatabase:
             raise FabricError(f"{doing}: {shown(error)}") from error
 
     def update(self, settings: Settings) -> dict[str, tuple[Any, Any]]:
-        """Change its definition.
+        """Change the definition of the database.
 
         Args:
-            settings: the others stay as they are
+            settings: the settings to change; all others stay as they are
 
         Returns:
-            what was and what is now, of each setting that differed; empty if nothing was changed
+            the old and the new value of each setting that differed; empty if nothing was changed
         """
         before = self.definition()
         changes = before.changes(settings)
@@ -142,10 +142,10 @@ class MirroredDatabase:
         return changes
 
     def start(self) -> str:
-        """Start it, and wait until it runs.
+        """Start mirroring, and wait until it runs.
 
         Returns:
-            the status before; nothing was changed if that is `Running`
+            the status before; if it is `Running`, nothing was changed
         """
         report = self._wait(lambda status: status != "Initializing", "ready to be started")
         if report.status == "Running":
@@ -161,7 +161,7 @@ class MirroredDatabase:
         return report.status
 
     def stop(self) -> bool:
-        """Stop it, and wait until it has stopped.
+        """Stop mirroring, and wait until it has stopped.
 
         Returns:
             False if it was not running
@@ -175,7 +175,7 @@ class MirroredDatabase:
         return True
 
     def report(self) -> ServiceReport:
-        """The status of the database and of its tables."""
+        """Read the status of the database and of its tables."""
         report = self._status()
         if report.status in NOT_STARTED:
             return report
@@ -193,7 +193,7 @@ class MirroredDatabase:
         return ServiceReport(report.status, report.error, tables)
 
     def refresh_sql_endpoint(self) -> list[TableSync]:
-        """Let the SQL analytics endpoint take over what was applied, and wait until it has.
+        """Refresh the SQL analytics endpoint, so that it shows all applied rows, and wait for it.
 
         Source: "Items - Refresh Sql Endpoint Metadata" in the reference of the REST API.
         """
@@ -269,8 +269,8 @@ class MirroredDatabase:
         """Wait for a status.
 
         Args:
-            is_there: whether a status is the awaited one
-            what: a word for it, for the error
+            is_there: returns whether a status is the awaited one
+            what: a word for the awaited status, for the error
         """
         report = ServiceReport()
         for _ in attempts(TIMEOUT, self._clock):
@@ -287,7 +287,7 @@ class MirroredDatabase:
 def _table_sync(told: Mapping[str, Any]) -> TableSync:
     """Read a `TableSyncStatus` of the REST API."""
     status = shown(told.get("status") or "")
-    # a refresh that has ended just now may not be the last one yet
+    # `lastSuccessfulSyncDateTime` may not include a refresh that has just ended
     ended = told.get("endDateTime") if status == "Success" else None
     times = map(utc_time, (told.get("lastSuccessfulSyncDateTime"), ended))
     return TableSync(

@@ -1,4 +1,4 @@
-"""The service that applies a landing zone: its reports, and how a publication waits for it."""
+"""The service that applies published files: its reports, and how a publication waits for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 logger = AdapterLogger("OpenMirroring")
 
-# Of a mirrored database. Fabric may add others, which do not keep anybody from publishing.
+# Statuses of a mirrored database. Fabric may add others, which do not prevent publications.
 NOT_STARTED = ("Initializing", "Initialized")
 _RESUME = {
     "Paused": "Select `Resume replication` on its page in the Fabric portal, then run again.",
@@ -26,22 +26,22 @@ _RESUME = {
     "files that are still there, so publish full loads: `dbt run --full-refresh`.",
 }
 
-# of a mirrored table
+# a status of a mirrored table
 FAILED = "Failed"
 
-# seconds: the pause between two questions, the age of an answer that still serves before a
-# publication, and the time a dropped table may take to disappear, or a new one to appear
+# seconds: the pause between two requests, the maximum age of a report for the check before a
+# publication, and the time for a dropped table to disappear or a new one to appear
 PAUSE = 10.0
 CHECK_AGE = 60.0
 REBUILD_TIMEOUT = 900.0
 
 
 class ServiceError(MirrorError):
-    """The service cannot apply what is published, or has not done so in time."""
+    """The service cannot apply published files, or has not applied them in time."""
 
 
 class Clock(Protocol):
-    """The part of the module `time` that waiting needs."""
+    """The functions of the module `time` that waiting needs."""
 
     def monotonic(self) -> float: ...
 
@@ -54,10 +54,10 @@ class TableReport:
 
     Args:
         status: e.g. `Snapshotting`, `Replicating`, `Failed`
-        error: in a line
-        last_sync: when it last applied something, in UTC
-        visible: when the SQL analytics endpoint last took over what was applied, in UTC; None if
-            that is not known
+        error: the error in one line
+        last_sync: when the service last applied something to the table, in UTC
+        visible: when the SQL analytics endpoint was last synchronized with the table, in UTC;
+            None if that is unknown
     """
 
     status: str = ""
@@ -71,9 +71,9 @@ class ServiceReport:
     """The state of a mirrored database and of its tables.
 
     Args:
-        status: of the mirrored database, e.g. `Running`, `Paused`
-        error: of the mirrored database, in a line
-        tables: by `schema.table`
+        status: the status of the mirrored database, e.g. `Running`, `Paused`
+        error: the error of the mirrored database in one line
+        tables: the states of the tables, by `schema.table`
     """
 
     status: str = ""
@@ -86,11 +86,11 @@ class ServiceReport:
 
 
 class Service:
-    """The service of a landing zone, asked seldom enough not to be throttled.
+    """The service of a landing zone. It reuses reports, so that Fabric does not throttle requests.
 
     Args:
-        ask: gets a new report; None if there is none
-        clock: tells the time, and waits
+        ask: gets a new report; returns None if there is none
+        clock: the clock to measure time and wait with
     """
 
     def __init__(self, ask: Callable[[], ServiceReport | None], clock: Clock = time) -> None:
@@ -101,10 +101,10 @@ class Service:
         self._warnings: set[str] = set()
 
     def report(self, max_age: float = 0) -> ServiceReport | None:
-        """The last report, or a new one; None if there is none.
+        """Return the last report, or a new one if the last is too old; None if there is none.
 
         Args:
-            max_age: in seconds, of the last report
+            max_age: the age in seconds from which the last report is too old
         """
         with self._lock:
             now = self._clock.monotonic()
@@ -113,10 +113,10 @@ class Service:
             return self._answer[1]
 
     def check(self) -> None:
-        """Make sure, before a publication, that the service will apply it.
+        """Check, before a publication, that the service will apply it.
 
         Raises:
-            ServiceError: it will not
+            ServiceError: if the mirrored database is paused, stopping or stopped
         """
         report = self.report(CHECK_AGE)
         if report is None:
@@ -135,14 +135,14 @@ class Service:
             )
 
     def check_table(self, table: str, rebuilds: bool) -> None:
-        """Make sure, before a publication, that the service will apply it to this table.
+        """Check, before a publication, that the service will apply it to this table.
 
         Args:
             table: `schema.table`
-            rebuilds: the publication rebuilds the table, which repairs it
+            rebuilds: whether the publication rebuilds the table, which repairs a failed one
 
         Raises:
-            ServiceError: it will not
+            ServiceError: if the table has failed, or exceeds the limit of tables
         """
         report = self.report(CHECK_AGE)
         if report is None:
@@ -168,7 +168,7 @@ class Service:
         """Check the database for `dbt debug`, and warn about tables that have failed.
 
         Raises:
-            ServiceError: the service would not apply anything
+            ServiceError: if the mirrored database is paused, stopping or stopped
         """
         self.check()
         report = self.report(CHECK_AGE) or ServiceReport()
@@ -185,13 +185,13 @@ class Service:
 
         Args:
             table: `schema.table`
-            dropped: the folder was dropped just now; otherwise it was not there before
+            dropped: whether the folder was dropped just now; if not, it did not exist before
 
         Raises:
-            ServiceError: the table has not disappeared in time, or the service has stopped
+            ServiceError: if the table has not disappeared in time, or the service has stopped
         """
         report = None
-        # a table that is missing does not appear as long as it has no folder
+        # if the folder did not exist before, the table cannot appear, so an older report is enough
         for report in self._reports(REBUILD_TIMEOUT, 0 if dropped else CHECK_AGE):
             if table not in report.tables:
                 return
@@ -205,7 +205,7 @@ class Service:
             table: `schema.table`
 
         Raises:
-            ServiceError: the table is not mirrored in time, or the service has stopped
+            ServiceError: if the table is not mirrored in time, or the service has stopped
         """
         report = None
         for report in self._reports(REBUILD_TIMEOUT):
@@ -219,7 +219,7 @@ class Service:
 
         Args:
             published: the time of each publication, by `schema.table`
-            seconds: to wait
+            seconds: the maximum time to wait
 
         Returns:
             a line for each table that is still behind
@@ -238,10 +238,10 @@ class Service:
         return behind
 
     def _reports(self, seconds: float, max_age: float = 0) -> Iterator[ServiceReport]:
-        """Reports to wait by: one after each pause, none where waiting is of no use.
+        """Yield a report now and after each pause, as long as waiting is useful.
 
         Args:
-            max_age: in seconds, of the first report
+            max_age: the maximum age of the first report in seconds
         """
         for _ in attempts(seconds, self._clock):
             report = self.report(max_age)
@@ -260,12 +260,12 @@ class Service:
 
 
 def is_behind(table: TableReport, published: datetime) -> bool:
-    """Whether the service has not applied anything to a table since its publication."""
+    """Check whether the service has applied nothing to a table since its publication."""
     return table.last_sync is None or table.last_sync < published
 
 
 def attempts(seconds: float, clock: Clock = time) -> Iterator[None]:
-    """Yield now and after each pause, until so many seconds have passed."""
+    """Yield now and after each pause, until the given seconds have passed."""
     deadline = clock.monotonic() + seconds
     yield
     while (rest := deadline - clock.monotonic()) > 0:
@@ -277,7 +277,7 @@ def utc_time(text: object) -> datetime | None:
     """Read a time as the service writes it: ISO 8601, UTC, seven digits after the second.
 
     Returns:
-        None for a text that is no such time
+        the time; None if the text is not such a time
     """
     second, _, fraction = str(text or "").rstrip("Z").partition(".")
     try:

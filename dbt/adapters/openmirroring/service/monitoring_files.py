@@ -1,4 +1,4 @@
-"""Where a report of the service comes from: Fabric's REST API, or the files that it writes."""
+"""The sources of the service's reports: Fabric's REST API, and the files in `Files/Monitoring`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-# Of HTTP: this identity may not ask. A token obtained for OneLake is no token for Fabric.
+# HTTP statuses if the identity may not ask, e.g. because its token is valid for OneLake only.
 _NOT_ALLOWED = (401, 403)
 
 
@@ -36,10 +36,11 @@ def fabric_report(
         place: the landing zone
 
     Returns:
-        None if the identity may not ask, and there are no files that can be read
+        the report; None if the identity may not ask, and the files are missing or not valid
 
     Raises:
-        FabricError: the REST API fails for another reason
+        FabricError: if the REST API fails for another reason
+        LandingZoneUnavailableError: if OneLake refuses to read the files
     """
     from dbt.adapters.openmirroring.service.fabric_api import FabricError
 
@@ -60,7 +61,7 @@ def _monitoring(place: OneLakeUrl, identity: Identity) -> OneLakeStorage:
 
 
 def replicator_report(landing_zone: Path) -> ServiceReport | None:
-    """Read `Files/Monitoring` beside a landing zone on this machine; None if it cannot be read."""
+    """Read `Monitoring` beside a local landing zone; None if it cannot be read."""
     files = LocalStorage(landing_zone.parent)
 
     def read(name: str) -> bytes | None:
@@ -73,10 +74,10 @@ def replicator_report(landing_zone: Path) -> ServiceReport | None:
 
 
 def monitoring_report(read: Callable[[str], bytes | None]) -> ServiceReport | None:
-    """Read what the service writes to `Files/Monitoring`; None if it cannot be read.
+    """Read the service's files in `Files/Monitoring`; None if they are missing or not valid.
 
     Args:
-        read: the content of a file in that folder, None if there is no such file
+        read: returns the content of a file in that folder; None if there is no such file
     """
     try:
         replicator = json.loads(read("replicator.json") or b"{}")

@@ -1,4 +1,4 @@
-"""Tokens of the Fabric notebook or Spark job in which dbt runs.
+"""Tokens from the Fabric notebook or Spark job in which dbt runs.
 
 The rules come from Fabric's documentation "NotebookUtils credentials utilities for Fabric".
 """
@@ -24,27 +24,27 @@ MODULE = "notebookutils"
 # Azure's clients pass a scope; `getToken` takes the short name of an audience
 _AUDIENCES = {STORAGE_SCOPE: "storage", SCOPE: "pbi"}
 
-# Seconds, for a token that does not say when it expires. Azure's clients ask for another one five
-# minutes before a token expires, so these ask after five minutes.
+# The assumed seconds until a token expires that does not say when. Azure's clients ask for a new
+# token five minutes before the old one expires, so with this value they ask after five minutes.
 _UNKNOWN_LIFETIME = 600
 
 
 def is_in_fabric() -> bool:
-    """Whether this Python has the module that Fabric adds in notebooks and Spark jobs."""
+    """Check whether this Python has the module that Fabric adds in notebooks and Spark jobs."""
     return MODULE in sys.modules or importlib.util.find_spec(MODULE) is not None
 
 
 class NotebookCredential:
-    """Tokens of the identity that a notebook or Spark job runs as."""
+    """A source of tokens for the identity that a notebook or Spark job runs as."""
 
     def get_token(self, *scopes: str, **_options: Any) -> AccessToken:
-        """Ask for a token. Azure's clients keep it, and ask again shortly before it expires.
+        """Get a token. Azure's clients cache it, and ask again shortly before it expires.
 
         Args:
-            scopes: one, that of Azure Storage or that of Fabric's REST API
+            scopes: one scope, that of Azure Storage or that of Fabric's REST API
 
         Raises:
-            CredentialUnavailableError: Fabric gives no token
+            CredentialUnavailableError: if Fabric gives no token
         """
         audience = _AUDIENCES.get(scopes[0] if scopes else "")
         if not audience:
@@ -53,7 +53,8 @@ class NotebookCredential:
             )
         try:
             token = importlib.import_module(MODULE).credentials.getToken(audience)
-        # The errors are not documented. Outside of Fabric another module may have this name.
+        # The errors of `getToken` are not documented. Outside of Fabric another module may have
+        # the same name.
         except Exception as error:
             raise CredentialUnavailableError(
                 f"{MODULE}.credentials.getToken({audience!r}) failed: {shown(error)}"
@@ -66,9 +67,9 @@ class NotebookCredential:
 
 
 def _expires_on(token: str) -> int:
-    """When a token expires, in seconds since 1970: the claim `exp`, as in the documentation.
+    """Return when a token expires, in seconds since 1970: its claim `exp`, as documented.
 
-    The documentation says neither how long a token lasts, nor that every token is a JWT.
+    The documentation says neither how long a token is valid, nor that every token is a JWT.
     """
     try:
         return int(jwt.decode(token, options={"verify_signature": False})["exp"])

@@ -1,4 +1,4 @@
-"""Which tables the SQL analytics endpoint of a mirrored database shows, and as of when."""
+"""The state of each table in the SQL analytics endpoint of a mirrored database."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NEVER = datetime.min.replace(tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class TableSync:
-    """The endpoint's answer about one table, after a refresh.
+    """The endpoint's answer about one table after a refresh.
 
     Args:
         table: `schema.table`, or the table alone: the documentation does not say which
         status: `Success`, `Failure` or `NotRun`; Fabric may add others
-        error: in a line
-        visible: when the endpoint last took over what was applied to the table, in UTC; None if
-            it never did
+        error: the error in one line
+        visible: when the endpoint was last synchronized with the table, in UTC; None if it never
+            was
     """
 
     table: str
@@ -32,9 +32,9 @@ class TableSync:
     visible: datetime | None = None
 
     def problem(self, applied: TableReport, published: datetime) -> str:
-        """Why reports do not see the last publication; empty if they do.
+        """Return why reports do not see the last publication; empty if they do.
 
-        The time decides, not the status: `NotRun` may mean that there was nothing to do.
+        The time decides, not the status, because `NotRun` may mean that there was nothing to do.
 
         Args:
             applied: the state of the table in the service before the refresh
@@ -48,16 +48,17 @@ class TableSync:
 
 
 def by_table(syncs: Iterable[TableSync]) -> dict[str, TableSync]:
-    """By the names of the tables; of several with the same name, the oldest one."""
+    """Return the answers by table name; of several with the same name, the oldest one."""
     latest_first = sorted(syncs, key=lambda sync: sync.visible or _NEVER, reverse=True)
     return {sync.table: sync for sync in latest_first}
 
 
 def entry_of(table: str, named: Mapping[str, _Entry]) -> _Entry | None:
-    """The entry of a table; the endpoint may name it with or without its schema.
+    """Return the entry of a table, which the endpoint names with or without its schema.
 
     Args:
         table: `schema.table`
+        named: the entries, by the names that the endpoint uses
     """
     return named.get(table, named.get(table.rpartition(".")[2]))
 
@@ -67,7 +68,7 @@ def not_visible(
     applied: Mapping[str, TableReport] | None,
     published: Mapping[str, datetime],
 ) -> list[str]:
-    """A line for each table whose last publication reports do not see.
+    """Return a line for each table whose last publication is not visible to reports.
 
     Args:
         syncs: the endpoint's answers to the refresh, by the names of the tables
