@@ -267,7 +267,7 @@ class OpenMirroringCredentials(SparkCredentials):
             )
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """Yield the settings for `dbt debug` and for `target` in macros, without secrets in URLs."""
+        """Yield the settings that `dbt debug` and `target` in macros show, without URL secrets."""
         for key, value in super().connection_info(with_aliases=with_aliases):
             yield key, shown_url(value) if isinstance(value, str) else value
 
