@@ -155,7 +155,7 @@ class TableFolder:
 
         Args:
             files: the applied files
-            processed: the subfolder that they are moved to, which deletes them after a week
+            processed: the subfolder that they are moved to; it keeps them for a week
 
         Raises:
             TableError: if `processed` exists and is not a folder
