@@ -147,7 +147,7 @@ class OpenMirroringCredentials(SparkCredentials):
         if self.method == ConnectionMethod.CONNECT:
             self.server.check()
         self._check_livy()
-        # dbt-spark requires one, though a session has none
+        # dbt-spark requires a host, which `method: session` does not have
         self.host = self.host or "localhost"
         ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
         super().__post_init__()
@@ -156,7 +156,7 @@ class OpenMirroringCredentials(SparkCredentials):
         if ansi is not None:
             self.server_side_parameters["spark.sql.ansi.enabled"] = str(ansi)
         if self.method != ConnectionMethod.SESSION:
-            # a session gets them when it is found
+            # `method: session` adds these settings when it finds its Spark
             self.server_side_parameters = SESSION_SETTINGS | self.server_side_parameters
         if self.method == ConnectionMethod.THRIFT:
             self.server_side_parameters = {

@@ -313,7 +313,7 @@ class OpenMirroringAdapter(SparkAdapter):
             return "select 1 where false"
         return difference(warehouse, model, rows, mirrored_table)
 
-    # A command
+    # Begin and end of a command
 
     def set_relations_cache(
         self, relation_configs: Iterable[Any], *args: Any, **named: Any

@@ -220,7 +220,7 @@ def _find_tables(found: LandingZoneFolders, landing_zone: Path, root: int, entry
             tables = [table for table in entries(folder) if not table.is_file]
         finally:
             os.close(folder)
-    except FileNotFoundError:  # gone meanwhile
+    except FileNotFoundError:  # deleted meanwhile
         return
     except (TableError, OSError) as error:
         found.unreadable[schema] = TableError.of(error)
@@ -245,7 +245,7 @@ def _opened(landing_zone: Path, names: tuple[str, ...]) -> int:
 def _purge(processed: int) -> None:
     oldest = time.time() - PROCESSED_DAYS * 24 * 60 * 60
     for name in os.listdir(processed):
-        with suppress(FileNotFoundError):  # others may clean up too
+        with suppress(FileNotFoundError):  # another process may delete it meanwhile
             state = os.stat(name, dir_fd=processed, follow_symlinks=False)
             # moving a file here has set its ctime, so ctime is the time of the move
             if stat.S_ISREG(state.st_mode) and state.st_ctime < oldest:

@@ -66,7 +66,7 @@ def entries(folder: int) -> list[Entry]:
         for item in items:
             if item.name.startswith(("_", ".")):
                 continue
-            with suppress(FileNotFoundError):  # gone meanwhile
+            with suppress(FileNotFoundError):  # deleted meanwhile
                 state = item.stat(follow_symlinks=False)
                 entry = Entry(item.name, state.st_mode, state.st_size, state.st_mtime_ns)
                 found.append(entry)
