@@ -1,4 +1,4 @@
-"""What a command of dbt does before its first node and after its last one."""
+"""The steps of a dbt command before its first node and after its last node."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 from dbt.adapters.openmirroring.operations.recover import recover_schemas
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
-# the hook that publishes what has passed its tests
+# the on-run-end hook that publishes the held nodes whose tests have passed
 _HOOK = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
 
 
 class Command:
-    """A command of dbt.
+    """A dbt command.
 
     Args:
-        adapter: dbt's
-        mirror: where it publishes to
+        adapter: the adapter that dbt has created
+        mirror: the mirror that the command publishes to
     """
 
     def __init__(self, adapter: Any, mirror: Mirror) -> None:
@@ -52,23 +52,23 @@ class Command:
         self._mirror = mirror
 
     def tables(self, graph: Mapping[str, Any]) -> ProjectTables:
-        """The mirrored tables of this dbt project."""
+        """Return the mirrored tables of this dbt project."""
         config = self._adapter.config
         storage, schema = self._mirror.storage(), config.credentials.schema
         return ProjectTables(storage, config.project_name, schema, graph["nodes"].values())
 
     def node(self, context: Mapping[str, Any]) -> Node:
-        """The node of a context of dbt."""
+        """Return the node that a dbt context belongs to."""
         in_onelake = self._adapter.config.credentials.onelake is not None
         return Node(context, Warehouse(self._adapter, context), in_onelake)
 
     def node_of(self, found: Any) -> Node:
-        """A node that is not being run.
+        """Return a node that dbt is not running.
 
         Args:
-            found: what has its `unique_id`
+            found: an object with the `unique_id` of the node
         """
-        # the adapter is loaded before dbt's contexts can be
+        # dbt loads the adapter before its contexts can be imported
         from dbt.context.providers import generate_runtime_model_context
 
         manifest = self._adapter._macro_resolver
@@ -76,25 +76,25 @@ class Command:
         return self.node(generate_runtime_model_context(node, self._adapter.config, manifest))
 
     def running(self, node: Node) -> AbstractContextManager[None]:
-        """Let a user see how far a node is, as long as this thread runs it."""
+        """Show the progress of a node to the user while this thread runs it."""
         progress: Progress = self._adapter.progress
         return progress.node(node.model["name"], node.warehouse.follow)
 
     # Before the first node
 
     def begin(self, nodes: Sequence[Any]) -> None:
-        """Before hooks and nodes: nothing is compiled with what an interrupted run has left.
+        """Recover interrupted runs before dbt runs hooks and compiles nodes.
 
         Args:
-            nodes: of dbt
+            nodes: the nodes of the dbt project
         """
         gated = [node for node in nodes if _is_gated(node.config)]
         if is_running_hooks() and (self._mirror.dry_run or not gated):
-            # it would have nothing to do, and would be shown
+            # the hook would do nothing, but dbt would print it
             self._adapter._macro_resolver.nodes.pop(_HOOK, None)
         if self._mirror.dry_run:
             return
-        # who mirrors nothing may have no landing zone
+        # a project without mirrored nodes may have no landing zone
         if is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._recover_before_compiling(nodes)
             self._bring_back(nodes)
@@ -102,7 +102,7 @@ class Command:
             self._note_builds(gated)
 
     def _note_builds(self, gated: Sequence[Any]) -> None:
-        """What is held now is what the tests of the command see."""
+        """Record the held builds, because the tests of this command read them."""
         warehouse = Warehouse(self._adapter, {})
         for node in gated:
             relation = self._adapter.Relation.create_from(self._adapter.config, node)
@@ -111,30 +111,31 @@ class Command:
                 self._mirror.built(node.unique_id, build)
 
     def _recover_before_compiling(self, nodes: Sequence[Any]) -> None:
-        # another target may share the landing zone, and its relations may be in another Spark
+        # Only the schemas of this target: another target may share the landing zone, but have its
+        # relations in another Spark.
         schemas = {str(node.schema) for node in nodes}
         tables = self.tables({"nodes": {}})
         for schema in recover_schemas(tables, schemas, self.recover_table):
-            # a statement that failed half way has left dbt's cache ahead of Spark
+            # after a statement that failed half way, dbt's cache differs from Spark
             self._adapter.cache.drop_schema(None, schema)
             try:
                 self._adapter.list_relations(None, schema)
-            except DbtRuntimeError as error:  # the nodes ask again
+            except DbtRuntimeError as error:  # the nodes list the relations again
                 logger.debug(f"{schema}: {error.msg}")
 
     def _bring_back(self, nodes: Sequence[Any]) -> None:
-        """What a killed process has left half held is a relation again before it is asked for."""
+        """Repair snapshots that a killed process left half held, before anything reads them."""
         warehouse = Warehouse(self._adapter, {})
         for node in nodes:
             target = self._adapter.Relation.create_from(self._adapter.config, node)
             if is_mirrored(node.config) and is_torn(warehouse, target):
                 try:
                     recover_node(self.node_of(node), self._mirror)
-                except DbtRuntimeError as error:  # the node tells it
+                except DbtRuntimeError as error:  # the node reports it
                     logger.debug(f"{target}: {error.msg}")
 
     def recover_table(self, unfinished: Manifest) -> Manifest | None:
-        """Finish a batch that an earlier run has committed; None if another run has done that."""
+        """Finish a batch that an earlier run committed. Return None if another run finished it."""
         owner, table = unfinished.batch.owner, unfinished.table
         target = self._adapter.Relation.create(
             schema=owner.schema, identifier=table.identifier, type=RelationType.Table
@@ -143,10 +144,10 @@ class Command:
         with self._mirror.publication(table, owner) as publication:
             return recover(warehouse, publication, target)
 
-    # After the last one
+    # After the last node
 
     def publish_held(self, graph: Mapping[str, Any], table: str | None) -> Outcome:
-        """Publish what is held, whatever the tests say.
+        """Publish held nodes, whether or not their tests have passed.
 
         Args:
             table: `schema.table`, the table alone, or the name or unique id of its node; None
@@ -160,7 +161,7 @@ class Command:
         """Publish the held nodes whose tests have all passed in this command.
 
         Args:
-            results: of dbt
+            results: the results of the command, as dbt returns them
         """
         statuses = {result.node.unique_id: str(result.status) for result in results}
         nodes = graph["nodes"]
@@ -206,10 +207,11 @@ class Command:
     def compared_rows(
         self, warehouse: Warehouse, model: OpenMirroringRelation
     ) -> OpenMirroringRelation | None:
-        """The rows that the mirrored table of a model has to have.
+        """Return the rows that the mirrored table of a model should contain.
 
         Returns:
-            of what is held, those that were published last; None if none were, or in a dry run
+            the model; if it is held, the relation with the rows that were published last; None if
+            nothing was published yet, or in a dry run
         """
         if self._mirror.dry_run:
             return None
@@ -220,13 +222,13 @@ class Command:
         return published.relation if last else None
 
     def end(self) -> None:
-        """Before the connections are closed: nothing of a dry run is left."""
+        """Drop the relations of a dry run before dbt closes the connections."""
         if OpenMirroringRelation.stand_ins:
             with self._adapter.connection_named("master"):
                 drop_stand_ins(Warehouse(self._adapter, self._context()))
 
     def _context(self) -> dict[str, Any]:
-        """A context of dbt without a node."""
+        """Return a dbt context that belongs to no node."""
         adapter = self._adapter
         macro = adapter._macro_resolver.find_macro_by_name(
             "mirror_recover", adapter.config.project_name, None

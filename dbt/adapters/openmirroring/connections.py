@@ -1,4 +1,4 @@
-"""Which Spark a run uses, and how its errors reach the user."""
+"""Connections to Spark: finding the Spark of a run, opening sessions and translating errors."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 logger = AdapterLogger("OpenMirroring")
 
-# dbt's commands that build nodes, and those that always have something for Spark
+# dbt commands that build nodes, that run tests, and that always run statements in Spark
 _BUILDING = ("run", "build", "seed", "snapshot", "retry")
 _TESTING = ("test", "build", "retry")
 _USING_SPARK = (*_BUILDING, "test", "show", "clone", "generate")
 
 
 class OpenMirroringConnectionManager(SparkConnectionManager):
-    """One Spark a run, one session a node."""
+    """Connections that share one Spark per run, each with a session of its own."""
 
     TYPE = "openmirroring"
 
@@ -65,7 +65,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._livy: LivySession | None = None
         self.embedded_warehouse: Path | None = None
 
-    # dbt-spark's is a class method, and has no place to keep the Spark that it found
+    # dbt-spark's `open` is a class method, which cannot store the Spark that it found
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
         if connection.state == ConnectionState.OPEN:
             return connection
@@ -97,7 +97,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         return PySparkHandle(server.new_session(), credentials.server_side_parameters)
 
     def _new_livy_session(self, credentials: OpenMirroringCredentials) -> SessionHandle:
-        # takes a moment, and only this method needs it
+        # slow to import, and only `method: livy` needs it
         from dbt.adapters.openmirroring.spark.livy_client import LivyClient
         from dbt.adapters.openmirroring.spark.livy_handle import LivyHandle
         from dbt.adapters.openmirroring.spark.livy_session import LivySession
@@ -115,7 +115,14 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         return LivyHandle(self._livy, credentials.server_side_parameters)
 
     def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
-        """The session that is there already, the one that is configured, or the embedded one."""
+        """Find the Spark of this run.
+
+        It is the session that this process already has, the Spark that the profile or
+        `spark-submit` configures, or the embedded one, in this order.
+
+        Returns:
+            a session, and the settings for each new session
+        """
         parameters = self.profile.credentials.server_side_parameters  # type: ignore[attr-defined]
         if is_remote():
             raise FailedToConnectError(
@@ -141,8 +148,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         return spark, settings | SESSION_SETTINGS
 
     def start_early(self) -> None:
-        """Let the embedded Spark start while dbt parses, if the command will use it."""
-        # the adapter is loaded before dbt's flags can be
+        """Start the embedded Spark while dbt parses, if the command will use it."""
+        # dbt loads the adapter before its flags can be imported
         from dbt.flags import get_flags
 
         if getattr(get_flags(), "WHICH", None) not in _USING_SPARK or not _is_in_command():
@@ -159,7 +166,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, Any]:
-        """Execute a statement, also one whose rows nobody fetches."""
+        """Execute a statement completely, even a query whose rows nobody fetches."""
         response, table = super().execute(sql, auto_begin, fetch, limit)
         handle = self.get_thread_connection().handle
         if not fetch and isinstance(handle, SessionHandle):
@@ -168,7 +175,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         return response, table
 
     def refresh(self, table: str) -> None:
-        """Let the session that the user brought forget the files that a table had."""
+        """Discard the cached file list of a table in the session that the user has provided."""
         if self._brought:
             self._brought.catalog.refreshTable(table)
 
@@ -182,10 +189,13 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
 
     @contextmanager
     def exception_handler(self, sql: str) -> Iterator[None]:
-        """Turn Spark's errors into dbt's, with Spark's message; JVM stacks go to the debug log."""
+        """Turn Spark's errors into dbt errors with Spark's message.
+
+        JVM stack traces go to the debug log.
+        """
         try:
             yield
-        except DbtDatabaseError as error:  # Thrift: in one text
+        except DbtDatabaseError as error:  # Thrift returns message and stack trace as one text
             logger.debug(f"Error while running:\n{sql}\n{error}")
             raise DbtDatabaseError(told(error.msg)) from None
         except DbtRuntimeError:
@@ -193,7 +203,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         except PySparkException as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
             raise DbtDatabaseError(told(str(error))) from None
-        except Py4JJavaError as error:  # PySpark has no class for it
+        except Py4JJavaError as error:  # a Java error without a PySpark class
             logger.debug(f"Error while running:\n{sql}\n{error}")
             raise DbtDatabaseError(told(explained(error))) from None
         except Exception:
@@ -202,29 +212,32 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
 
 
 def _is_in_command() -> bool:
-    """A command of dbt is being run: an orchestrator may make adapters beside its commands."""
+    """Check whether a dbt command is running.
+
+    An orchestrator may also create adapters outside its dbt commands.
+    """
     context = click.get_current_context(silent=True)
     main = sys.modules.get("dbt.cli.main")
     return context is not None and main is not None and context.find_root().command is main.cli
 
 
 def _is_there() -> bool:
-    """This process has a Spark."""
+    """Check whether this process already has a Spark."""
     return bool(SparkSession.getActiveSession() or SparkContext._active_spark_context)
 
 
 def _is_configured(parameters: Mapping[str, str]) -> bool:
-    """The profile, or `spark-submit`, says which Spark to use."""
+    """Check whether the profile or `spark-submit` says which Spark to use."""
     return "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def is_publishing() -> bool:
-    """The command builds nodes, and not only to check their SQL."""
+    """Check whether the command builds nodes with all their rows."""
     return _is_one_of(*_BUILDING)
 
 
 def _is_one_of(*commands: str) -> bool:
-    """The command is one of some, on all rows."""
+    """Check whether dbt runs one of the commands, without `--empty` and `--sample`."""
     from dbt.flags import get_flags
 
     flags = get_flags()
@@ -234,7 +247,11 @@ def _is_one_of(*commands: str) -> bool:
 
 
 def terminal() -> Callable[[str], None] | None:
-    """Shows a line to a user who waits at a terminal and wants to see dbt's; None without one."""
+    """Return a function that prints a line to the terminal.
+
+    Returns:
+        None if stderr is no terminal, or if dbt's own lines are not printed there as text
+    """
     from dbt.flags import get_flags
 
     flags = get_flags()
@@ -242,24 +259,30 @@ def terminal() -> Callable[[str], None] | None:
     is_text = getattr(flags, "LOG_FORMAT", "default") != "json"
     if getattr(flags, "QUIET", False) or not (is_shown and is_text and sys.stderr.isatty()):
         return None
-    # in one piece, since threads of dbt write beside it
+    # the line break is part of the string, because other threads of dbt print meanwhile
     return lambda line: print(f"{line}\n", end="", file=sys.stderr, flush=True)
 
 
 def is_testing() -> bool:
-    """The command may run data tests on all rows."""
+    """Check whether the command may run data tests on all rows."""
     return _is_one_of(*_TESTING)
 
 
 def is_running_hooks() -> bool:
-    """The command runs `on-run-end`. To `compile` and `docs generate` hooks are nodes."""
+    """Check whether the command runs `on-run-end` hooks.
+
+    `compile` and `docs generate` do not run them, but treat them as nodes.
+    """
     from dbt.flags import get_flags
 
     return getattr(get_flags(), "WHICH", None) in (*_BUILDING, *_TESTING)
 
 
 def project_folder(profile: AdapterRequiredConfig) -> Path:
-    """The dbt project's folder; `dbt debug` has only a profile, and says where it was called."""
+    """Return the folder of the dbt project.
+
+    `dbt debug` has only a profile without a project, so the folder comes from its flags.
+    """
     from dbt.flags import get_flags
 
     root = getattr(profile, "project_root", None) or getattr(get_flags(), "PROJECT_DIR", None)
@@ -267,7 +290,7 @@ def project_folder(profile: AdapterRequiredConfig) -> Path:
 
 
 def _settings_of(spark: SparkSession) -> dict[str, str]:
-    """What was set in a session: a new one would not have it."""
+    """Return the settings that were changed in a session, which a new session lacks."""
     other = spark.newSession().conf
     return {
         row["key"]: row["value"]

@@ -1,4 +1,4 @@
-"""The profile."""
+"""The settings of the profile."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dbt.adapters.openmirroring.spark.connect import Server
 from dbt.adapters.openmirroring.spark.livy_server import LivyServer
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
 
-# without it, Spark's Thrift server takes the settings that a client sends for Hive's
+# without this prefix, Spark's Thrift server treats a client's settings as settings of Hive
 _SET = "set:hiveconf:"
 
 
 class ConnectionMethod(StrEnum):
-    """How to reach Spark: dbt-spark's ways, Spark Connect and Livy."""
+    """How to reach Spark: the methods of dbt-spark, Spark Connect and Livy."""
 
     SESSION = "session"
     CONNECT = "connect"
@@ -36,10 +36,10 @@ class ConnectionMethod(StrEnum):
     ODBC = "odbc"
 
 
-# dbt-spark has a `token` too, and sends it to Spark
+# methods that send the `token` of the profile to Spark
 _SPARK_USES_TOKEN = (ConnectionMethod.CONNECT, ConnectionMethod.HTTP, ConnectionMethod.ODBC)
 
-# of dbt-spark's settings, those of its own methods
+# settings that belong to methods of dbt-spark
 _NOT_OF_LIVY = (
     *("auth", "cluster", "connect_retries", "connect_timeout", "connection_string_suffix"),
     *("driver", "endpoint", "kerberos_service_name", "organization", "poll_interval", "port"),
@@ -49,45 +49,45 @@ _NOT_OF_LIVY = (
 
 @dataclass
 class OpenMirroringCredentials(SparkCredentials):
-    """The settings of dbt-spark's profile, and the landing zone.
+    """The settings of dbt-spark's profile and those of this adapter.
 
     Args:
         method: how to reach Spark
-        host: for Spark Connect its `sc://<host>:<port>`, with parameters if need be; for Livy its
-            URL
-        user, password: of Apache Livy, or of a Thrift server
-        reuse_session: leave the session of Livy to the next command
-        session_options: of a new session of Livy, as in its documentation, e.g. `conf`
+        host: for Spark Connect, `sc://<host>:<port>` with optional parameters; for Livy, its URL
+        user, password: the login for Apache Livy or for a Thrift server
+        reuse_session: keep the Livy session open for the next command
+        session_options: options of a new Livy session, as in its documentation, e.g. `conf`
         landing_zone: a local folder, or a URL in OneLake; a relative path starts at the dbt
             project
-        staging_location: where Spark writes files for OneLake, to be uploaded from there: a
-            folder of this machine, whose relative path starts at the dbt project, or a URL that
-            both Spark and fsspec can reach. Without it Spark writes to OneLake itself, except the
-            embedded one, which cannot
+        staging_location: where Spark writes files before they are uploaded to OneLake: a local
+            folder, whose relative path starts at the dbt project, or a URL that both Spark and
+            fsspec can reach. Without it Spark writes to OneLake directly. The embedded Spark
+            cannot do that
         source: the source in `_partnerEvents.json`
-        replicate: at the end of each run, apply what was published to mirrored tables beside the
+        replicate: at the end of each run, apply the published files to mirrored tables beside the
             landing zone, as the service would
         wait_for_mirror: seconds that a command may wait at its end until the service has applied
-            what it published; 0 does not wait
-        dry_run: publish nothing, and tell what would be published
-        refresh_sql_endpoint: when a command has published, and has waited for the mirror, let the
-            SQL analytics endpoint of the mirrored database take over what was applied
+            the published files; 0 does not wait
+        dry_run: publish nothing, but report what would be published
+        refresh_sql_endpoint: after a command has published and has waited for the mirror, refresh
+            the SQL analytics endpoint of the mirrored database
         prepared_start: start the embedded Spark from an image of its classes, which is made once
             in the user's cache folder
         authentication: how to get tokens for Fabric: `default` (the first of the others that
             works), `cli`, `environment`, `managed_identity`, `service_principal`, `notebook` or
             `token`
-        tenant_id: of the service principal, or of the account of the Azure CLI
-        client_id: of the service principal, or of a user-assigned managed identity
-        client_secret: of the service principal
-        client_certificate_path: of the service principal, in place of a secret; PEM or PKCS12
-        token: for OneLake, obtained elsewhere; or for Spark, if `method` uses one
-        poll_interval: seconds between two questions whether a statement sent by Thrift has ended;
-            with dbt-spark's 5, even the smallest one would take as long
+        tenant_id: the tenant of the service principal, or of the account of the Azure CLI
+        client_id: the id of the service principal, or of a user-assigned managed identity
+        client_secret: the secret of the service principal
+        client_certificate_path: the certificate of the service principal, instead of a secret;
+            PEM or PKCS12
+        token: a token for OneLake from elsewhere; or a token for Spark, if `method` uses one
+        poll_interval: seconds between two checks whether a statement sent by Thrift has ended;
+            dbt-spark's default of 5 would make even the smallest statement take 5 seconds
 
     Raises:
-        DbtConfigError: the landing zone is missing, is not supported, or cannot be replicated;
-            settings of the authentication contradict each other; or the source is not valid
+        DbtConfigError: if a setting is missing, not valid or not supported, or if two settings
+            contradict each other
     """
 
     method: ConnectionMethod = ConnectionMethod.SESSION  # type: ignore[assignment]
@@ -106,7 +106,7 @@ class OpenMirroringCredentials(SparkCredentials):
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     client_certificate_path: str | None = None
-    # dbt-spark would show these two
+    # `repr=False`, because dbt-spark would show these two
     token: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     poll_interval: float = 0.1  # type: ignore[assignment]
@@ -147,7 +147,7 @@ class OpenMirroringCredentials(SparkCredentials):
         if self.method == ConnectionMethod.CONNECT:
             self.server.check()
         self._check_livy()
-        # dbt-spark requires one, though a session has none
+        # dbt-spark requires a host, which `method: session` does not have
         self.host = self.host or "localhost"
         ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
         super().__post_init__()
@@ -156,7 +156,7 @@ class OpenMirroringCredentials(SparkCredentials):
         if ansi is not None:
             self.server_side_parameters["spark.sql.ansi.enabled"] = str(ansi)
         if self.method != ConnectionMethod.SESSION:
-            # a session gets them when it is found
+            # `method: session` adds these settings when it finds its Spark
             self.server_side_parameters = SESSION_SETTINGS | self.server_side_parameters
         if self.method == ConnectionMethod.THRIFT:
             self.server_side_parameters = {
@@ -180,7 +180,7 @@ class OpenMirroringCredentials(SparkCredentials):
 
     @property
     def identity(self) -> Identity:
-        """How to get tokens for Fabric."""
+        """The identity that gets tokens for Fabric."""
         return Identity(
             method=self.authentication,
             tenant_id=self.tenant_id,
@@ -198,13 +198,13 @@ class OpenMirroringCredentials(SparkCredentials):
 
     @property
     def livy_server(self) -> LivyServer:
-        """Where Livy is."""
+        """The Livy server."""
         host = self.host or ""
         return LivyServer(host, shown_url(host), self.user, self.password)
 
     @property
     def target(self) -> Target:
-        """Where it publishes to."""
+        """The target that the adapter publishes to."""
         return Target(
             landing_zone=str(self.landing_zone),
             onelake=self.onelake,
@@ -238,7 +238,7 @@ class OpenMirroringCredentials(SparkCredentials):
             )
 
     def _check_staging(self) -> None:
-        # takes a moment, and most profiles have none of it
+        # slow to import, and most profiles do not need it
         import fsspec
 
         try:
@@ -267,13 +267,13 @@ class OpenMirroringCredentials(SparkCredentials):
             )
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """The settings that `dbt debug` and `target` in macros show, without secrets in URLs."""
+        """Yield the settings that `dbt debug` and `target` in macros show, without URL secrets."""
         for key, value in super().connection_info(with_aliases=with_aliases):
             yield key, shown_url(value) if isinstance(value, str) else value
 
     def _connection_keys(self) -> tuple[str, ...]:
         keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate")
-        if self.dry_run:  # macros ask for it
+        if self.dry_run:  # macros read it
             keys += ("dry_run",)
         if self.onelake:
             keys += ("authentication", "tenant_id", "client_id", "staging_location")

@@ -51,7 +51,7 @@ from dbt.adapters.openmirroring.spark.table import described_columns
 
 
 class OpenMirroringAdapter(SparkAdapter):
-    """dbt-spark's adapter, with what is published from it."""
+    """An adapter that extends dbt-spark's with publishing to the landing zone."""
 
     Relation = OpenMirroringRelation
     Column = OpenMirroringColumn
@@ -83,33 +83,35 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @classmethod
     def quote(cls, identifier: str) -> str:
-        # dbt's tests quote the database, and there is none
+        # dbt's tests quote the database, which is None here
         return quoted(str(identifier))
 
     def parse_describe_extended(self, relation: Any, raw_rows: Any) -> list[SparkColumn]:
-        """Read the columns, and the size of the table, from `describe extended`.
+        """Read the columns and the size of a table from `describe extended`.
 
-        dbt-spark takes a column whose name begins with # for a headline, and drops what follows.
+        dbt-spark mistakes a column whose name begins with # for a headline, and drops the columns
+        after it.
         """
         return list(described_columns(relation, raw_rows))
 
     def parse_columns_from_information(self, relation: Any) -> list[SparkColumn]:
-        """The columns for the catalog, as `describe` tells them.
+        """Read the columns for the catalog from `describe`.
 
-        `show table extended`, which dbt-spark reads, has no comments and cuts off nested types.
+        dbt-spark reads `show table extended`, which has no comments and truncates nested types.
         """
         try:
             columns: list[SparkColumn] = self.get_columns_in_relation(relation)
-        except DbtRuntimeError as error:  # the documentation can do without
+        except DbtRuntimeError as error:  # the catalog can do without these columns
             logger.debug(f"{relation}: {error}")
             return []
         return columns
 
     @available.parse(lambda *_args, **_named: [])
     def get_column_schema_from_query(self, sql: str) -> list[Any]:
-        """The columns of a query.
+        """Return the columns of a query.
 
-        Of Thrift's cursors a decimal has no digits and an array no elements.
+        Other connections use `describe query`, because Thrift's cursors report a decimal without
+        its precision and an array without its element type.
         """
         if Warehouse(self, {}).handle:
             columns: list[Any] = super().get_column_schema_from_query(sql)
@@ -118,18 +120,21 @@ class OpenMirroringAdapter(SparkAdapter):
         return [self.Column.create(row["col_name"], row["data_type"]) for row in described]
 
     def get_catalog_for_single_relation(self, relation: Any) -> CatalogTable | None:
-        """A relation as in dbt's catalog; None if it is not there."""
+        """Return the catalog entry of a relation, or None if it does not exist."""
         rows = list(self._get_columns_for_catalog(relation))
         return catalog.catalog_table(rows) if rows else None
 
     def list_relations_without_caching(self, schema_relation: Any) -> list[Any]:
-        """The relations of a schema, also views of a catalog that does not list them as tables."""
-        # Spark does not tell in which catalog the schema is
+        """Return the relations of a schema.
+
+        Some catalogs do not list views as tables, so views are listed separately too.
+        """
+        # Spark returns the schema without its catalog
         path = {"schema": schema_relation.schema}
         try:
             listed = super().list_relations_without_caching(schema_relation)
         except DbtRuntimeError as error:
-            if "Namespace does not exist" in error.msg:  # as Iceberg's catalogs say it
+            if "Namespace does not exist" in error.msg:  # the message of Iceberg's catalogs
                 return []
             raise
         relations: list[Any] = [relation.incorporate(path=path) for relation in listed]
@@ -138,7 +143,7 @@ class OpenMirroringAdapter(SparkAdapter):
             views: Any = self.execute_macro(
                 "openmirroring__list_views", kwargs={"schema_relation": schema_relation}
             )
-        except DbtRuntimeError as error:  # no such schema, or a catalog without views
+        except DbtRuntimeError as error:  # the schema is missing, or its catalog has no views
             logger.debug(f"{schema_relation}: {error}")
             return relations
         for _, name, is_temporary in (row.values()[:3] for row in views.rows):
@@ -150,13 +155,13 @@ class OpenMirroringAdapter(SparkAdapter):
         return relations
 
     def drop_schema(self, relation: Any) -> None:
-        """Drop a schema with all that is in it: Iceberg's catalogs drop only an empty one."""
+        """Drop a schema and its relations. Iceberg's catalogs drop only an empty schema."""
         for found in self.list_relations_without_caching(relation):
             self.drop_relation(found)
         super().drop_schema(relation)
 
     def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
-        """The columns of a relation, with what was published of it."""
+        """Yield the columns of a relation, each with the statistics of its publication."""
         statistics: dict[str, Any] = {}
         if relation.is_table:
             storage = self._mirror.storage()
@@ -167,8 +172,9 @@ class OpenMirroringAdapter(SparkAdapter):
             yield {**column, **statistics}
 
     def debug_query(self) -> None:
-        """`dbt debug`: Java and Spark start with the first statement, then Fabric is asked, and
-        the landing zone tried.
+        """Check Spark, then Fabric and the landing zone, for `dbt debug`.
+
+        Java and Spark start with the first statement.
         """
         super().debug_query()
         process_spark.tell()
@@ -177,19 +183,19 @@ class OpenMirroringAdapter(SparkAdapter):
     # Nodes
 
     def pre_model_hook(self, config: Mapping[str, Any]) -> None:
-        """Before a node, whatever its materialization."""
+        """Refuse `grants` before a node of any materialization runs."""
         refuse_grants(config)
         super().pre_model_hook(config)
 
     @available
     def materialize(self, context: Mapping[str, Any]) -> OpenMirroringRelation:
-        """Build a table-like node, publish what has changed, and document it.
+        """Build a table-like node, publish its changes, and persist its documentation.
 
         Args:
-            context: of dbt, in the node's materialization
+            context: the dbt context of the node's materialization
 
         Raises:
-            DbtRuntimeError: a step fails; the message says what was changed
+            DbtRuntimeError: if a step fails; the message says what was changed
         """
         node = self._command.node(context)
         with self._command.running(node):
@@ -199,7 +205,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def status(self, graph: Mapping[str, Any]) -> Outcome:
-        """The state of each mirrored table, and of the mirrored database in Fabric."""
+        """Report the state of each mirrored table, and of the mirrored database in Fabric."""
         return status(self._command.tables(graph), self._mirror)
 
     @available
@@ -212,24 +218,27 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def history(self, graph: Mapping[str, Any], table: str | None, limit: int) -> Outcome:
-        """The last batches of each mirrored table; `operations.history` has the arguments."""
+        """Report the last batches of each mirrored table.
+
+        `operations.history` documents the arguments.
+        """
         return history(self._command.tables(graph), table, limit)
 
     @available
     def recover(self, graph: Mapping[str, Any]) -> Outcome:
-        """Finish what an earlier run of this dbt project has committed."""
+        """Finish the batches that an earlier run of this dbt project committed."""
         return recover_tables(self._command.tables(graph), self._command.recover_table)
 
     @available
     def rebuild(self, graph: Mapping[str, Any], table: str) -> Outcome:
-        """Publish a table as it is in Spark as a rebuild.
+        """Publish the current state of a table in Spark as a rebuild.
 
         Args:
-            graph: of dbt
+            graph: dbt's graph
             table: `schema.table`, the table alone, or the name or unique id of its node
 
         Raises:
-            DbtRuntimeError: no such table
+            DbtRuntimeError: if there is no such table, or if a step fails
         """
         found = self._command.tables(graph).node(table)
         node = self._command.node_of(found)
@@ -241,12 +250,12 @@ class OpenMirroringAdapter(SparkAdapter):
     def publish_held(
         self, graph: Mapping[str, Any], table: str | None = None, results: Any = None
     ) -> Outcome:
-        """Publish what is held: all of it or that of a table, or what a command has tested.
+        """Publish held tables: all, a single one, or those that a command has tested.
 
         Args:
-            graph: of dbt
+            graph: dbt's graph
             table: as for `rebuild`; None for all
-            results: of the command; None if a user asks for it, whatever the tests say
+            results: the results of the command; None if a user asks to publish regardless of tests
         """
         if results is None:
             return self._command.publish_held(graph, table)
@@ -254,7 +263,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def drop_orphans(self, graph: Mapping[str, Any], dry_run: bool, schema: str | None) -> Outcome:
-        """Drop the table folders that no mirrored node has any more, or only list them."""
+        """Drop the table folders that belong to no mirrored node any more, or only list them."""
         if not dry_run:
             self._mirror.require_run()
         self._mirror.replicate_at_the_end(not dry_run)
@@ -262,16 +271,17 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def mirrored_database(self) -> DatabaseOperations:
-        """The mirrored database in Fabric, to be created, changed, started or stopped."""
+        """Return the operations that create, change, start or stop the mirrored database."""
         self._mirror.require_run()
         return DatabaseOperations(self._mirror.database)
 
     @available
     def replicate(self) -> Outcome:
-        """Apply what was published to the mirrored tables on this machine.
+        """Apply the published files to the mirrored tables on this machine.
 
         Raises:
-            DbtRuntimeError: the replicator is not installed, or has no place here
+            DbtRuntimeError: if the replicator is not installed, or does not support the landing
+                zone
         """
         self._mirror.require_run()
         found = replica.replicate(self._mirror.landing_zone)
@@ -282,14 +292,15 @@ class OpenMirroringAdapter(SparkAdapter):
     def mirror_difference(
         self, context: Mapping[str, Any], model: OpenMirroringRelation, seconds: float
     ) -> str:
-        """A query of the rows that a model and its mirrored table do not have equally often.
+        """Return a query of the rows whose counts differ between a model and its mirrored table.
 
         Args:
-            context: of dbt
-            seconds: to wait until all that was published is applied
+            context: a dbt context
+            model: the relation of the model
+            seconds: how long to wait until all published files are applied
 
         Raises:
-            DbtRuntimeError: it is not, and why
+            DbtRuntimeError: if they are not applied in time; the message says why
         """
 
         def mirrored_table() -> replica.Replica:
@@ -302,18 +313,18 @@ class OpenMirroringAdapter(SparkAdapter):
             return "select 1 where false"
         return difference(warehouse, model, rows, mirrored_table)
 
-    # A command
+    # Begin and end of a command
 
     def set_relations_cache(
         self, relation_configs: Iterable[Any], *args: Any, **named: Any
     ) -> None:
-        """Before hooks and nodes: nothing is compiled with what an interrupted run has left."""
+        """Fill dbt's cache, then recover interrupted runs before dbt runs hooks and nodes."""
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, *args, **named)
         self._command.begin(nodes)
 
     def cleanup_connections(self) -> None:
-        """The end of a command: what it has published is applied, if the profile says so."""
+        """End the command. Apply the published files if the profile asks for it."""
         self._command.end()
         super().cleanup_connections()
         self._mirror.end()

@@ -1,9 +1,9 @@
 """A mirrored database on this machine, in place of the service.
 
-It reads a landing zone by Fabric's specification and applies it to Delta tables, so that the
-mirrored tables can be seen before there is a workspace, and so that tests have a judge who shares
-nothing with the publisher: nothing here imports the landing zone's side.
+The replicator reads a landing zone by Fabric's specification and applies its files to Delta
+tables. Users can see the mirrored tables before they have a workspace. Tests use it to check the
+publisher independently, so nothing here imports the publisher's code.
 
-Where the documentation is silent, it does what the service was seen doing, or else what shows a
-publisher's mistake soonest.
+Where the documentation says nothing, the replicator follows the observed behaviour of the service.
+Otherwise it does what reveals a publisher's mistake soonest.
 """

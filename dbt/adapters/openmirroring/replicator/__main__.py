@@ -17,7 +17,7 @@ def main() -> int:
     """Run the command.
 
     Returns:
-        the exit status: 1 if a table has failed or the landing zone is none
+        the exit status: 1 if a table has failed or the path is no landing zone
     """
     parser = argparse.ArgumentParser(
         prog="python -m dbt.adapters.openmirroring.replicator", description=__doc__
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def news(report: TableReport, former: list[TableReport]) -> bool:
-    """Whether a scan has done or found something that the one before had not."""
+    """Check whether a scan applied files, or found another state than the previous scan."""
     known = {(before.schema, before.table): (before.status, before.note) for before in former}
     return report.files > 0 or known.get((report.schema, report.table)) != (
         report.status,

@@ -1,4 +1,4 @@
-"""Row markers: what a sequence of operations comes to."""
+"""Row markers, and the net changes of a sequence of operations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER
 
-# Bytes that each row takes while operations are reduced, beside its own: numbers of its key and
-# its position, and what they are joined by.
+# Additional bytes per row while operations are reduced: the number of its key, its position, and
+# the columns of the join.
 _NUMBERS = 32
 
 
 class Marker(IntEnum):
-    """Specification, "Format requirements"."""
+    """The row markers (specification, "Format requirements")."""
 
     INSERT = 0
     UPDATE = 1
@@ -28,12 +28,12 @@ class Marker(IntEnum):
 
 @dataclass(frozen=True)
 class Changes:
-    """What is to happen to a table, each key at most once in `deleted` and `upserted`.
+    """The changes to apply to a table. `deleted` and `upserted` have each key at most once.
 
     Args:
-        deleted: keys whose rows go
-        upserted: rows in place of all those with the same key
-        inserted: rows to add after that
+        deleted: the keys of the rows to delete
+        upserted: the rows that replace all rows with the same key
+        inserted: the rows to add after that
     """
 
     deleted: pa.Table
@@ -46,12 +46,12 @@ class Changes:
 
     @property
     def weight(self) -> int:
-        """Bytes that it takes in memory to reduce them once more."""
+        """The bytes of memory needed to reduce these changes once more."""
         return sum(map(weight, (self.deleted, self.upserted, self.inserted)))
 
     @property
     def operations(self) -> pa.Table:
-        """The same as rows with row markers."""
+        """These changes as rows with row markers."""
         parts = [
             marked(self.deleted, Marker.DELETE),
             marked(self.upserted, Marker.UPSERT),
@@ -60,14 +60,14 @@ class Changes:
         return pa.concat_tables(parts, promote_options="default")
 
     def then(self, later: Changes, keys: tuple[str, ...]) -> Changes:
-        """Both in one: these changes, and then those."""
+        """Combine these changes with later ones."""
         parts = [self.operations, later.operations]
         return net_changes(pa.concat_tables(parts, promote_options="default"), keys)
 
     def split(self, size: int) -> Iterator[Changes]:
-        """The same in parts, each of about so many bytes; all inserts are in the last.
+        """Split the changes into parts of about `size` bytes.
 
-        The parts before the last can be applied twice without harm.
+        All inserts are in the last part, so applying an earlier part twice does no harm.
         """
         count = max(1, -(-self.nbytes // size))
         none = self.inserted.slice(0, 0)
@@ -88,11 +88,11 @@ def check_operations(rows: pa.Table, keys: tuple[str, ...]) -> None:
     """Make sure that operations can be reduced.
 
     Args:
-        rows: with the row marker
-        keys: the key columns; without them there can only be inserts
+        rows: the operations, with the row marker
+        keys: the key columns; without them only inserts are allowed
 
     Raises:
-        TableError: an unknown marker, an operation that needs a key, or a key that is NULL
+        TableError: if a marker is unknown, an operation needs a key, or a key is NULL
     """
     marker = rows[ROW_MARKER]
     unknown = pc.invert(pc.is_in(marker, pa.array([int(known) for known in Marker], pa.int32())))
@@ -113,14 +113,14 @@ def check_operations(rows: pa.Table, keys: tuple[str, ...]) -> None:
 
 
 def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> Changes:
-    """Reduce operations in their order to what they come to.
+    """Reduce a sequence of operations to its net changes.
 
-    For each key only its last update, upsert or delete counts, and the inserts after it. Where
-    inserts have made several rows of a key, an update leaves one, and a delete none.
+    For each key only its last update, upsert or delete counts, and the inserts after it. If
+    inserts have added several rows with one key, an update leaves one row, and a delete none.
 
     Args:
-        rows: in the order of the files, with the row marker, checked
-        keys: the key columns; without them there can only be inserts
+        rows: the checked operations in the order of the files, with the row marker
+        keys: the key columns; without them only inserts are allowed
     """
     marker = rows[ROW_MARKER].combine_chunks()
     rows = rows.drop_columns([ROW_MARKER])
@@ -157,18 +157,18 @@ def _all_are_inserts(marker: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def weight(rows: pa.Table | pa.RecordBatch) -> int:
-    """Bytes that it takes in memory to reduce rows to what they come to."""
+    """Return the bytes of memory needed to reduce rows to their net changes."""
     return int(rows.nbytes) + _NUMBERS * int(rows.num_rows)
 
 
 def marked(rows: pa.Table, marker: Marker) -> pa.Table:
-    """Rows with a row marker, the same for all, as their last column."""
+    """Append the same row marker to all rows, as their last column."""
     markers = pa.repeat(pa.scalar(int(marker), pa.int32()), len(rows))
     return rows.append_column(ROW_MARKER, markers)
 
 
 def _numbered(columns: list[pa.Array]) -> pa.Array:
-    """A number for each row: the same if the rows have the same values."""
+    """Return a number for each row. Rows with the same values have the same number."""
     numbers = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
     for column in columns:
         values = column.dictionary_encode()

@@ -19,13 +19,15 @@ from dbt.adapters.openmirroring.replicator.rows import (
     check_names,
 )
 
-# bytes of text that are read at once: no row can be larger
+# bytes of text that are read at once, which is also the maximum size of a row
 _BLOCK = 32 * 2**20
 
-# values of a batch, since a column that is missing in the file is none of its bytes
+# Maximum number of values in a batch. A limit in bytes is not enough, because a column that is
+# missing in the file takes no bytes there.
 _VALUES = 2**22
 
-# what Arrow's reader makes of delimited text, and what becomes of some of that
+# The types that Arrow's reader converts text to, and the final types of columns that are
+# converted again afterwards.
 _CONVERTED = {"DateTime": UTC, "ITime": pa.string()}
 _TEXT_TYPES = {
     "Double": pa.float64(),
@@ -38,18 +40,18 @@ _TEXT_TYPES = {
     "ByteArray": pa.binary(),
     "ITime": pa.time64("us"),
     "String": pa.string(),
-    # Arrow's reader wants all of them with a zone, or none
+    # Arrow's reader accepts a column only if all of its values have a zone, or none has
     "DateTime": pa.string(),
 }
 
 
 def text_rows(name: str, size: int, open_file: OpenFile, text: TextFormat) -> Rows:
-    """Open a delimited text file: its columns are those of `SchemaDefinition`.
+    """Open a delimited text file with the columns of `SchemaDefinition`.
 
-    A column that is declared and not in the file is NULL; one that is not declared is not read.
+    A declared column that is missing in the file is NULL. An undeclared column is not read.
 
     Raises:
-        TableError: it has no header, or no line at all
+        TableError: if the file is empty or has no valid header
     """
     quoted = bool(text.quote)
     parse = pacsv.ParseOptions(
@@ -122,7 +124,7 @@ def _as_declared(batch: pa.RecordBatch, text: TextFormat, marked: bool) -> pa.Re
 
 
 def _typed(values: pa.Array, data_type: str) -> pa.Array:
-    """A column that Arrow's reader cannot read as what it becomes."""
+    """Convert a column whose final type Arrow's reader cannot read directly."""
     if data_type == "DateTime":
         zoned = pc.match_substring_regex(values, r"(Z|[+-]\d\d:?\d\d)$")
         utc = pc.if_else(zoned, values, pc.binary_join_element_wise(values, "Z", ""))

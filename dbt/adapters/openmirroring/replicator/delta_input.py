@@ -1,4 +1,4 @@
-"""Rows as delta-rs takes them."""
+"""Rows in the form that delta-rs accepts."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-# rows that delta-rs gathers before it writes them, and what they may weigh
+# rows that delta-rs collects in memory before it writes them, and how many bytes are allowed
 _GATHERED = 8_192
 _GATHERED_BYTES = 64 * 2**20
 
 
 class LargeRows(Exception):
-    """Rows that delta-rs would gather in memory."""
+    """The rows are so large that delta-rs would need too much memory to stream them."""
 
 
 def streamable(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same, as long as delta-rs can write them as they come.
+    """Yield the batches unchanged while delta-rs can stream them.
 
-    It gathers so many rows before it writes them, whatever they weigh.
+    delta-rs collects 8,192 rows before it writes them, whatever their size.
+
+    Raises:
+        LargeRows: if fewer rows than that have more than 64 MiB
     """
     rows = size = 0
     for batch in batches:
@@ -31,7 +34,7 @@ def streamable(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def conforming(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with all columns of the table, in its order."""
+    """Return the rows with all columns of the table, in the table's order."""
     for column in schema:
         if column.name not in rows.column_names:
             rows = rows.append_column(column.name, pa.nulls(len(rows), column.type))

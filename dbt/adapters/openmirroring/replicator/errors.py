@@ -1,23 +1,23 @@
-"""What stops a table."""
+"""The errors that stop the replicator or a table."""
 
 from __future__ import annotations
 
 from dbt_common.exceptions import DbtRuntimeError
 
-# characters of a message; what it quotes was written by others and may be of any length
+# maximum characters of a message, because the file content that it quotes may have any length
 _LONGEST = 2_000
 
 
 class ReplicatorError(DbtRuntimeError):
-    """The replicator cannot work at all."""
+    """An error that stops the whole replicator."""
 
 
 class TableError(DbtRuntimeError):
-    """A table cannot be replicated any further until what is wrong with it is put right.
+    """An error that stops the replication of one table until its cause is fixed.
 
     Args:
-        code: as the service would report it in `errorCode`
-        message: what was found, and the way out
+        code: the `errorCode` that the service would report
+        message: the problem and its solution
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -26,7 +26,7 @@ class TableError(DbtRuntimeError):
 
     @classmethod
     def of(cls, error: Exception) -> TableError:
-        """Any error as that of a table."""
+        """Convert any error to a TableError."""
         if isinstance(error, TableError):
             return error
         return cls("SystemError", str(error) or type(error).__name__)
@@ -37,7 +37,7 @@ class TableError(DbtRuntimeError):
 
 
 def unreadable(name: str, reason: object) -> TableError:
-    """A file that is empty, incomplete or corrupt."""
+    """Return the error for a file that is empty, incomplete or corrupt."""
     return TableError(
         "InputValidationError",
         f"{name} cannot be read: {reason}. The files after it wait until a valid file of the same "
@@ -46,10 +46,13 @@ def unreadable(name: str, reason: object) -> TableError:
 
 
 def printable(text: str) -> str:
-    """One line of text for every terminal and encoding: what is not printable is escaped."""
+    """Return a text as one line that every terminal and encoding can print.
+
+    Characters that are not printable are escaped, and a long text is cut off.
+    """
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     if shown.isprintable():
         return shown
-    # file names that are not UTF-8 have surrogates, which cannot be encoded
+    # file names that are not UTF-8 contain surrogates, which cannot be encoded
     escaped = (c if c.isprintable() else repr(c)[1:-1] for c in shown.replace("\n", " "))
     return "".join(escaped)

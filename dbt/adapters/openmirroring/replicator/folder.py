@@ -28,8 +28,8 @@ METADATA = "_metadata.json"
 DEFAULT_SCHEMA = "dbo"
 SCHEMA_SUFFIX = ".schema"
 
-# In place of the service's ETags: the id of the mirrored table that a folder has filled. A folder
-# that was dropped and recreated does not have it.
+# This file has the id of the mirrored table that was made from a table folder. The service uses
+# ETags instead. A folder that was dropped and recreated does not have this file.
 FILLED_TABLE = "_mirrored_table.json"
 
 PROCESSED_DAYS = 7
@@ -43,9 +43,9 @@ class DataFile:
     """A file in a table folder.
 
     Args:
-        name: within the folder
-        size: bytes
-        modified: nanoseconds since 1970
+        name: the name within the folder
+        size: the size in bytes
+        modified: the modification time in nanoseconds since 1970
     """
 
     name: str
@@ -54,7 +54,7 @@ class DataFile:
 
     @property
     def extension(self) -> str:
-        """Without the leading dot, and without that of a compression."""
+        """The extension without its leading dot and without the extension of a compression."""
         stem = self.name
         for compressed in _COMPRESSED:
             stem = stem.removesuffix(compressed)
@@ -62,21 +62,21 @@ class DataFile:
 
     @property
     def number(self) -> int | None:
-        """The 20 digits of its name (specification, "Format requirements")."""
+        """The number in the name: 20 digits (specification, "Format requirements")."""
         stem = self.name.partition(".")[0]
         return int(stem) if _SEQUENTIAL.fullmatch(stem) else None
 
 
 class TableFolder:
-    """The folder of one table. Within `with` it is held open.
+    """The folder of one table. A `with` block keeps it open.
 
-    Everything is done relative to the open folder: if the publisher drops it meanwhile and
-    recreates it, nothing of this one gets mixed up with its successor.
+    All operations are relative to the open folder. If the publisher meanwhile drops and recreates
+    the folder, the files of the old and the new one are not mixed up.
 
     Args:
-        landing_zone: the folder that the table's folder lies in
-        schema: of the table
-        names: of the folders on the way from there; the last is the table's
+        landing_zone: the root folder
+        schema: the schema of the table
+        names: the folder names on the path from the root; the last is the table folder
     """
 
     def __init__(self, landing_zone: Path, schema: str, *names: str) -> None:
@@ -91,11 +91,11 @@ class TableFolder:
         return f"{self.schema}.{self.table}"
 
     def __enter__(self) -> TableFolder:
-        """Open it.
+        """Open the folder.
 
         Raises:
-            FileNotFoundError: it is gone
-            TableError: it is no folder, or has a name that no table can have
+            FileNotFoundError: if it does not exist any more
+            TableError: if it is no folder, or if its name is not UTF-8
         """
         try:
             str(self).encode()
@@ -115,7 +115,7 @@ class TableFolder:
         os.close(self._descriptor)
 
     def is_there(self) -> bool:
-        """Whether the folder that was opened is still the one at its path."""
+        """Check whether the opened folder is still the one at its path."""
         try:
             return os.path.samestat(self.path.lstat(), os.fstat(self._descriptor))
         except (FileNotFoundError, NotADirectoryError):
@@ -125,14 +125,15 @@ class TableFolder:
         return open_file(name, self._descriptor)
 
     def metadata(self) -> dict[str, Any] | None:
-        """What is in `_metadata.json`; None if it is not there."""
+        """Return the content of `_metadata.json`, or None if there is no such file."""
         return read_record(METADATA, self._descriptor)
 
     def data_files(self) -> list[DataFile]:
-        """All that could be data: no folders, nothing that begins with an underscore or a dot.
+        """Return all items that could be data.
 
-        A link or a FIFO is among them, since it may be where data is expected. It is an error as
-        soon as it is opened.
+        These are all but folders and items whose names begin with an underscore or a dot. Links
+        and FIFOs are included, because one may stand where a data file is expected. Opening one
+        raises an error.
         """
         return [
             DataFile(entry.name, entry.size, entry.modified)
@@ -141,7 +142,7 @@ class TableFolder:
         ]
 
     def filled_table(self) -> str | None:
-        """The id of the mirrored table that was made from this folder."""
+        """Return the id of the mirrored table that was made from this folder, or None."""
         record = read_record(FILLED_TABLE, self._descriptor)
         return None if record is None else str(record.get("id"))
 
@@ -150,13 +151,14 @@ class TableFolder:
         write_record(FILLED_TABLE, {"id": table_id}, self._descriptor)
 
     def retire(self, files: list[DataFile], processed: str) -> None:
-        """Move files that were applied out of the way (specification, "Cleanup process").
+        """Move applied files out of the way (specification, "Cleanup process").
 
         Args:
-            processed: the folder in this one where they go; after a week they are deleted there
+            files: the applied files
+            processed: the subfolder that they are moved to; it keeps them for a week
 
         Raises:
-            TableError: something else has the name of that folder
+            TableError: if `processed` exists and is not a folder
         """
         if files:
             with suppress(FileExistsError):
@@ -178,8 +180,8 @@ class LandingZoneFolders:
     """The folders of a landing zone.
 
     Args:
-        tables: by schema and name
-        unreadable: schemas whose folders cannot be listed, and why
+        tables: the table folders, sorted by folder name
+        unreadable: for each schema whose folder cannot be listed, the error
     """
 
     tables: list[TableFolder] = field(default_factory=list)
@@ -187,11 +189,11 @@ class LandingZoneFolders:
 
 
 def find_folders(landing_zone: Path) -> LandingZoneFolders:
-    """The tables of a landing zone.
+    """Find the tables of a landing zone.
 
-    Items whose names begin with an underscore are not tables (best practices, "Publishing"), nor
-    are hidden ones, nor files. A link or a FIFO where a table's folder is expected is found as
-    that table: it is an error as soon as it is opened.
+    Items whose names begin with an underscore are not tables (best practices, "Publishing"). Files
+    and hidden items are not tables either. A link or a FIFO in place of a table folder counts as
+    that table, and opening it raises an error.
     """
     found = LandingZoneFolders()
     if not landing_zone.is_dir():
@@ -218,7 +220,7 @@ def _find_tables(found: LandingZoneFolders, landing_zone: Path, root: int, entry
             tables = [table for table in entries(folder) if not table.is_file]
         finally:
             os.close(folder)
-    except FileNotFoundError:  # gone meanwhile
+    except FileNotFoundError:  # deleted meanwhile
         return
     except (TableError, OSError) as error:
         found.unreadable[schema] = TableError.of(error)
@@ -229,7 +231,7 @@ def _find_tables(found: LandingZoneFolders, landing_zone: Path, root: int, entry
 
 
 def _opened(landing_zone: Path, names: tuple[str, ...]) -> int:
-    """Open a folder within the landing zone, through no link on the way."""
+    """Open a folder within the landing zone without following links on the path."""
     descriptor = os.open(landing_zone, os.O_RDONLY | os.O_DIRECTORY)
     for name in names:
         try:
@@ -243,8 +245,8 @@ def _opened(landing_zone: Path, names: tuple[str, ...]) -> int:
 def _purge(processed: int) -> None:
     oldest = time.time() - PROCESSED_DAYS * 24 * 60 * 60
     for name in os.listdir(processed):
-        with suppress(FileNotFoundError):  # others may clean up too
+        with suppress(FileNotFoundError):  # another process may delete it meanwhile
             state = os.stat(name, dir_fd=processed, follow_symlinks=False)
-            # a file's way here was a change of its inode
+            # moving a file here has set its ctime, so ctime is the time of the move
             if stat.S_ISREG(state.st_mode) and state.st_ctime < oldest:
                 os.unlink(name, dir_fd=processed)

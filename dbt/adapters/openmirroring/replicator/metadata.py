@@ -17,7 +17,8 @@ DATA_TYPES = (
 
 _STRATEGIES = {"sequentialfilename": False, "lastupdatetimefiledetection": True}
 
-# what the properties of delimited text may be (specification, "Delimited text requirements")
+# The allowed values for delimited text; the first is the default (specification, "Delimited text
+# requirements").
 _ALLOWED = {
     "RowSeparator": ("\r\n", "\n", "\r"),
     "ColumnSeparator": (",", ";", "|", "\t"),
@@ -25,8 +26,8 @@ _ALLOWED = {
     "EscapeCharacter": ("\\", "/", '"', ""),
 }
 
-# The encodings of the specification, as they are spelled too. Python knows more, and not all of
-# them are of text.
+# The encodings of the specification and their usual spellings. Python knows more encodings, and
+# some of these are not for text.
 _ENCODINGS = frozenset(
     (
         *("utf-8", "utf8", "ascii", "us-ascii", "iso-8859-1", "latin-1", "latin1"),
@@ -46,7 +47,7 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How delimited text is read."""
+    """The format of delimited text."""
 
     columns: tuple[TextColumn, ...]
     row_separator: str
@@ -59,14 +60,15 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class TableMetadata:
-    """What a publisher says of a table.
+    """The metadata of a table, as its publisher declares it.
 
     Args:
-        key_columns: as spelled in the files; none: rows are only added
-        by_modification_time: files have unique names, their times are their order
-        upsert_by_default: what has no row marker is an upsert, not an insert
-        extension: of the data files, without a dot
-        text: None for Parquet
+        key_columns: the key columns, as spelled in the files; without them rows are only added
+        by_modification_time: whether the modification times of the files are their order, rather
+            than the numbers in their names
+        upsert_by_default: whether a row without a row marker is an upsert, rather than an insert
+        extension: the extension of the data files, without a dot
+        text: the format of delimited text; None for Parquet
     """
 
     key_columns: tuple[str, ...] = ()
@@ -77,10 +79,10 @@ class TableMetadata:
 
     @classmethod
     def parse(cls, record: dict[str, Any]) -> TableMetadata:
-        """Check `_metadata.json`; as in the service, the case of property names does not matter.
+        """Parse `_metadata.json`. As in the service, property names are case-insensitive.
 
         Raises:
-            TableError: a value is not one of the specification
+            TableError: if the specification does not allow a value
         """
         properties = _Properties(record)
         keys = properties.get("keyColumns") or []
@@ -165,7 +167,10 @@ def _columns(properties: _Properties) -> tuple[TextColumn, ...]:
 
 
 def clash(names: Iterable[str]) -> tuple[str, str] | None:
-    """Two of the names that cannot be columns of one table; None if there are none."""
+    """Return two names that cannot be columns of one table, or None if there are none.
+
+    Two names clash if they differ only in case, or not at all.
+    """
     seen: dict[str, str] = {}
     for name in names:
         if name.lower() in seen:
@@ -182,7 +187,7 @@ def _check_names(where: str, names: Iterable[str]) -> None:
 
 
 class _Properties:
-    """A JSON object whose names are found in any case."""
+    """A JSON object with case-insensitive names."""
 
     def __init__(self, values: Any) -> None:
         if not isinstance(values, dict):

@@ -1,4 +1,4 @@
-"""The Delta table that a table folder is replicated to."""
+"""The mirrored table: a Delta table that the files of a table folder are applied to."""
 
 from __future__ import annotations
 
@@ -25,32 +25,33 @@ from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import DataFile
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
 
-# Properties of the Delta table. The first also says that it is ours to drop.
+# Properties of the Delta table. The first one marks it as a table that the replicator may drop.
 _FOLDER = "openmirroring.folder"
 _KEY_COLUMNS = "openmirroring.keyColumns"
 
-# Delta's application transactions: which files were applied is committed together with their rows.
+# The name of a Delta application transaction. It commits the number of the last applied file
+# together with the rows.
 _LAST_NUMBER = "openmirroring.lastNumber"
 
-# Bytes of changes that are merged at once.
+# Maximum bytes of changes in one merge.
 _MERGED_TOGETHER = 64 * 2**20
 
-# what delta-rs mistakes in a path, encoded as a URI or not
+# characters that delta-rs misreads in a path, even if they are percent-encoded
 _IMPOSSIBLE = frozenset("%[]^")
 
-# what a mirrored database keeps of former versions unless told otherwise
+# how long a mirrored database keeps former versions by default
 _RETENTION_HOURS = 24
 
-# A dropped table takes this name first, so that a table is either whole or gone.
+# A table is renamed to this before it is deleted, so that it is either complete or gone.
 _DROPPED = "_dropped_"
 _DROPPED_TABLE = re.compile(_DROPPED + r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class MirroredTable:
-    """A Delta table, and which files of its folder have been applied to it.
+    """A Delta table, with a record of the applied files of its table folder.
 
-    There is no other record than the Delta log, so a replicator that was killed goes on where it
-    was: a file is either in the table and in the log, or in neither.
+    The Delta log is the only record: a file is either in both the table and the log, or in
+    neither. So a replicator continues where a killed one stopped.
     """
 
     def __init__(self, path: Path, delta: DeltaTable, by_name: bool = False) -> None:
@@ -60,14 +61,14 @@ class MirroredTable:
 
     @classmethod
     def find(cls, path: Path, by_name: bool) -> MirroredTable | None:
-        """Open the table in a folder, if there is one.
+        """Open the table at a path. Return None if there is none.
 
         Args:
-            by_name: its files have no numbers, each is noted by its name
+            path: the folder of the Delta table
+            by_name: whether the log records each file by its name, because files have no numbers
 
         Raises:
-            TableError: there is something in the folder that is not ours, or its path is not one
-                that Delta tables can have here
+            TableError: if something else is at the path, or if delta-rs does not support the path
         """
         impossible = sorted(_IMPOSSIBLE & set(str(path)))
         if impossible:
@@ -91,8 +92,10 @@ class MirroredTable:
         """Create an empty table.
 
         Args:
-            folder: what it is a mirror of
-            schema: of the first file; its types are those of the table from now on
+            path: the folder of the Delta table
+            folder: the `schema.table` that it mirrors
+            schema: the schema of the first file, whose types the table keeps from now on
+            keys: the key columns
             by_name: as for `find`
         """
         configuration = {_FOLDER: folder, _KEY_COLUMNS: json.dumps(keys)}
@@ -107,7 +110,7 @@ class MirroredTable:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether it has only been created."""
+        """Whether the table has not changed since it was created."""
         return int(self._delta.version()) == 0
 
     @property
@@ -124,24 +127,24 @@ class MirroredTable:
 
     @property
     def last_number(self) -> int:
-        """The number of the last file that was applied; 0 before the first."""
+        """The number of the last applied file; 0 before the first."""
         return self._delta.transaction_version(_LAST_NUMBER) or 0
 
     def has_applied(self, file: DataFile) -> bool:
-        """Whether a file is in the table."""
+        """Check whether a file has been applied to the table."""
         if self._by_name:
             return self._delta.transaction_version(file.name) is not None
         return (file.number or 0) <= self.last_number
 
     def file_names(self) -> list[str]:
-        """The Parquet files in the table's folder that hold the rows."""
+        """Return the names of the table's current Parquet files."""
         return [unquote(uri).rpartition("/")[2] for uri in self._delta.file_uris()]
 
     def keep_keys(self, keys: tuple[str, ...]) -> None:
-        """Remember the key columns, if there were none (specification, "Metadata file").
+        """Store the key columns if the table has none yet (specification, "Metadata file").
 
         Raises:
-            TableError: there were others
+            TableError: if the table already has other key columns
         """
         known = self.key_columns
         if keys == known:
@@ -157,11 +160,16 @@ class MirroredTable:
         )
 
     def merge_schema(self, file: str, schema: pa.Schema, keys: tuple[str, ...]) -> None:
-        """Add the columns that a file has and the table has not; they are nullable.
+        """Add the columns that only the file has to the table, as nullable columns.
+
+        Args:
+            file: the name of the file, for messages
+            schema: the schema of the file
+            keys: the key columns
 
         Raises:
-            TableError: a column of another type, one that is missing and not nullable, one that
-                differs from another only in its case, or a key column that is not there
+            TableError: if the file lacks a key column or a column that is not nullable, or if a
+                column differs from one of the table in its type or only in the case of its name
         """
         missing_keys = [key for key in keys if key not in schema.names]
         if missing_keys:
@@ -202,10 +210,10 @@ class MirroredTable:
             self._delta.alter.add_columns(added)
 
     def check(self, rows: pa.Table) -> None:
-        """Make sure that rows can be added; those that are deletes have only their keys.
+        """Make sure that rows can be added. Deletes need values only in their keys.
 
         Raises:
-            TableError: a NULL in a column that the first file has declared as not nullable
+            TableError: if there is a NULL in a column that the first file declares not nullable
         """
         for name, column in self.columns.items():
             if column.nullable or name not in rows.column_names or not rows[name].null_count:
@@ -220,13 +228,13 @@ class MirroredTable:
             )
 
     def append(self, file: DataFile, rows: Rows) -> int | None:
-        """Add the rows of a file, streamed.
+        """Stream the rows of a file into the table.
 
         Returns:
-            how many; None if they are too large for that, and nothing was added
+            the number of rows; None if the rows are too large to be streamed and nothing was added
 
         Raises:
-            TableError: the file is corrupt, or has a NULL where the table must not have one;
+            TableError: if the file is corrupt, or has a NULL in a column that is not nullable;
                 nothing was added
         """
         schema = self._arrow_schema()
@@ -253,7 +261,7 @@ class MirroredTable:
                 commit_properties=self._applied([file]),
             )
         except Exception:
-            # delta-rs knows only that its input has failed
+            # delta-rs reports only that its input failed, so raise the original error
             if isinstance(failure, LargeRows):
                 return None
             if failure:
@@ -262,10 +270,12 @@ class MirroredTable:
         return count
 
     def apply(self, changes: Changes, files: Sequence[DataFile], keys: tuple[str, ...]) -> None:
-        """Apply changes; that their files are in the table is noted with the last of them.
+        """Apply changes. The last commit also records their files as applied.
 
         Args:
-            files: that the changes come from
+            changes: the changes to apply
+            files: the files with these changes
+            keys: the key columns
         """
         self._apply(changes, keys, self._applied(files))
 
@@ -275,13 +285,16 @@ class MirroredTable:
         """Apply the changes of a part of a file.
 
         Args:
-            rows: how many of the file are in the table after that
+            changes: the changes to apply
+            file: the file
+            rows: the number of the file's rows that are applied after this part
+            keys: the key columns
         """
         noted = CommitProperties(app_transactions=[Transaction(_progress(file), rows)])
         self._apply(changes, keys, noted)
 
     def rows_applied(self, file: DataFile) -> int:
-        """How many rows of a file were applied, if only a part of it was."""
+        """Return the number of applied rows of a file that is only partly applied."""
         return self._delta.transaction_version(_progress(file)) or 0
 
     def _apply(self, changes: Changes, keys: tuple[str, ...], noted: CommitProperties) -> None:
@@ -301,7 +314,7 @@ class MirroredTable:
                 self._delta, added.cast(schema), mode="append", commit_properties=commit
             )
             return
-        # what is removed has only its keys
+        # removed rows have only key columns, so all columns of the source must be nullable
         parts = [marked(removed, Marker.DELETE), marked(added, Marker.INSERT)]
         source = pa.concat_tables([nullable(part) for part in parts], promote_options="default")
         same_key = [f"mirrored.{_quoted(key)} = changes.{_quoted(key)}" for key in keys]
@@ -318,7 +331,7 @@ class MirroredTable:
         ).execute()
 
     def clean(self) -> None:
-        """Delete what only former versions need."""
+        """Delete the files that only expired versions of the table need."""
         self._delta.vacuum(
             retention_hours=_RETENTION_HOURS, dry_run=False, enforce_retention_duration=False
         )
@@ -340,13 +353,13 @@ class MirroredTable:
 
 
 def our_tables(root: Path) -> Iterator[MirroredTable]:
-    """The tables that were made from folders of the landing zone.
+    """Yield the tables that the replicator has made from table folders.
 
-    What is not one is left alone, and so is whatever is behind a link. What an earlier run has
-    begun to drop is dropped.
+    Anything else is left alone, also behind links. Tables that an earlier run began to drop are
+    deleted.
 
     Args:
-        root: where the tables are, in folders of their schemas
+        root: the folder of the mirrored tables, with a subfolder for each schema
     """
     for path in sorted(root.glob("*/*")):
         if not _is_plain(path):
@@ -356,14 +369,14 @@ def our_tables(root: Path) -> Iterator[MirroredTable]:
                 shutil.rmtree(path)
             delta = _ours(path)
         except (DeltaError, OSError, ValueError):
-            # what cannot be opened is not known to be ours; what cannot be removed can be later
+            # A table that cannot be opened may not be ours. Deleting is tried again next time.
             continue
         if delta:
             yield MirroredTable(path, delta)
 
 
 def _ours(path: Path) -> DeltaTable | None:
-    """A table of this mirrored database; None if it is anything else."""
+    """Return the Delta table at a path if the replicator has made it, else None."""
     if not _is_plain(path) or not DeltaTable.is_deltatable(str(path)):
         return None
     delta = DeltaTable(path)
@@ -371,14 +384,14 @@ def _ours(path: Path) -> DeltaTable | None:
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether a table's folder is one, and lies where its path says."""
+    """Check whether a path is a folder, and neither it nor its parent is a link."""
     return path.is_dir() and not path.is_symlink() and not path.parent.is_symlink()
 
 
 def _progress(file: DataFile) -> str:
-    """The application transaction of a file of which a part is applied.
+    """Return the name of the application transaction that records a partly applied file.
 
-    It is another one if somebody puts another file in its place.
+    It includes size and modification time, so a file that replaces this one starts anew.
     """
     return f"openmirroring.rows:{file.name}:{file.size}:{file.modified}"
 

@@ -1,4 +1,4 @@
-"""`Files/Monitoring/`: what the service tells about itself and its tables."""
+"""`Files/Monitoring/`: the status of the service and its tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dbt.adapters.openmirroring.replicator.errors import (
 from dbt.adapters.openmirroring.replicator.plain_files import read_record, write_record
 from dbt.adapters.openmirroring.replicator.text_table import text_table
 
-# of an entry in `tables.json`
+# the fields of an entry in `tables.json`
 _TEXTS = {
     *("id", "status", "errorCode", "errorMessage"),
     *("normalizedTableName", "sourceTableName", "sourceSchemaName", "sourceObjectType"),
@@ -26,19 +26,20 @@ _TIMES = {"lastSourceCommitTimeUtc", "lastSyncTimeUtc"}
 
 @dataclass(frozen=True)
 class TableReport:
-    """What a scan did with one table.
+    """The result of a scan for one table.
 
     Args:
+        schema, table: the name of the table
         status: `Initialized` (no `_metadata.json`), `Snapshotting` (no data), `Replicating`,
             `Failed`, or `Dropped`
-        files: applied in this scan
-        operations: rows in these files
-        bytes: size of these files
-        rows: in the table; None without one
-        table_id: of the Delta table; empty without one
-        error: why it is `Failed`
-        waits_for: name of the file that is missing, so that those after it are not applied
-        ignored: files that are not data
+        files: the number of files that this scan applied
+        operations: the number of rows in these files
+        bytes: the size of these files
+        rows: the number of rows in the table; None without a table
+        table_id: the id of the Delta table; empty without a table
+        error: why the status is `Failed`
+        waits_for: the name of the missing file that later files wait for
+        ignored: the names of files that are not data
     """
 
     schema: str
@@ -55,7 +56,7 @@ class TableReport:
 
     @property
     def note(self) -> str:
-        """What a user should know, in a line; empty if all is well."""
+        """One line that tells the user about a problem; empty if there is none."""
         if self.error:
             return self.error.description
         if self.waits_for:
@@ -68,7 +69,7 @@ class TableReport:
 
     @property
     def name(self) -> str:
-        """Schema and table, as they can be printed."""
+        """Schema and table in a printable form."""
         return printable(f"{self.schema}.{self.table}")
 
 
@@ -76,20 +77,21 @@ class Monitoring:
     """The status files, with the field names that Microsoft's SDK reads.
 
     Args:
-        folder: descriptor of `Files/Monitoring` of the mirrored database, open
+        folder: the descriptor of the open folder `Files/Monitoring`
     """
 
     def __init__(self, folder: int) -> None:
         self._folder = folder
 
     def record(self, reports: Iterable[TableReport], of_all_tables: bool = False) -> None:
-        """Write `replicator.json`, and bring the reported tables in `tables.json` up to date.
+        """Write `replicator.json`, and update the reported tables in `tables.json`.
 
         Args:
-            of_all_tables: a table without a report is gone
+            reports: the reports of a scan
+            of_all_tables: whether to remove the tables that have no report
 
         Raises:
-            ReplicatorError: a file cannot be written
+            ReplicatorError: if a file cannot be written
         """
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
         former = {(t["sourceSchemaName"], t["sourceTableName"]): t for t in self._tables()}
@@ -119,12 +121,12 @@ class Monitoring:
         try:
             tables = (read_record("tables.json", self._folder) or {}).get("tables")
         except (TableError, OSError):
-            return []  # the figures begin anew, the tables do not depend on them
+            return []  # the counts restart at zero, which does not affect the tables
         return [table for table in tables if _is_entry(table)] if isinstance(tables, list) else []
 
 
 def _is_entry(table: Any) -> bool:
-    """Whether this is what `_entry` has written."""
+    """Check whether an object has the form that `_entry` returns."""
     if not isinstance(table, dict) or table.keys() != _TEXTS | {"metrics"}:
         return False
     metrics = table["metrics"]
@@ -164,10 +166,11 @@ def _entry(report: TableReport, former: dict[str, Any] | None, now: str) -> dict
 
 
 def lines(reports: Iterable[TableReport], width: int | None = None) -> Iterator[str]:
-    """The reports as a table of text.
+    """Format reports as a text table.
 
     Args:
-        width: characters that fit on a line; None prints whole lines
+        reports: the reports of a scan
+        width: the maximum characters of a line; None for no limit
     """
     rows = [("mirrored table", "status", "rows", "files applied", "rows applied", "")]
     for report in reports:

@@ -20,21 +20,21 @@ from dbt.adapters.openmirroring.replicator.rows import (
     too_large,
 )
 
-# rows that are read at once, if they are not large
+# rows that are read at once, unless they are large
 _BATCH = 32_768
 
-# bytes of a file that are read at once where only its beginning is looked at
+# bytes of a file that are read at once if only a column's beginning is needed
 _BUFFER = 64 * 2**10
 
-# bytes of a value that is no text
+# minimum bytes that are assumed for a value
 _FIXED_WIDTH = 8
 
-# A column of a row group: above this size it must be compressed as real values can be.
+# A column chunk above this size is refused if it is compressed more than real values can be.
 _LARGE_CHUNK = 256 * 2**20
 _LARGEST_RATIO = 1_000
 
-# An encoding that has a value as its difference to the one before, so that nothing tells how long
-# the values are. Spark does not write it unless told to.
+# This encoding stores a value as its difference to the previous one, so the lengths of the values
+# are unknown before reading. Spark does not write it by default.
 _DIFFERENCES = "DELTA_BYTE_ARRAY"
 _BATCH_OF_DIFFERENCES = 256
 
@@ -50,11 +50,11 @@ def parquet_rows(name: str, size: int, open_file: OpenFile) -> Rows:
     """Open a Parquet file.
 
     Raises:
-        TableError: it is not one, or has columns that cannot be mirrored
+        TableError: if it is not a Parquet file, or if a column cannot be mirrored
     """
     try:
         with open_file() as file:
-            # INT96 has no unit and no zone of its own
+            # INT96 declares no unit; Arrow would read nanoseconds
             parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False)
             schema = parquet.schema_arrow
             footer = parquet.metadata
@@ -83,10 +83,10 @@ def parquet_rows(name: str, size: int, open_file: OpenFile) -> Rows:
 
 
 def _rows_at_once(name: str, size: int, open_file: OpenFile, footer: pq.FileMetaData) -> int:
-    """How many rows to read at once, so that they have about AT_ONCE bytes.
+    """Return how many rows to read at once, so that they have about AT_ONCE bytes.
 
     Raises:
-        TableError: the file says that it has many more bytes than real values would have
+        TableError: if the file declares many more bytes than real values would have
     """
     leaves = map(footer.schema.column, range(footer.num_columns))
     fixed = sum(max(int(leaf.length), _FIXED_WIDTH) for leaf in leaves)
@@ -107,10 +107,10 @@ def _rows_at_once(name: str, size: int, open_file: OpenFile, footer: pq.FileMeta
 def _texts_at_once(
     open_file: OpenFile, footer: pq.FileMetaData, group: int, texts: list[pq.ColumnChunkMetaData]
 ) -> int:
-    """How many rows of a row group have about AT_ONCE bytes of text.
+    """Return how many rows of a row group have about AT_ONCE bytes of text.
 
-    Few bytes of a file can be many of rows: a dictionary has a value once, however many rows have
-    it. So the longest value of each dictionary counts.
+    A dictionary stores a value once, however many rows repeat it. A small file can therefore have
+    large rows, so the longest value of each dictionary is added to the average size.
     """
     if any(_DIFFERENCES in text.encodings for text in texts):
         return _BATCH_OF_DIFFERENCES
@@ -144,11 +144,11 @@ def _is_too_large(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def _mirrored_type(file: str, column: pa.Field, physical: str | None) -> pa.DataType:
-    """The type of a Parquet column in the mirrored table.
+    """Return the type of a Parquet column in the mirrored table.
 
     Raises:
-        TableError: a complex type, which the specification wants as a JSON string (section
-            "Column types"), or one that Delta does not have
+        TableError: if the type is complex, since the specification requires a JSON string then
+            (section "Column types"), or if Delta does not have the type
     """
     kind = column.type
     if pa.types.is_dictionary(kind):

@@ -1,9 +1,8 @@
-"""Plain folders and regular files, opened where others can write.
+"""Safe access to folders and regular files in places where others can write.
 
-A landing zone has nothing else in it. A link could lead anywhere, a FIFO lets its reader wait for
-ever, and a device is no data: none of them is ever followed, opened or written through. Whatever
-is opened is opened by its name in a folder that is open already, so that it cannot be exchanged on
-the way.
+A landing zone contains only folders and regular files. A link could lead anywhere, a FIFO blocks
+its reader, and a device is no data, so nothing here follows or reads them. Each item is opened by
+its name relative to an open folder, so nobody can replace a folder on the path meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from typing import Any, BinaryIO
 
 from dbt.adapters.openmirroring.replicator.errors import TableError
 
-# Bytes of a record. The columns of the widest table and the states of a thousand need less.
+# Maximum bytes of a record. The columns of the widest table and the states of a thousand tables
+# need less.
 _LARGEST_RECORD = 4 * 2**20
 
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
@@ -32,12 +32,13 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 
 @dataclass(frozen=True)
 class Entry:
-    """What lies in a folder.
+    """An item in a folder.
 
     Args:
-        mode: as of `lstat`
-        size: bytes
-        modified: nanoseconds since 1970
+        name: the name within the folder
+        mode: the mode from `lstat`
+        size: the size in bytes
+        modified: the modification time in nanoseconds since 1970
     """
 
     name: str
@@ -59,13 +60,13 @@ class Entry:
 
 
 def entries(folder: int) -> list[Entry]:
-    """What lies in an open folder by name, without what is hidden or begins with an underscore."""
+    """List an open folder by name, without items that begin with an underscore or a dot."""
     found = []
     with os.scandir(folder) as items:
         for item in items:
             if item.name.startswith(("_", ".")):
                 continue
-            with suppress(FileNotFoundError):  # gone meanwhile
+            with suppress(FileNotFoundError):  # deleted meanwhile
                 state = item.stat(follow_symlinks=False)
                 entry = Entry(item.name, state.st_mode, state.st_size, state.st_mtime_ns)
                 found.append(entry)
@@ -76,28 +77,30 @@ def open_folder(name: str, within: int) -> int:
     """Open a folder.
 
     Args:
-        within: descriptor of the open folder that it lies in
+        name: the name of the folder
+        within: the descriptor of its open parent folder
 
     Raises:
-        FileNotFoundError: there is none
-        TableError: it is something else
+        FileNotFoundError: if there is no such folder
+        TableError: if the item is not a folder
     """
     _check(name, os.stat(name, dir_fd=within, follow_symlinks=False).st_mode, stat.S_IFDIR)
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
 
 
 def open_file(name: str, within: int) -> BinaryIO:
-    """Open a file to read it.
+    """Open a file for reading.
 
     Args:
-        within: descriptor of the open folder that it lies in
+        name: the name of the file
+        within: the descriptor of its open parent folder
 
     Raises:
-        FileNotFoundError: there is none
-        TableError: it is something else
+        FileNotFoundError: if there is no such file
+        TableError: if the item is not a regular file
     """
     _check(name, os.stat(name, dir_fd=within, follow_symlinks=False).st_mode, stat.S_IFREG)
-    # it may have been exchanged since: then nothing is followed or waited for either
+    # The item may be replaced after the check: these flags follow no link and wait for no FIFO.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     file = os.fdopen(os.open(name, flags, dir_fd=within), "rb")
     try:
@@ -112,13 +115,14 @@ def read_record(name: str, within: int) -> dict[str, Any] | None:
     """Read a small JSON file.
 
     Args:
-        within: descriptor of the open folder that it lies in
+        name: the name of the file
+        within: the descriptor of its open parent folder
 
     Returns:
         the object in it; None if there is no such file
 
     Raises:
-        TableError: it is not a regular file, too large, or not a JSON object in UTF-8
+        TableError: if it is not a regular file, too large, or not a JSON object in UTF-8
     """
     try:
         with open_file(name, within) as file:
@@ -137,10 +141,12 @@ def read_record(name: str, within: int) -> dict[str, Any] | None:
 
 
 def write_record(name: str, record: dict[str, Any], within: int) -> None:
-    """Write a small JSON file, whole or not at all, in place of whatever has its name.
+    """Write a small JSON file atomically. It replaces an existing file of that name.
 
     Args:
-        within: descriptor of the open folder that it lies in
+        name: the name of the file
+        record: the object to write
+        within: the descriptor of its open parent folder
     """
     new = f"_{name}.new"
     with suppress(FileNotFoundError):

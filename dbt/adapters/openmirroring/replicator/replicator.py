@@ -1,4 +1,4 @@
-"""One scan of a landing zone."""
+"""Scans of a landing zone."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from dbt.adapters.openmirroring.replicator.table_scan import TableScan, data_fil
 
 
 class Replicator:
-    """A mirrored database on this machine: landing zone in, Delta tables out.
+    """A mirrored database on this machine, which applies a landing zone to Delta tables.
 
-    It knows nothing but the specification and the files; what it has done is in the Delta logs.
+    Its only inputs are the specification and the files. The Delta logs record its progress.
 
     Args:
         landing_zone: the folder `<item>/Files/LandingZone`; tables go to
             `<item>/Tables/<schema>/<table>`, status to `<item>/Files/Monitoring`
-        processed: where applied files go in their table folder, `_ProcessedFiles` or
+        processed: the subfolder of a table folder for applied files, `_ProcessedFiles` or
             `_FilesReadyToDelete`
 
     Raises:
-        ReplicatorError: the path does not end like that
+        ReplicatorError: if the path of the landing zone does not end in `Files/LandingZone`
     """
 
     def __init__(self, landing_zone: Path, processed: str = "_ProcessedFiles") -> None:
@@ -50,9 +50,9 @@ class Replicator:
         self._processed = processed
 
     def scan(self) -> list[TableReport]:
-        """Apply all that is there, drop the tables whose folders are gone.
+        """Apply all new files, and drop the tables whose folders are gone.
 
-        What is wrong with a table stops that table only, and is in its report.
+        An error in a table stops only that table, and is in its report.
         """
         with self._alone() as monitoring:
             folders = find_folders(self.landing_zone)
@@ -70,10 +70,11 @@ class Replicator:
         return reports
 
     def replicate(self, schema: str, table: str) -> TableReport | None:
-        """Apply what is there of one table; None if it has no folder.
+        """Apply the new files of one table. Return None if the table has no folder.
 
         Args:
-            schema: empty for a table without a schema folder
+            schema: the schema; empty for a table without a schema folder
+            table: the name of the table
         """
         with self._alone() as monitoring:
             report = self._replicate(self._folder(schema, table))
@@ -81,13 +82,14 @@ class Replicator:
         return report
 
     def mirrored(self, schema: str, table: str) -> MirroredTable | None:
-        """A table, or None until all files of its folder are applied.
+        """Return a table if all files of its table folder are applied, else None.
 
         Args:
-            schema: empty for a table without a schema folder
+            schema: the schema; empty for a table without a schema folder
+            table: the name of the table
 
         Raises:
-            TableError: the folder or a record in it is not valid
+            TableError: if the table folder or a record in it is not valid
         """
         folder = self._folder(schema, table)
         try:
@@ -110,7 +112,7 @@ class Replicator:
         return self.tables / folder.schema / folder.table
 
     def _replicate(self, folder: TableFolder) -> TableReport | None:
-        """Apply what is new in a table folder; None if it is dropped meanwhile."""
+        """Apply the new files of a table folder. Return None if it is dropped meanwhile."""
         try:
             with folder:
                 report = TableScan(folder, self._path(folder), self._processed).run()
@@ -121,7 +123,7 @@ class Replicator:
             return _failed(folder.schema, folder.table, error)
 
     def _drop_others(self, folders: LandingZoneFolders) -> Iterator[TableReport]:
-        """Drop the tables whose folders are gone, not those whose folders cannot be read."""
+        """Drop the tables whose folders are gone. Keep those whose folders cannot be read."""
         kept = {self._path(folder) for folder in folders.tables}
         for table in our_tables(self.tables):
             schema, name = table.path.parent.name, table.path.name
@@ -135,10 +137,10 @@ class Replicator:
 
     @contextmanager
     def _alone(self) -> Iterator[Monitoring]:
-        """One scan at a time, also of several processes.
+        """Hold the lock that allows one scan at a time, across processes.
 
         Raises:
-            ReplicatorError: what is to be written would be written elsewhere
+            ReplicatorError: if `Tables` is a link, or `Files/Monitoring` is no folder
         """
         if self.tables.is_symlink():
             raise ReplicatorError(f"{self.tables} is a link. Replace it with a folder.")

@@ -1,4 +1,4 @@
-"""The rows of a data file, in the types that the mirrored table has for them."""
+"""The rows of a data file, with the column types of the mirrored table."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ ROW_MARKER = "__rowMarker__"
 
 UTC = pa.timestamp("us", "UTC")
 
-# Bytes of rows that are in memory at once, as Arrow has them.
+# Bytes of rows that are in memory at once, in Arrow's format.
 AT_ONCE = 64 * 2**20
 
-# What rows may come to: a file of a few bytes can be written that has more of them than a disk.
-# The most that a data file of real rows was seen to come to is far below both.
+# The rows of a file may have this many bytes, or this many times the size of the file. Without a
+# limit, a malicious file of a few bytes could expand to more than a disk. Data files with real
+# rows stay far below both limits.
 _LARGEST = 8 * 2**30
 _LARGEST_RATIO = 1_000
 
-# Bytes that a value counts for at least: a column of booleans has many rows too
+# Minimum bytes that a row counts for, so that many rows with few bytes reach the limit too.
 _SMALLEST_VALUE = 8
 
 OpenFile = Callable[[], BinaryIO]
@@ -34,10 +35,10 @@ class Rows:
     """A data file that has been opened.
 
     Args:
-        name: of the file
-        size: bytes of the file
-        schema: of the mirrored columns
-        marked: whether the row marker follows, as INT32
+        name: the name of the file
+        size: the size of the file in bytes
+        schema: the schema of the mirrored columns
+        marked: whether the row marker follows these columns, as INT32
         read: reads the file from its beginning, in batches with these columns
     """
 
@@ -48,12 +49,12 @@ class Rows:
     read: Callable[[], Iterable[pa.RecordBatch]]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows in the file's order, with the row marker if there is one.
+        """Yield the rows in the order of the file, with the row marker if there is one.
 
-        A batch has AT_ONCE bytes at most, or one row.
+        A batch has one row, or at most AT_ONCE bytes.
 
         Raises:
-            TableError: the file is corrupt, or its rows are many more than its bytes
+            TableError: if the file is corrupt, or its rows are too large for its size
         """
         schema = self.schema
         if self.marked:
@@ -74,7 +75,7 @@ def check_names(file: str, names: list[str]) -> None:
     """Make sure that a table can have the columns of a file.
 
     Raises:
-        TableError: two have the same name, or the row marker is not the last
+        TableError: if two names differ at most in case, or the row marker is not the last column
     """
     if ROW_MARKER in names and names[-1] != ROW_MARKER:
         raise TableError("InputValidationError", f"{file}: {ROW_MARKER} must be the last column.")
@@ -88,12 +89,16 @@ def check_names(file: str, names: list[str]) -> None:
 
 
 def most_bytes(size: int) -> int:
-    """What the rows of a file of so many bytes may come to."""
+    """Return the maximum bytes that the rows of a file may have.
+
+    Args:
+        size: the size of the file in bytes
+    """
     return max(_LARGEST, _LARGEST_RATIO * size)
 
 
 def too_large(name: str, size: int) -> TableError:
-    """A file whose few bytes stand for more rows than can be meant."""
+    """Return the error for a file whose rows are too large for its size."""
     return TableError(
         "InputValidationError",
         f"{name} has {size:,} bytes, and its rows have more than a thousand times as many. If "

@@ -1,4 +1,4 @@
-"""What happens to one table in one scan."""
+"""The scan of one table."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from dbt.adapters.openmirroring.replicator.monitoring import TableReport
 from dbt.adapters.openmirroring.replicator.parquet_rows import parquet_rows
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
 
-# Bytes of changes that are kept in memory: each merge reads the whole table, so the changes of
-# several files are merged together.
+# Bytes of changes that are kept in memory. Each merge reads the whole table, so the scan merges
+# the changes of several files together.
 _KEPT = 64 * 2**20
 
-# Bytes of a file that are reduced and merged together. Of what is larger, each part is a commit.
+# Bytes of a file that are reduced and merged together. A larger file is split into parts of this
+# size, each with a commit of its own.
 _PART = 128 * 2**20
 
 
 class TableScan:
-    """Applies what is new in a table folder.
+    """A scan that applies the new files of a table folder.
 
     Args:
-        folder: opened
-        path: of the Delta table
-        processed: the folder in the table folder where applied files go
+        folder: the opened table folder
+        path: the path of the Delta table
+        processed: the subfolder of the table folder for applied files
     """
 
     def __init__(self, folder: TableFolder, path: Path, processed: str) -> None:
@@ -54,13 +55,13 @@ class TableScan:
         self._waits_for: str | None = None
 
     def run(self) -> TableReport:
-        """Apply, and tell what was done. What stops the table is in the report."""
+        """Apply the new files. Return a report, which has the error if one stops the table."""
         error, status = None, "Replicating"
         try:
             status = self._run()
         except Exception as reason:
-            # Arrow and delta-rs raise nearly everything for a file that is made to; whatever it
-            # is, it is told, and it is the state of this table alone
+            # A malicious file can make Arrow and delta-rs raise nearly any error. Report it as the
+            # state of this table alone.
             error, status = TableError.of(reason), "Failed"
         return TableReport(
             self._folder.schema,
@@ -87,7 +88,7 @@ class TableScan:
             for file in self._next(files):
                 self._read(file)
         finally:
-            # whatever is wrong with a file, those before it are applied
+            # if a file has an error, the files before it are still applied
             self._merge()
             self._retire(files)
         return "Replicating" if self._table else "Snapshotting"
@@ -96,8 +97,8 @@ class TableScan:
         filled = self._folder.filled_table()
         table = MirroredTable.find(self._path, self._metadata.by_modification_time)
         if table and (table.is_untouched or table.id != filled):
-            # its first file was bad, or the folder was dropped and recreated, perhaps both since
-            # the last scan
+            # Either the first file of the table had an error, or the folder was dropped and
+            # recreated since the last scan.
             table.drop()
             table = None
         self._table = table
@@ -105,7 +106,7 @@ class TableScan:
             table.keep_keys(self._metadata.key_columns)
 
     def _next(self, files: list[DataFile]) -> Iterator[DataFile]:
-        """The files to apply: up to the first number that is missing."""
+        """Yield the files to apply, up to the first missing number."""
         table = self._table
         new = [file for file in files if not (table and table.has_applied(file))]
         expected = (table.last_number if table else 0) + 1
@@ -131,7 +132,7 @@ class TableScan:
         self._applied.append((file, count))
 
     def _read_changes(self, table: MirroredTable, file: DataFile, rows: Rows) -> None:
-        """Keep the changes of a file to merge them, or merge them at once if they are many."""
+        """Keep the changes of a file for the next merge. Merge at once if there are many."""
         parts = self._parts(rows)
         operations = next(parts)
         if next(parts, None):
@@ -146,13 +147,13 @@ class TableScan:
             self._merge()
 
     def _apply_in_parts(self, table: MirroredTable, file: DataFile, rows: Rows) -> int:
-        """Apply a file that is too large to do so at once.
+        """Apply a file in parts, because it is too large to be applied at once.
 
-        All of it is checked before any of it is applied. A replicator that is killed goes on
-        after the last part.
+        The whole file is checked before its first part is applied. If the replicator is killed,
+        the next scan continues after the last applied part.
 
         Returns:
-            how many rows it has
+            the number of rows in the file
         """
         keys = self._metadata.key_columns
         count = sum(self._check(table, operations) for operations in self._parts(rows))
@@ -167,7 +168,7 @@ class TableScan:
         return count
 
     def _check(self, table: MirroredTable, operations: pa.Table) -> int:
-        """Make sure that operations can be applied, and count them."""
+        """Make sure that operations can be applied, and return their number."""
         check_operations(operations, self._metadata.key_columns)
         table.check(operations)
         return len(operations)
@@ -184,7 +185,7 @@ class TableScan:
         return parquet_rows(file.name, file.size, content)
 
     def _create(self, schema: pa.Schema) -> MirroredTable:
-        """Create the table; its first file decides about columns and types."""
+        """Create the table with the columns and types of its first file."""
         self._table = MirroredTable.create(
             self._path,
             str(self._folder),
@@ -192,15 +193,16 @@ class TableScan:
             self._metadata.key_columns,
             self._metadata.by_modification_time,
         )
-        # a replicator that is killed before this creates the table once more
+        # if the replicator is killed before this line, the next scan creates the table again
         self._folder.fills(self._table.id)
         return self._table
 
     def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
-        """The rows of a file, each with its row marker, in parts that fit into memory.
+        """Yield the rows of a file with their row markers, in parts that fit into memory.
 
         Args:
-            skipped: rows at its beginning that are left out
+            rows: the rows of the file
+            skipped: the number of rows to skip at the beginning
         """
         part: list[pa.Table] = []
         for batch in rows.batches():
@@ -222,7 +224,7 @@ class TableScan:
         return operations.set_column(operations.num_columns - 1, ROW_MARKER, markers)
 
     def _merge(self) -> None:
-        """Apply the row-marked files that were read, in one commit."""
+        """Apply the kept changes of all files that were read, and record the files together."""
         if not self._merged_next or not self._table:
             return
         waiting, self._merged_next = self._merged_next, []
@@ -234,7 +236,7 @@ class TableScan:
         self._applied += [(file, operations) for file, operations, _ in waiting]
 
     def _retire(self, files: list[DataFile]) -> None:
-        """Clean up; the last file stays, so that publishers know the number."""
+        """Move applied files away, except the last one, which tells publishers the last number."""
         if self._table:
             applied = [file for file in files if self._table.has_applied(file)]
             self._folder.retire(applied[:-1], self._processed)
@@ -243,10 +245,10 @@ class TableScan:
 
 
 def data_files(folder: TableFolder, metadata: TableMetadata) -> tuple[list[DataFile], list[str]]:
-    """The files of the table's format, in the order in which they are to be applied.
+    """List the data files of a table in the order in which they must be applied.
 
     Returns:
-        the files, and the names of those that are not data
+        the files of the table's format, and the names of the other files
     """
     by_time = metadata.by_modification_time
     found = folder.data_files()
@@ -255,6 +257,7 @@ def data_files(folder: TableFolder, metadata: TableMetadata) -> tuple[list[DataF
     ]
     ignored = [file.name for file in found if file not in files]
     if by_time:
-        # equal times have no order in the service; the one of the names would hide that
+        # The service has no order for files with equal times. Sorting such files by name would
+        # hide a publisher's mistake, so they are sorted by the reversed name.
         return sorted(files, key=lambda file: (file.modified, file.name[::-1])), ignored
     return sorted(files, key=lambda file: file.number or 0), ignored

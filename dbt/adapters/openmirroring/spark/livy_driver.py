@@ -1,8 +1,9 @@
 """The part of `method: livy` that runs in the driver of a Livy session.
 
-Its source is sent there, so it imports nothing but PySpark. `livy_protocol.py` is the other side.
+The adapter sends the source of this module to the session. So the module imports nothing but
+PySpark. `livy_protocol.py` is the other side.
 
-Livy's own SQL returns 1,000 rows at most, and no exact decimals. So statements are PySpark code.
+Livy's own SQL returns at most 1,000 rows and no exact decimals. So statements are PySpark code.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
 
-# characters of an answer that are printed at once: Livy holds the last hundred in memory
+# maximum characters of an answer that are printed at once, because Livy keeps the outputs of the
+# last hundred statements in memory
 PIECE = 1_000_000
 
 
 class Driver:
-    """The sessions of dbt's connections, in one Livy session.
+    """The Spark sessions of dbt's connections within one Livy session.
 
-    Livy runs statements one after another, so nothing here is called twice at once.
+    Livy runs statements one after another, so no method is called concurrently.
 
     Args:
-        spark: Livy's own session
-        create_view: of `python_models.py`
-        explained: of `errors.py`
+        spark: Livy's own Spark session
+        create_view: the function of `python_models.py`
+        explained: the function of `errors.py`
     """
 
     def __init__(
@@ -48,10 +50,10 @@ class Driver:
         self._seen: set[str] = set()
 
     def run(self, text: str) -> None:
-        """Carry out a request once, however often and late it arrives, and print the answer.
+        """Carry out a request and print the answer. A request that arrives again runs only once.
 
         Args:
-            text: of the request, as JSON
+            text: the request as JSON
         """
         request = json.loads(text)
         session, request_id = request["session"], request["id"]
@@ -64,7 +66,9 @@ class Driver:
         """Print a piece of the answer to the last request of a session.
 
         Args:
-            piece: its number, from 0
+            session: the name of the session
+            request_id: the id of the request; nothing is printed if a later one was answered
+            piece: the number of the piece, from 0
         """
         answered, pieces = self._answers.get(session, ("", []))
         if answered == request_id:
@@ -106,11 +110,13 @@ class Driver:
 
 
 def encoded(value: Any, type_: DataType) -> Any:
-    """A value as JSON: numbers, booleans and strings as they are, others as [kind, text].
+    """Encode a value for JSON.
+
+    NULL, numbers, booleans and strings stay as they are. Other values become [kind, content].
 
     Args:
-        value: as PySpark returns it; timestamps are in the local time of this process
-        type_: in Spark
+        value: the value from PySpark; a timestamp is in the local time of this process
+        type_: the type in Spark
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value

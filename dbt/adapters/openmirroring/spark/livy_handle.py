@@ -1,4 +1,4 @@
-"""A connection of dbt to Spark behind Livy."""
+"""A dbt connection to Spark through Livy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dbt.adapters.openmirroring.spark.session import SessionHandle
 
 
 class LivyHandle(SessionHandle):
-    """A connection of dbt.
+    """A dbt connection.
 
     Args:
         livy: the Livy session of the command
-        settings: of the connection's session
+        settings: the settings of the connection's Spark session
     """
 
     def __init__(self, livy: LivySession, settings: Mapping[str, str]) -> None:
@@ -44,11 +44,10 @@ class LivyHandle(SessionHandle):
             raise DbtRuntimeError(answer.error)
 
     def _ask(self, task: Mapping[str, str]) -> Answer:
-        """Have the driver do something, in the session of this connection.
+        """Send a task to the driver, which runs it in the Spark session of this connection.
 
         Raises:
-            SessionEndedError: the Livy session in which it was is gone. The next request opens a
-                new one
+            SessionEndedError: if the Livy session has ended; the next request opens a new one
         """
         try:
             self._session = self._livy.session(self._cancelled, self._session)

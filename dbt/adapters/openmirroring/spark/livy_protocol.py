@@ -1,4 +1,4 @@
-"""Requests to the driver of a Livy session as code, and what it prints as rows.
+"""The protocol of the driver in a Livy session: requests become code, printed text becomes rows.
 
 `livy_driver.py` is the other side.
 """
@@ -28,10 +28,11 @@ _SOURCES = {
     for module in (errors, python_models, livy_driver)
 }
 
-# another version of dbt-openmirroring, which shares the Livy session, has another name
+# The name has a hash of the sources, because different versions of dbt-openmirroring may share a
+# Livy session.
 _DRIVER = "openmirroring_" + hashlib.sha256(repr(_SOURCES).encode()).hexdigest()[:16]
 
-# What starts the driver, once in a Livy session.
+# The code that starts the driver, once per Livy session.
 START = f"""\
 if {_DRIVER!r} not in globals():
     def {_DRIVER}():
@@ -45,12 +46,12 @@ if {_DRIVER!r} not in globals():
     {_DRIVER} = {_DRIVER}()
 """
 
-# does nothing but keep a session from being ended because it is idle
+# code that does nothing, to keep an idle session from being ended
 KEEP_ALIVE = "None"
 
 
 class CutOffError(DbtRuntimeError):
-    """An answer did not arrive whole."""
+    """An answer did not arrive completely."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,11 @@ class Request:
     """A request of a connection.
 
     Args:
-        id: unique; the driver carries out what it gets twice only once
-        session: of the connection; it is opened with its first request
-        settings: of this session
+        id: a unique id; the driver carries out each id only once
+        session: the name of the connection's Spark session, which its first request opens
+        settings: the settings of this session
         task: `sql`, or `model`, `view` and `node`
-        ended: sessions that are not needed any more
+        ended: the names of sessions that are not needed any more
     """
 
     id: str
@@ -73,7 +74,7 @@ class Request:
 
     @property
     def code(self) -> str:
-        """Python code that carries it out. The statement is data in it, whatever it contains."""
+        """The Python code of the request. It contains the statement only as a string literal."""
         content = {
             "id": self.id,
             "session": self.session,
@@ -84,18 +85,18 @@ class Request:
         return f"{_DRIVER}.run({json.dumps(content)!r})"
 
     def code_of_piece(self, number: int) -> str:
-        """Python code that prints another piece of the answer."""
+        """Return Python code that prints another piece of the answer."""
         return f"{_DRIVER}.show({self.session!r}, {self.id!r}, {number})"
 
     def piece(self, number: int, printed: str) -> tuple[str, int]:
-        """A piece of the answer, and how many there are.
+        """Return a piece of the answer, and the number of pieces.
 
         Args:
-            number: of the piece, from 0
-            printed: by the code
+            number: the number of the piece, from 0
+            printed: the text that the code has printed
 
         Raises:
-            CutOffError: it is not there, or not whole
+            CutOffError: if the piece is missing or incomplete
         """
         head = f"openmirroring:{self.id}:{number}:"
         found = re.search(rf"{head}(\d+):([A-Za-z0-9+/=]*):end", printed)
@@ -112,10 +113,10 @@ class Answer:
     """The answer of the driver.
 
     Args:
-        columns: name, type and whether it can be NULL
-        rows: as PySpark has them
-        error: of Spark or of a Python model; empty without one
-        error_class: the name of its class in Python
+        columns: for each column its name, its type and whether it can be NULL
+        rows: the rows, as PySpark returns them
+        error: the error of Spark or of a Python model; empty if there is none
+        error_class: the name of the error's Python class
     """
 
     columns: tuple[tuple[str, str, bool], ...] = ()
@@ -125,10 +126,10 @@ class Answer:
 
     @classmethod
     def parse(cls, pieces: Sequence[str]) -> Answer:
-        """Read an answer.
+        """Read an answer from its pieces.
 
         Raises:
-            CutOffError: it cannot be read
+            CutOffError: if it cannot be read
         """
         try:
             content = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
@@ -155,12 +156,12 @@ def _row(names: Sequence[str], values: Sequence[Any]) -> Row:
 
 
 def decoded(value: Any) -> Any:
-    """A value as PySpark has it; `livy_driver.encoded` is the opposite.
+    """Decode a value that `livy_driver.encoded` has encoded.
 
-    Timestamps come back in the local time of this process, as those of PySpark do.
+    Like PySpark, it returns timestamps in the local time of this process.
 
     Raises:
-        KeyError, TypeError, ValueError: it is no such value
+        KeyError, TypeError, ValueError: if the value was not encoded by that function
     """
     if not isinstance(value, list):
         return value

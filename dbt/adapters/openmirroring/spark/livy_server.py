@@ -1,4 +1,4 @@
-"""Livy in the profile."""
+"""The Livy server of the profile."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 from dbt_common.exceptions import DbtConfigError
 
-# Fabric's tokens go to these hosts and to no others.
+# The only hosts that Fabric's tokens are sent to.
 _FABRIC = re.compile(r"https://([\w-]+\.)*api\.fabric\.microsoft\.com/")
 _URL = re.compile(r"https?://[^/@?#;\s]+(/[^@?#;\s]*)?")
 
 
 @dataclass(frozen=True)
 class LivyServer:
-    """Where Livy is.
+    """A Livy server.
 
     Args:
-        url: of Livy; in Fabric the "session job connection string" of a lakehouse
-        shown_url: without secrets, for messages
-        user, password: of Apache Livy behind basic authentication
+        url: the URL of Livy; in Fabric the "session job connection string" of a lakehouse
+        shown_url: the URL without secrets, for messages
+        user, password: the login for an Apache Livy with basic authentication
     """
 
     url: str = field(repr=False)
@@ -28,10 +28,10 @@ class LivyServer:
     password: str | None = field(default=None, repr=False)
 
     def check(self) -> None:
-        """Make sure that the profile says how to reach it.
+        """Make sure that the profile says how to reach Livy.
 
         Raises:
-            DbtConfigError: it does not
+            DbtConfigError: if the URL is not valid, or the login is incomplete or for Fabric
         """
         if not _URL.fullmatch(self.url):
             raise DbtConfigError(
@@ -50,7 +50,7 @@ class LivyServer:
 
     @property
     def is_fabric(self) -> bool:
-        """Fabric's tokens are sent there."""
+        """Whether the server is Fabric's and gets Fabric's tokens."""
         return bool(_FABRIC.match(f"{self.url}/"))
 
     @property

@@ -1,9 +1,9 @@
-"""One Livy session a command, and in it a session of Spark for each connection.
+"""The Livy session of a command, with a Spark session for each connection.
 
-A Livy session is a Spark application, which takes up to minutes to start and a part of the
-cluster. It runs statements one after another, and is found again by later commands if the profile
-says so. Each connection of dbt has a `SparkSession` of its own in it, by `newSession()`: its
-settings and temporary views are its own.
+A Livy session is a Spark application. It may take minutes to start, and uses a part of the
+cluster. It runs statements one after another. Later commands use it again if the profile asks for
+it. In it, each dbt connection has a `SparkSession` from `newSession()`, with settings and
+temporary views of its own.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ from dbt.adapters.openmirroring.spark.livy_protocol import (
 
 logger = AdapterLogger("OpenMirroring")
 
-# seconds: Fabric ends a session after 20 minutes without a statement
+# seconds between statements that keep a session alive; Fabric ends an idle one after 20 minutes
 _KEEP_ALIVE = 240.0
 
-# seconds that a session may take to start, and after which the user is told of it
+# seconds that a session may take to start, and seconds before the user is told about the wait
 _START = 1200.0
 _TELL_AFTER = 5.0
 
-# seconds between two questions, from the first to the last
+# shortest and longest pause in seconds between two requests for a state
 _FIRST_PAUSE, _LAST_PAUSE = 0.05, 3.0
 
-# of questions about a statement, between two whether its session is still there
+# requests for the state of a statement before the session itself is checked
 _QUESTIONS = 10
 
 _UNKNOWN = "It is not known whether the statement was carried out; it was not repeated."
 
 
 class SessionEndedError(LivyError):
-    """The Livy session is gone, and with it all that the connection had in it."""
+    """The Livy session has ended, so the connection has lost its Spark session."""
 
 
 class LivySession:
     """The Livy session of a command.
 
     Args:
-        client: of Livy
-        options: of a new session
-        record: a file with the session that an earlier command has left, for this one and later
-            ones; None to end the session with the command
+        client: the client of Livy
+        options: the options of a new session
+        record: a file with the id of the session that commands share; None to end the session
+            with the command
     """
 
     def __init__(
@@ -81,18 +81,20 @@ class LivySession:
         self._ended_connections: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def session(self, cancelled: threading.Event, known: str | None = None) -> str:
-        """The id of a Livy session that takes statements; it is started if there is none.
+        """Return the id of a Livy session that takes statements. Start one if there is none.
 
         Args:
-            known: in which a connection has its own session, if it has one
+            cancelled: set to cancel the start
+            known: the Livy session in which the connection has its Spark session, if any
 
         Raises:
-            SessionEndedError: the known one is gone
-            LivyError: it does not start
+            SessionEndedError: if the known session has ended
+            LivyError: if the session does not start
+            DbtRuntimeError: if the user has cancelled
         """
         self._check_known(known)
         with self._lock:
-            # another connection may have waited for a new one
+            # another connection may have started a new session while this one waited for the lock
             self._check_known(known)
             _stop_if(cancelled)
             if self._session is None:
@@ -106,14 +108,15 @@ class LivySession:
         """Carry out a request.
 
         Args:
-            session: of Livy
-            cancelled: set to cancel it
+            session: the id of the Livy session
+            request: the request
+            cancelled: set to cancel the request
 
         Raises:
-            SessionEndedError: the Livy session is gone
-            LivyError: Livy refuses it, or cannot be reached
-            CutOffError: the answer did not arrive whole
-            DbtRuntimeError: it was cancelled
+            SessionEndedError: if the Livy session has ended
+            LivyError: if Livy refuses the request or cannot be reached
+            CutOffError: if the answer did not arrive completely
+            DbtRuntimeError: if the request was cancelled
         """
         piece, count = request.piece(0, self._print(session, request.code, cancelled))
         pieces = [piece]
@@ -123,11 +126,11 @@ class LivySession:
         return Answer.parse(pieces)
 
     def connection_ended(self, name: str) -> None:
-        """Let the next request tell that the session of a connection is not needed any more."""
+        """Let the next request report that a connection does not need its Spark session."""
         self._ended_connections.put(name)
 
     def ended_connections(self) -> Sequence[str]:
-        """The connections that ended since this was asked last."""
+        """Return the connections that have ended since the last call."""
         ended = []
         with suppress(queue.Empty):
             while True:
@@ -135,7 +138,7 @@ class LivySession:
         return ended
 
     def end(self) -> None:
-        """The end of the command, and of its session if no later command is to find it."""
+        """End the command. End its session too, unless later commands may use it."""
         self._over.set()
         session, self._session = self._session, None
         if session is not None and not self._record:
@@ -152,7 +155,7 @@ class LivySession:
             logger.warning(f"{error.msg} It ends by itself when it has been idle for some time.")
 
     def _found(self, cancelled: threading.Event) -> str | None:
-        """The session that an earlier command has left, if it is still there."""
+        """Return the session of an earlier command if it still takes statements, else None."""
         session = self._recorded()
         if session is None or self._client.state(session).has_ended:
             return None
@@ -184,7 +187,7 @@ class LivySession:
         return session
 
     def _prepare(self, session: str, cancelled: threading.Event) -> None:
-        """Wait until a session takes statements, and start the driver in it."""
+        """Wait until a session takes statements, then start the driver in it."""
         started, is_told = time.monotonic(), False
         while not (state := self._client.state(session)).is_ready:
             waited = time.monotonic() - started
@@ -202,17 +205,17 @@ class LivySession:
         self._print(session, START, cancelled)
 
     def _keep_alive(self, session: str) -> None:
-        """Send a statement now and then, while dbt does other things."""
+        """Send a statement from time to time while dbt sends none."""
         while not self._over.wait(_KEEP_ALIVE) and self._session == session:
             is_used, self._is_used = self._is_used, False
             if not is_used:
                 try:
                     self._client.submit(session, KEEP_ALIVE)
-                except LivyError as error:  # the next statement tells
+                except LivyError as error:  # the next statement reports it
                     logger.debug(f"{error.msg}")
 
     def _print(self, session: str, code: str, cancelled: threading.Event) -> str:
-        """Run code, and return what it prints."""
+        """Run code and return the text that it prints."""
         self._is_used = True
         number = None
         try:
@@ -221,7 +224,8 @@ class LivySession:
         except SessionEndedError:
             raise
         except LivyError as error:
-            # who is refused was heard; without an answer nobody knows
+            # A refused statement was not carried out. Without an answer, or with a server error,
+            # it may have been.
             is_sent = number is not None or (error.status or 500) >= 500
             self._check(session, is_sent, otherwise=error)
             if not is_sent:
@@ -246,11 +250,11 @@ class LivySession:
                 return statement
             questions += 1
             if questions % _QUESTIONS == 0:
-                # Fabric may say for ever that a statement runs whose session is gone
+                # Fabric may report a statement as running forever after its session has ended
                 self._check(session, is_sent=True)
             try:
                 _pause(time.monotonic() - started, cancelled)
-            except BaseException:  # also Ctrl-C in this thread
+            except BaseException:  # includes Ctrl-C in this thread
                 self._cancel(session, number)
                 raise
 
@@ -258,7 +262,7 @@ class LivySession:
         try:
             return self._client.statement(session, number)
         except LivyError as error:
-            # Fabric may not know a statement yet that it has just taken
+            # Fabric may not yet find a statement that it has just accepted
             if error.status != 404 or questions > _QUESTIONS:
                 raise
         self._check(session, is_sent=True)
@@ -271,14 +275,15 @@ class LivySession:
             logger.debug(error.msg)
 
     def _check(self, session: str, is_sent: bool, otherwise: LivyError | None = None) -> None:
-        """Make sure that a session is still there.
+        """Make sure that a session has not ended.
 
         Args:
-            is_sent: a statement that may have been carried out
-            otherwise: what to raise if Livy does not tell
+            session: the id of the Livy session
+            is_sent: whether a statement may have been carried out
+            otherwise: the error to raise if Livy does not return the state
 
         Raises:
-            SessionEndedError: it is not
+            SessionEndedError: if the session has ended
         """
         try:
             state = self._client.state(session)
@@ -297,10 +302,10 @@ class LivySession:
 
 
 def _pause(waited: float, cancelled: threading.Event) -> None:
-    """Wait before Livy is asked again: a quarter of the time that it has taken so far.
+    """Wait before the next request for a state, for a quarter of the time waited so far.
 
     Raises:
-        DbtRuntimeError: the user has cancelled
+        DbtRuntimeError: if the user has cancelled
     """
     cancelled.wait(min(max(waited / 4, _FIRST_PAUSE), _LAST_PAUSE))
     _stop_if(cancelled)
@@ -308,15 +313,17 @@ def _pause(waited: float, cancelled: threading.Event) -> None:
 
 def _stop_if(cancelled: threading.Event) -> None:
     if cancelled.is_set():
-        cancelled.clear()  # what tidies up afterwards is run
+        cancelled.clear()  # so that statements that clean up afterwards can run
         raise DbtRuntimeError("The statement was cancelled.")
 
 
 def ended_error(session: str, why: str, is_sent: bool) -> SessionEndedError:
-    """The error of a statement whose session has ended.
+    """Return the error for a statement whose session has ended.
 
     Args:
-        is_sent: the statement may have been carried out
+        session: the id of the Livy session
+        why: the reason, for the message
+        is_sent: whether the statement may have been carried out
     """
     what = _UNKNOWN if is_sent else "The statement was not sent."
     return SessionEndedError(

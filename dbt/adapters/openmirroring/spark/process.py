@@ -1,7 +1,7 @@
-"""The embedded Spark of this process. It lives on between commands.
+"""The embedded Spark of this process, which keeps running between commands.
 
-A process can have only one Spark, which PySpark keeps in a class. So it belongs to the process,
-and not to the connections of one command.
+A process can have only one Spark, because PySpark stores it in a class attribute. So it belongs to
+the process, and not to the connections of one command.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from dbt.adapters.openmirroring.spark.submit import end_jvm
 
 @dataclass(frozen=True)
 class _Started:
-    """An embedded Spark as it was started.
+    """A started embedded Spark.
 
     Args:
         project: the folder of the dbt project
-        settings: of the profile
-        session: each node gets a new one from it
-        gateway: to its JVM, which outlives a stopped session
+        settings: the settings of the profile
+        session: the session from which each node gets a new one
+        gateway: the gateway to the JVM, which outlives a stopped session
     """
 
     project: Path
@@ -46,7 +46,7 @@ class _Started:
 
 
 class ProcessSpark:
-    """Starts the embedded Spark, and knows which commands use it."""
+    """The owner of the embedded Spark. It starts Spark, and records which commands use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,29 +58,29 @@ class ProcessSpark:
 
     @property
     def is_running(self) -> bool:
-        """Whether the Spark of this process is an embedded one; one that starts is waited for."""
+        """Whether this process runs an embedded Spark. Waits for one that is still starting."""
         with self._lock:
             return self._started is not None and self._started.is_running
 
     def start_early(
         self, project: Path, settings: Mapping[str, str], prepared_start: bool
     ) -> None:
-        """Start the Spark of a project in the background; `session` waits for it.
+        """Start the Spark of a project in the background. `session` waits for it.
 
         Args:
-            project, settings, prepared_start: as of `session`
+            project, settings, prepared_start: as for `session`
         """
 
         def start() -> None:
             with self._lock:
                 try:
                     found = self._fitting(project, settings, prepared_start)
-                    # the metastore starts with the first statement
+                    # a first statement, so that the metastore starts too
                     found.session.sql("show databases").collect()
                 except Exception as error:
                     self._failed_early = error
 
-        # dbt may end before Spark is there, and nobody is to wait then
+        # a daemon, because dbt may end before Spark has started and must not wait for it
         threading.Thread(target=start, name="embedded Spark", daemon=True).start()
 
     def session(
@@ -90,17 +90,17 @@ class ProcessSpark:
         settings: Mapping[str, str],
         prepared_start: bool = False,
     ) -> SparkSession:
-        """The session of a project. The Spark of an earlier command is used again if it fits.
+        """Return the session of a project. Reuse the Spark of an earlier command if it fits.
 
         Args:
-            command: uses the session until it releases it
-            project: the dbt project's folder
+            command: the command, which uses the session until it calls `release`
+            project: the folder of the dbt project
             settings: `server_side_parameters` of the profile
-            prepared_start: start from an image of the classes, or have one made
+            prepared_start: whether to start from an image of the classes
 
         Raises:
-            FailedToConnectError: Spark does not start, or another command uses one that does not
-                fit
+            FailedToConnectError: if Spark does not start, or if another command uses a Spark of
+                another project or with other settings
         """
         with self._lock:
             failed, self._failed_early = self._failed_early, None
@@ -133,13 +133,14 @@ class ProcessSpark:
             if not image.is_there:
                 raise
             session = embedded_spark.start(project, settings, java_home)
-            image.remove()  # Java checks only a part of an image before it uses it
+            image.remove()  # it is corrupt in a part that Java does not check
         return session
 
     def release(self, command: object) -> None:
-        """Note that a command has ended. Spark runs on, because a start takes seconds.
+        """Record that a command has ended. Spark keeps running, because a start takes seconds.
 
-        Nobody waits here for a Spark that is still starting: the command has failed before.
+        The first call has a missing image of the classes made. If Spark is still starting, this
+        method does not wait: the command has failed before it used Spark.
         """
         self._commands.discard(command)
         if not self._lock.acquire(blocking=False):
@@ -152,15 +153,15 @@ class ProcessSpark:
             self._lock.release()
 
     def tell(self) -> None:
-        """For `dbt debug`: whether Spark starts from an image; nothing if that is turned off."""
+        """Print for `dbt debug` whether Spark starts from an image, unless that is turned off."""
         if self._image:
             fire_event(Note(msg=f"  Embedded Spark {self._image.description}"))
 
     def end(self) -> None:
-        """Stop this Spark, to make room for another.
+        """Stop the embedded Spark, so that this process can start another one.
 
         Raises:
-            FailedToConnectError: a command uses this one
+            FailedToConnectError: if a command uses it
         """
         with self._lock:
             self._end()

@@ -1,6 +1,7 @@
-"""Python models: run on the session of their node.
+"""Running Python models in the Spark session of their node.
 
-Livy's driver runs the source of this module. So it imports nothing but PySpark.
+The driver of a Livy session also runs the source of this module. So it imports nothing but
+PySpark.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ class PythonModelError(Exception):
 
 
 def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
-    """Let Spark have the result of a Python model, as a temporary view.
+    """Run a Python model and register its result as a temporary view.
 
-    Nothing is computed by this but what the model itself asks for.
+    Spark computes only what the model itself requests.
 
     Args:
-        name: of the view, quoted
-        code: as dbt has compiled it: the model, and the objects that it is called with
-        session: the `session` of the model
-        node: for errors
+        name: the name of the view, quoted
+        code: the code that dbt has compiled: the model and its arguments
+        session: the Spark session of the model
+        node: the name of the node, for errors
 
     Raises:
-        PythonModelError: the model raises, or returns no DataFrame
+        PythonModelError: if the model raises an error, or returns no DataFrame
     """
     file = f"<{node}>"
-    # so that tracebacks show the lines
+    # so that tracebacks show the lines of the model
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     scope: dict[str, Any] = {"__name__": node, "spark": session}
     try:
@@ -43,8 +44,8 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
         own = traceback.format_list([frame for frame in frames if frame.filename == file])
         message = "".join([*own, f"{type(error).__name__}: {error}"])
         raise PythonModelError(f"The Python model raised an error:\n{message}") from error
-    # asked of the type: to Spark Connect any attribute of a DataFrame may be a column
-    if hasattr(type(result), "to_spark"):  # of the pandas API on Spark
+    # check the type, because in Spark Connect any attribute of a DataFrame may be a column
+    if hasattr(type(result), "to_spark"):  # a DataFrame of the pandas API on Spark
         result = result.spark.frame()
     if not hasattr(result, "createOrReplaceTempView"):
         try:
@@ -60,7 +61,10 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
 
 
 def _brought_to(session: SparkSession, rows: DataFrame) -> DataFrame:
-    """Rows of another session; the pandas API on Spark, for one, takes the first that it finds."""
+    """Return rows of another session as a DataFrame of this session.
+
+    The pandas API on Spark, for example, uses the first session that it finds.
+    """
     name = f"openmirroring_{uuid.uuid4().hex}"
     rows.createGlobalTempView(name)
     try:

@@ -1,4 +1,4 @@
-"""What dbt can ask for and open-source Spark does not have."""
+"""Checks for features of dbt that open-source Spark does not support."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dbt_common.exceptions import CompilationError
 
 
 def refuse_grants(config: Mapping[str, Any]) -> None:
-    """Make sure that a node, also a view, has no `grants`.
+    """Make sure that a node has no `grants`.
 
     Raises:
-        CompilationError: it has
+        CompilationError: if it has
     """
     if config.get("grants"):
         raise CompilationError(
@@ -25,10 +25,10 @@ def refuse_function(function: Mapping[str, Any]) -> None:
     """Make sure that Spark's catalog can hold a function.
 
     Args:
-        function: dbt's node of it
+        function: the dbt node of the function
 
     Raises:
-        CompilationError: it cannot
+        CompilationError: if the catalog cannot hold it, or if it has `grants`
     """
     language, kind = function.get("language"), function["config"].get("type")
     if language != "sql":

@@ -1,4 +1,4 @@
-"""Relations and columns, with every name quoted."""
+"""Relations and columns that quote every name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dbt.adapters.spark.relation import SparkRelation
 from dbt.adapters.openmirroring.spark.refusals import refuse_function
 
 if TYPE_CHECKING:
-    # not in the oldest dbt-adapters
+    # missing in the oldest supported dbt-adapters
     from dbt.adapters.base.relation import FunctionConfig
 
 BATCH_ID_PROPERTY = "openmirroring.batch_id"
@@ -27,19 +27,19 @@ _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 
 
 def quoted(name: str) -> str:
-    """A name as an identifier of Spark SQL."""
+    """Return a name as a quoted identifier of Spark SQL."""
     return "`{}`".format(name.replace("`", "``"))
 
 
 @dataclass(frozen=True)
 class Marks:
-    """What a snapshot says of its publication, in properties of its table.
+    """The table properties in which a snapshot records its publication.
 
     Args:
-        batch_id: that it was published with
-        held: the id of the build that is ahead of the mirror; None if nothing is
-        rebuild: why what is held will be a rebuild; empty if what has changed decides
-        version: the state of the table that was published, if it was changed in place since
+        batch_id: the id of the batch that published the snapshot
+        held: the id of the held build, which is not published yet; None if nothing is held
+        rebuild: why the held rows will be published as a rebuild; empty if the changes decide
+        version: the published version of the table, if it was changed in place since
     """
 
     batch_id: str | None = None
@@ -49,7 +49,10 @@ class Marks:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Marks:
-        """Read them. A table's properties are input: whatever is not of our form is none."""
+        """Read the marks from table properties. Ignore ids that are not of the expected form.
+
+        Anybody may set the properties of a table, so they are untrusted input.
+        """
 
         def found(name: str) -> str | None:
             value = properties.get(name, "")
@@ -63,20 +66,20 @@ class Marks:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OpenMirroringRelation(SparkRelation):
-    """A relation that quotes its names, yet matches them without regard to case.
+    """A relation that quotes its names, but matches them case-insensitively.
 
-    The quote policy of dbt decides both: with quoting on, a model `Orders` would not be found in
-    a catalog that knows it as `orders`. So the policy stays dbt-spark's, and rendering does not
-    ask for it.
+    dbt's quote policy controls both. With quoting on, dbt would not find a model `Orders` in a
+    catalog that lists it as `orders`. So the policy stays that of dbt-spark, and rendering ignores
+    it.
     """
 
     stand_ins: ClassVar[
         dict[tuple[str, str], tuple[OpenMirroringRelation, OpenMirroringRelation]]
     ] = {}
-    """Relations, and what a dry run has built in their place; by schema and name of the former."""
+    """By place: a relation, and the relation that a dry run has built instead of it."""
 
     version: str | None = None
-    """The state of the table that is read, for formats with time travel; None for its last one."""
+    """The version of the table to read, in formats with time travel; None for the last version."""
 
     def render(self) -> str:
         name: str = super().render()
@@ -84,7 +87,7 @@ class OpenMirroringRelation(SparkRelation):
 
     @classmethod
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
-        """The relation of a node, or what a dry run has built in its place."""
+        """Return the relation of a node, or the relation that a dry run has built instead."""
         relation = super().create_from(quoting, relation_config, **kwargs)
         if relation.place not in cls.stand_ins:
             return relation
@@ -92,12 +95,12 @@ class OpenMirroringRelation(SparkRelation):
         return relation.incorporate(path={"identifier": built.identifier})
 
     def let_stand_in(self, built: OpenMirroringRelation) -> None:
-        """Let everybody who asks for this relation from now on get another one."""
+        """Let `create_from` return another relation instead of this one from now on."""
         self.stand_ins[self.place] = (self, built)
 
     @property
     def stands_in_for(self) -> OpenMirroringRelation | None:
-        """The relation in whose place a dry run has built this one."""
+        """The relation that this one stands in for in a dry run, or None."""
         found = (
             real for real, built in list(self.stand_ins.values()) if built.place == self.place
         )
@@ -105,7 +108,7 @@ class OpenMirroringRelation(SparkRelation):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Where it is, whatever the case of its name."""
+        """The schema and the name, both in lower case."""
         return str(self.schema).lower(), str(self.identifier).lower()
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
@@ -117,11 +120,11 @@ class OpenMirroringRelation(SparkRelation):
         return self.path.get_lowered_part(field) == value.lower()
 
     def quoted(self, identifier: str) -> str:
-        # a schema may be in a catalog of its own: catalog.schema
+        # a schema may name its catalog: catalog.schema
         return ".".join(quoted(name) for name in identifier.split("."))
 
     def get_function_config(self, model: dict[str, Any]) -> FunctionConfig | None:
-        """dbt's check of a function before it creates it."""
+        """Return dbt's configuration of a function, and refuse what Spark does not support."""
         found: FunctionConfig | None = super().get_function_config(model)
         if found:
             refuse_function(model)
@@ -129,24 +132,24 @@ class OpenMirroringRelation(SparkRelation):
 
     @property
     def batch_id(self) -> str | None:
-        """The batch that this snapshot was published with, as of when dbt listed the schema."""
-        # these are listed without properties: what looks like them is a comment
+        """The id of the batch that published this snapshot, as of when dbt listed the schema."""
+        # these formats are listed without properties, so any match would come from a comment
         if self.is_delta or self.is_iceberg:
             return None
         properties = "\n".join(_PROPERTIES.findall(self.information or ""))
         found = set(_BATCH_ID.findall(properties))
-        # a comment or another property may have the same words
+        # a comment or another property may contain the same text, which makes the id ambiguous
         return found.pop() if len(found) == 1 else None
 
     def carrying(self, batch_id: str) -> OpenMirroringRelation:
-        """This relation as dbt would list it once it carries the batch id."""
+        """Return this relation as dbt would list it with the batch id in its properties."""
         properties = f"Table Properties: [{BATCH_ID_PROPERTY}={batch_id}]"
         return replace(self, information=properties)
 
 
 @dataclass
 class OpenMirroringColumn(SparkColumn):
-    """A column with Spark's types: dbt-spark asks for those of Postgres."""
+    """A column that knows Spark's types. dbt-spark's column knows only those of Postgres."""
 
     table_comment: str | None = None
     column_comment: str | None = None
@@ -171,10 +174,10 @@ class OpenMirroringColumn(SparkColumn):
         return self._type in ("decimal", "dec", "numeric")
 
     def can_expand_to(self, other_column: Column) -> bool:  # noqa: ARG002
-        """A string has no size that would have to grow."""
+        """Return False, because a string in Spark has no size that could be expanded."""
         return False
 
     @property
     def _type(self) -> str:
-        """Without precision, length and collation."""
+        """The type without precision, length and collation."""
         return re.split(r"[\s(<]", self.dtype.strip().lower())[0]

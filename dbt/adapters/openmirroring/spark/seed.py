@@ -11,19 +11,19 @@ from dbt.adapters.openmirroring.spark.relation import quoted
 if TYPE_CHECKING:
     import agate
 
-# Spark's Thrift server, when it closes a session, takes only names that need no quotes
+# when Spark's Thrift server closes a session, it can drop only views whose names need no quotes
 SEED_VIEW = "openmirroring_seed"
 
 
 def seed_view(name: str, seed: agate.Table) -> str:
-    """A statement that makes a temporary view of strings.
+    """Return a statement that creates a temporary view of strings.
 
-    All rows are one literal: thousands of them would take Spark's parser minutes. It is in Base64,
-    since what a backslash or ${} means in a literal depends on settings.
+    All rows are one literal, because Spark's parser would take minutes for thousands of literals.
+    It is in Base64, because settings decide what a backslash or ${} means in a literal.
 
     Args:
-        name: of the view
-        seed: as dbt has read it
+        name: the name of the view
+        seed: the table that dbt has read
     """
     rows = [[None if value is None else _text(value) for value in row] for row in seed.rows]
     content = base64.b64encode(json.dumps(rows).encode()).decode()

@@ -1,4 +1,4 @@
-"""A Spark session as dbt's connections want it."""
+"""Handles that give dbt's connections a Spark session."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from dbt.adapters.openmirroring.spark import python_models
 from dbt.adapters.openmirroring.spark.tasks import Tasks, follow_tasks
 
-# A publication relies on these, whatever Spark it runs in. Spark reads them from the session: they
-# cannot be options of the statement.
+# A publication needs these settings in every Spark. Spark reads them from the session, so they
+# cannot be options of a statement.
 SESSION_SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.writeLegacyFormat": "false",
-    # `describe` cuts off the type of a struct after so many fields, 25 by default
+    # `describe` truncates the type of a struct after this many fields, by default 25
     "spark.sql.debug.maxToStringFields": "100000",
 }
 
 
 def silence_pyspark() -> None:
-    """Keep PySpark from printing beside dbt.
+    """Keep PySpark from printing between the lines of dbt.
 
-    It prints every error a second time, as JSON with the JVM's stack, and warns at every start
-    that pandas 3 is newer than it knows.
+    PySpark prints every error a second time, as JSON with the JVM stack trace. At every start it
+    also warns that it does not fully support pandas 3.
     """
     logging.getLogger("SQLQueryContextLogger").disabled = True
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
 
 
-# a query, after comments
+# a query, which may begin with comments
 _QUERY = re.compile(
     r"(?:\s|\(|/\*.*?\*/|--[^\n]*\n)*(?:select|with|values|from|table)\b",
     re.IGNORECASE | re.DOTALL,
@@ -44,9 +44,10 @@ _QUERY = re.compile(
 
 
 class SessionHandle(SparkConnectionWrapper):
-    """Statements of one node, in a session of its own: nothing leaks from one to the next.
+    """A handle that runs the statements of one node in a session of its own.
 
-    dbt-spark's handle asks the builder for the session, with all its settings, at every statement.
+    So settings and temporary views do not leak between nodes. dbt-spark's handle gets a shared
+    session from the builder for every statement, and applies all settings again.
     """
 
     def cursor(self) -> SessionHandle:
@@ -63,55 +64,58 @@ class SessionHandle(SparkConnectionWrapper):
 
     @abstractmethod
     def fetchall(self) -> list[Row]:
-        """All rows of the last statement."""
+        """Return all rows of the last statement."""
 
     @abstractmethod
     def fetchmany(self, size: int) -> list[Row]:
-        """The first rows of the last statement."""
+        """Return the first rows of the last statement."""
 
     @abstractmethod
     def create_view(self, name: str, code: str, node: str) -> None:
-        """Let Spark have the result of a Python model, as a temporary view.
+        """Run a Python model and register its result as a temporary view.
 
         Args:
-            name: of the view, quoted
-            code: as dbt has compiled it
-            node: for errors
+            name: the name of the view, quoted
+            code: the code that dbt has compiled
+            node: the name of the node, for errors
 
         Raises:
-            DbtRuntimeError: the model raises an error, or returns no DataFrame
+            DbtRuntimeError: if the model raises an error, or returns no DataFrame
         """
 
     def follow(self) -> Tasks:
-        """How far Spark is with what this thread runs from now on, where it tells."""
+        """Return a function for the progress of the statements that this thread runs from now on.
+
+        The function returns None where Spark does not report it.
+        """
         return lambda: None
 
     def run_to_end(self, sql: str) -> None:
-        """Compute the rows of the last statement, if it is a query and nobody fetches them.
+        """Compute the rows of the last statement if it is a query, and discard them.
 
-        A hook may be a query that is run for what it does, or for the error that it raises.
+        A hook may run a query for its side effect, or for the error that it raises.
         """
 
     @property
     def is_driven_here(self) -> bool:
-        """Spark's driver runs on this machine, so that they have the same files."""
+        """Whether Spark's driver runs on this machine and so reads the same files as dbt."""
         return False
 
     @property
     def is_local(self) -> bool:
-        """Spark runs on this machine, and on no other."""
+        """Whether Spark runs only on this machine."""
         return False
 
     def rollback(self) -> None:
-        """Spark has no transactions."""
+        """Do nothing, because Spark has no transactions."""
 
 
 class PySparkHandle(SessionHandle):
-    """A session that PySpark has in this process, or on a server of Spark Connect.
+    """A handle with a PySpark session in this process, or on a Spark Connect server.
 
     Args:
-        session: a new one
-        settings: of this session
+        session: a new session
+        settings: the settings of this session
     """
 
     def __init__(self, session: SparkSession, settings: Mapping[str, str]) -> None:
@@ -138,7 +142,7 @@ class PySparkHandle(SessionHandle):
 
     @property
     def is_driven_here(self) -> bool:
-        # one that is asked through Spark Connect may be anywhere
+        # a Spark Connect session is of another class, and its driver may be anywhere
         return isinstance(self.session, SparkSession)
 
     @property

@@ -1,7 +1,7 @@
-"""The JVM of a Spark that this process starts: how settings reach it, and its end.
+"""Starting and ending the JVM of a Spark in this process.
 
-PySpark puts each of them on the command line of the JVM, which every user of the machine can read,
-and some are secrets.
+PySpark puts each setting on the command line of the JVM, which every user of the machine can read.
+Some settings are secrets, so this module passes them in a file.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pyspark.java_gateway import launch_gateway
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
-# seconds before a JVM that does not end is killed
+# seconds to wait until a JVM ends before it is killed
 _PATIENCE = 30.0
 
-# whatever means something in a file of properties, and what is not ASCII
+# characters with a special meaning in a properties file, and those that are not ASCII
 _SPECIAL = re.compile(r"[^\w.$/@*+,;()\[\]{}<>|&%'\"-]", re.ASCII)
 
 
@@ -35,29 +35,30 @@ def launch_jvm(
 ) -> JavaGateway:
     """Start the JVM of a Spark.
 
-    Only what Spark must put there is on its command line: memory, Java options and class path of
+    Its command line has only what Spark must put there: memory, Java options and class path of
     the driver.
 
     Args:
-        settings: of Spark
-        folder: where a file has the settings until the JVM has read them
-        popen: options of the process
+        settings: the settings of Spark
+        folder: the folder for a file with the settings, which exists until the JVM has read them
+        popen: the options of the process, for `subprocess.Popen`
     """
     with _submit_arguments(settings, folder):
         return launch_gateway(popen_kwargs=dict(popen or {}))
 
 
 def end_jvm(gateway: JavaGateway, seconds: float = _PATIENCE) -> None:
-    """End a JVM, which holds the metastore and its lock.
+    """End a JVM, and so release the metastore and its lock.
 
     Args:
-        seconds: after these it is killed
+        gateway: the gateway to the JVM
+        seconds: the seconds to wait before the JVM is killed
     """
     if SparkContext._gateway is gateway:
         # otherwise the next Spark would start in the same JVM, with its static settings
         SparkContext._gateway = SparkContext._jvm = None
     gateway.shutdown()
-    # the JVM ends when its standard input does, which is how it notices that its parent is gone
+    # the JVM ends when its standard input is closed, because this usually means its parent is gone
     gateway.proc.stdin.close()
     try:
         gateway.proc.wait(seconds)
@@ -67,7 +68,7 @@ def end_jvm(gateway: JavaGateway, seconds: float = _PATIENCE) -> None:
 
 
 def launch_jvm_of_next_context(settings: Mapping[str, str]) -> None:
-    """Start the JVM that PySpark would start with its next context, unless there is one."""
+    """Start the JVM that PySpark would start with its next context, unless one runs already."""
     if not SparkContext._gateway and "PYSPARK_GATEWAY_PORT" not in os.environ:
         with TemporaryDirectory() as folder:
             SparkContext._ensure_initialized(gateway=launch_jvm(settings, Path(folder)))
@@ -75,7 +76,7 @@ def launch_jvm_of_next_context(settings: Mapping[str, str]) -> None:
 
 @contextmanager
 def _submit_arguments(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
-    """Let spark-submit read settings from a file that nobody else can read."""
+    """Let spark-submit read settings from a file that no other user can read."""
     path = folder / "spark.properties"
     given = os.environ.get(_ARGUMENTS)
     path.touch(0o600, exist_ok=False)
@@ -93,7 +94,7 @@ def _submit_arguments(settings: Mapping[str, str], folder: Path) -> Iterator[Non
 
 
 def _spark_defaults() -> str:
-    """The installation's own settings: spark-submit leaves them out where it is given a file."""
+    """Return the installation's defaults, which spark-submit ignores if it is given a file."""
     folder = os.environ.get("SPARK_CONF_DIR") or f"{_find_spark_home()}/conf"
     try:
         return (Path(folder) / "spark-defaults.conf").read_text(encoding="utf-8")
@@ -102,7 +103,7 @@ def _spark_defaults() -> str:
 
 
 def properties(settings: Mapping[str, str]) -> str:
-    """Settings in the format of Java's `Properties`."""
+    """Return settings in the format of Java's `Properties`."""
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in settings.items())
 
 

@@ -1,4 +1,4 @@
-"""What `describe table extended` says of a table, and its files where they are on this machine."""
+"""The output of `describe table extended`, and the files of a table on this machine."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ _HEADLINES = {
     "# Detailed Table Information",
 }
 
-# their statistics are rows by the usual widths of their types
+# Formats whose size in bytes is only a guess: the number of rows times the usual widths of the
+# column types.
 _GUESSING_FORMATS = ("iceberg",)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is stored, as Spark has resolved it.
+    """The storage layout of a table, as Spark has resolved it.
 
     Args:
-        format: in lower case
-        partitions: columns, in lower case
-        buckets: how many, by which columns and sorted by which; empty without any
+        format: the format in lower case
+        partitions: the partition columns in lower case
+        buckets: the number of buckets, their columns and their sort columns; empty without buckets
     """
 
     format: str
@@ -52,10 +53,10 @@ class TableDescription:
     """A table, as Spark describes it.
 
     Args:
-        columns: in their order
-        layout: how it is stored
-        location: URL of its folder; empty if Spark does not tell
-        statistics: bytes, as Spark says; None if it does not, or only guesses
+        columns: the columns in the order of the table
+        layout: the storage layout
+        location: the URL of the table's folder; empty if Spark does not report it
+        statistics: the size in bytes; None if Spark does not report it, or only guesses
     """
 
     columns: tuple[OpenMirroringColumn, ...]
@@ -65,15 +66,15 @@ class TableDescription:
 
     @classmethod
     def parse(cls, relation: Any, rows: Iterable[Mapping[str, Any]]) -> TableDescription:
-        """Read what `describe table extended` returned.
+        """Parse the rows that `describe table extended` has returned.
 
         Args:
-            relation: the table
-            rows: with `col_name`, `data_type` and `comment`
+            relation: the relation of the table
+            rows: the rows, with `col_name`, `data_type` and `comment`
         """
         described = list(rows)
         columns = described_columns(relation, described)
-        # the details come after the columns, which may have the same names
+        # the details come after the columns, so they replace columns with the same names
         details = {row["col_name"]: str(row["data_type"] or "") for row in described}
         layout = _layout([row["col_name"] or "" for row in described], details)
         statistics = (columns[0].table_stats or {}).get("stats:bytes:value") if columns else None
@@ -88,13 +89,16 @@ class TableDescription:
 
     @property
     def folder(self) -> Path | None:
-        """Where the table has its files, if that is on this machine."""
+        """The folder of the table's files, or None if it is not on this machine."""
         folder = local_path(self.location)
         return folder if folder and folder.is_dir() else None
 
     @cached_property
     def bytes(self) -> int | None:
-        """The size of the table in storage; None if neither Spark nor its folder tells."""
+        """The size of the table in storage, or None if it is unknown.
+
+        It comes from Spark's statistics, or else from the files on this machine.
+        """
         if self.statistics is not None or self.layout.format in _GUESSING_FORMATS:
             return self.statistics
         folder = self.folder
@@ -104,9 +108,10 @@ class TableDescription:
 def described_columns(
     relation: Any, described: Sequence[Mapping[str, Any]]
 ) -> list[OpenMirroringColumn]:
-    """The columns of a relation; each has the table's owner, comment and statistics, as in dbt.
+    """Return the columns of a relation. As in dbt, each has the table's owner and statistics.
 
     Args:
+        relation: the relation
         described: the rows of `describe extended`
     """
     rows = [(row["col_name"], row["data_type"], row["comment"]) for row in described]
@@ -114,7 +119,7 @@ def described_columns(
         (i for i, (name, *_) in enumerate(rows) if not name or name in _HEADLINES), len(rows)
     )
     details = {name: value for name, value, _ in rows[end:]}
-    # so a Hive metastore says of a table whose rows nobody has counted
+    # a Hive metastore reports 0 rows for a table whose rows were never counted
     statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
     return [
         OpenMirroringColumn(
@@ -134,15 +139,15 @@ def described_columns(
 
 
 def _layout(names: list[str], details: Mapping[str, str]) -> Layout:
-    """How a table is stored.
+    """Read the storage layout from a description.
 
     Args:
-        names: the first column of the description, in order
-        details: the second by the first
+        names: the values of the description's first column, in their order
+        details: the values of its second column by those of the first
     """
     partitions: list[str] = []
     if "# Partition Information" in names:
-        # after its headline and one for its columns
+        # skip the headline of the section and the headline of its columns
         partitions = names[names.index("# Partition Information") + 2 :]
         partitions = partitions[: partitions.index("")]
     named = ("Num Buckets", "Bucket Columns", "Sort Columns")
@@ -155,14 +160,14 @@ def _layout(names: list[str], details: Mapping[str, str]) -> Layout:
 
 
 def local_path(url: str) -> Path | None:
-    """The path of a file or folder that a URL says is on this machine."""
-    # Spark writes one slash or three
+    """Return the path in a `file:` URL, or None for another URL."""
+    # Spark writes either one or three slashes
     path = re.sub("^//(?=/)", "", url.removeprefix(_SCHEME))
     return Path(path) if url.startswith(_SCHEME) else None
 
 
 def data_files(folder: Path) -> Iterable[Path]:
-    """The files of a table, also those in the folders of partitions."""
+    """Yield the data files of a table, including those in partition folders."""
     for path in folder.iterdir():
         if path.name.startswith(("_", ".")):
             continue
@@ -173,9 +178,9 @@ def data_files(folder: Path) -> Iterable[Path]:
 
 
 def parquet_reader() -> Any:
-    """The module that reads footers of files; None without a pyarrow that works.
+    """Return pyarrow's Parquet module, or None if it cannot be imported.
 
-    Some versions of it refuse the NumPy that an older Spark needs.
+    Some versions of pyarrow refuse the NumPy that an older Spark needs.
     """
     try:
         from pyarrow import parquet

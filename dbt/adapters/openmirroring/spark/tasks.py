@@ -1,4 +1,4 @@
-"""How far Spark is with the statements of a session."""
+"""The progress of Spark's tasks for the statements of a session."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from pyspark.sql import SparkSession
 
 logger = AdapterLogger("OpenMirroring")
 
-# done, and all; None while none run, or where Spark does not tell
+# returns the finished and all tasks; None if no task runs, or if Spark does not report them
 Tasks = Callable[[], "tuple[int, int] | None"]
 
 
 def follow_tasks(session: Any) -> Tasks:
-    """The tasks of the statements that this thread runs in a session from now on.
+    """Follow the tasks of the statements that this thread runs in a session from now on.
 
     Args:
-        session: in this process, or of Spark Connect
+        session: a session in this process, or of Spark Connect
     """
     if isinstance(session, SparkSession):
         return _of_thread(session.sparkContext)
-    # since PySpark 4.0
+    # `registerProgressHandler` exists since PySpark 4.0
     return _of_remote(session) if hasattr(session, "registerProgressHandler") else lambda: None
 
 
 def _of_thread(context: SparkContext) -> Tasks:
-    """Each thread of Python has one in the JVM, so its jobs can be told apart by a group."""
+    """Follow the jobs of this thread by a job group.
+
+    Each Python thread has a JVM thread of its own, so the group has only the jobs of this thread.
+    """
     group = f"dbt-{uuid.uuid4()}"
     # `setJobGroup` would also replace the description of the jobs in Spark's pages
     context.setLocalProperty("spark.jobGroup.id", group)
@@ -41,7 +44,7 @@ def _of_thread(context: SparkContext) -> Tasks:
             running = [job for job in jobs if job and job.status == "RUNNING"]
             ids = {stage for job in running for stage in job.stageIds}
             stages = [stage for stage in map(tracker.getStageInfo, ids) if stage]
-        except Exception as error:  # Spark may have been stopped: the node tells it
+        except Exception as error:  # Spark may have been stopped, which the node reports
             logger.debug(f"Spark does not tell its tasks: {error}")
             return None
         return _sum((stage.numCompletedTasks, stage.numTasks) for stage in stages)
@@ -50,7 +53,7 @@ def _of_thread(context: SparkContext) -> Tasks:
 
 
 def _of_remote(session: Any) -> Tasks:
-    """A session of Spark Connect is that of one node."""
+    """Follow all tasks of a Spark Connect session, which belongs to one node."""
     latest: list[tuple[int, int] | None] = [None]
 
     def told(stages: Any, done: bool, **_: Any) -> None:
