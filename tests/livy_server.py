@@ -105,7 +105,7 @@ class Session:
         self._queue.put(None)
 
     def _interpret(self) -> None:
-        while statement := self._queue.get():
+        while (statement := self._queue.get()) and not self.died:
             if statement.state != "waiting":
                 continue
             statement.state = "running"
@@ -150,6 +150,9 @@ class LivyServer:
         return f"http://127.0.0.1:{self._http.server_port}"
 
     def stop(self) -> None:
+        # a statement that still waits would be run in the middle of another test
+        for session in self.sessions.values():
+            session.die("stopped")
         self._http.shutdown()
         self._http.server_close()
 

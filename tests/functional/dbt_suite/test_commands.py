@@ -27,12 +27,6 @@ from dbt.tests.adapter.dbt_clone.test_dbt_clone import (
 from dbt.tests.adapter.dbt_show.test_dbt_show import BaseShowDoesNotHandleDoubleLimit
 from dbt.tests.adapter.empty.test_empty import MetadataWithEmptyFlag
 from dbt.tests.adapter.ephemeral.test_ephemeral import BaseEphemeralMulti, BaseEphemeralNested
-from dbt.tests.adapter.functions.test_udfs import (
-    ErrorForUnsupportedType,
-    PythonUDFEntryPointRequired,
-    PythonUDFNotSupported,
-    PythonUDFRuntimeVersionRequired,
-)
 from dbt.tests.adapter.sample_mode.test_sample_mode import BaseSampleModeTest
 from dbt.tests.fixtures.project import TestProjInfo
 from dbt.tests.util import check_relations_equal, run_dbt
@@ -166,19 +160,3 @@ class TestSampleMode(BaseSampleModeTest):
     def project_config_update(self) -> dict[str, Any]:
         # a sample is never published, and a mirrored table stays as it is
         return {"models": {"+mirror": False}}
-
-
-class TestFunctionErrorForUnsupportedType(ErrorForUnsupportedType):
-    pass
-
-
-class TestPythonFunctionNotSupported(PythonUDFNotSupported):
-    pass
-
-
-class TestPythonFunctionEntryPointRequired(PythonUDFEntryPointRequired):
-    pass
-
-
-class TestPythonFunctionRuntimeVersionRequired(PythonUDFRuntimeVersionRequired):
-    pass
