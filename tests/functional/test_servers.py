@@ -116,7 +116,7 @@ def test_python_models_do_not_go_through_thrift(server: SparkServer, tmp_path: P
     done = dbt(project.path, "run")
 
     assert done.returncode == 1
-    assert "Python models need `method: session` or `method: connect`" in done.stdout
+    assert "Python models need `method: session`" in done.stdout
 
 
 @pytest.mark.parametrize("method", ["connect", "thrift"])
