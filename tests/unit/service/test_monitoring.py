@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
 from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
 from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
@@ -351,6 +352,24 @@ def test_the_files_in_onelake_are_asked_where_the_rest_api_may_not_be(
     OneLakeStorage(monitoring).write("tables.json", json.dumps({"tables": [TABLE]}).encode())
     assert statuses() == ["Failed"]
     assert statuses() == ["Replicating"]
+
+
+@pytest.mark.parametrize(("status", "is_refusal"), [(401, True), (403, True), (400, False)])
+def test_an_identity_that_may_not_read_the_files_either_publishes_without_a_report(
+    server: FabricServer,
+    database: MirroredDatabase,
+    onelake: OneLakeServer,
+    status: int,
+    is_refusal: bool,
+) -> None:
+    server.fail("getMirroringStatus", 403)
+    onelake.fail("refused", status=status, times=99)
+
+    if is_refusal:
+        assert fabric_report(database, PLACE, IDENTITY) is None
+    else:
+        with pytest.raises(LandingZoneUnavailableError, match="Cannot read"):
+            fabric_report(database, PLACE, IDENTITY)
 
 
 def test_a_fault_of_the_rest_api_is_not_hidden_by_the_files(

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    LandingZoneUnavailableError,
+    MirrorError,
+)
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.shown import shown
@@ -36,11 +39,12 @@ def fabric_report(
         place: the landing zone
 
     Returns:
-        the report; None if the identity may not ask, and the files are missing or not valid
+        the report; None if the identity may not ask, and the files are missing or not valid, or
+        the identity may not read them either
 
     Raises:
         FabricError: if the REST API fails for another reason
-        LandingZoneUnavailableError: if OneLake refuses to read the files
+        LandingZoneUnavailableError: if the files cannot be read for another reason
     """
     from dbt.adapters.openmirroring.service.fabric_api import FabricError
 
@@ -50,7 +54,14 @@ def fabric_report(
         if error.status not in _NOT_ALLOWED:
             raise
         logger.debug(error.msg)
-    return monitoring_report(_monitoring(place, identity).read)
+    try:
+        return monitoring_report(_monitoring(place, identity).read)
+    except LandingZoneUnavailableError as error:
+        # a role may grant the landing zone without the folder beside it
+        if getattr(error.__cause__, "status_code", None) not in _NOT_ALLOWED:
+            raise
+        logger.debug(error.msg)
+        return None
 
 
 def _monitoring(place: OneLakeUrl, identity: Identity) -> OneLakeStorage:
