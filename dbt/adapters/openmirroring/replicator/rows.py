@@ -25,7 +25,7 @@ _LARGEST = 8 * 2**30
 _LARGEST_RATIO = 1_000
 
 # Minimum bytes that a row counts for, so that many rows with few bytes reach the limit too.
-_SMALLEST_VALUE = 8
+_SMALLEST_ROW = 8
 
 OpenFile = Callable[[], BinaryIO]
 
@@ -63,7 +63,7 @@ class Rows:
         try:
             for batch in self.read():
                 for piece in _pieces(batch.cast(schema)):
-                    left -= max(piece.nbytes, _SMALLEST_VALUE * piece.num_rows)
+                    left -= max(piece.nbytes, _SMALLEST_ROW * piece.num_rows)
                     if left < 0:
                         raise too_large(self.name, self.size)
                     yield piece
