@@ -10,6 +10,7 @@ import pytest
 
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from tests.functional.project import Project
+from tests.variants import some
 
 COLUMNS = """
     id, cast(id as string) as s, cast(id as int) as i, cast(id as smallint) as h,
@@ -62,7 +63,7 @@ def check_footer(file: Any, names: list[str], keys: tuple[str, ...], codec: str)
     assert {group.column(i).compression for i in range(group.num_columns)} == {codec}
 
 
-@pytest.mark.parametrize("key", ["id", None])
+@pytest.mark.parametrize("key", some(["id", None]))
 def test_loads_and_change_sets_have_the_types_of_the_specification(
     project: Project, file_format: str, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
@@ -148,7 +149,7 @@ def test_a_change_set_of_a_large_table_is_one_file_when_few_rows_changed(project
 
 
 @pytest.mark.pyspark("plans are asked for in a session")
-@pytest.mark.parametrize("config", [{"unique_key": "id"}, {}], ids=["keyed", "keyless"])
+@pytest.mark.parametrize("config", some([{"unique_key": "id"}, {}]), ids=["keyed", "keyless"])
 def test_wide_rows_that_did_not_change_are_not_shuffled(
     project: Project, monkeypatch: pytest.MonkeyPatch, config: dict[str, str]
 ) -> None:

@@ -399,7 +399,7 @@ def test_after_the_way_out_mirror_and_model_are_the_same(
     assert len(project.relation(name)) == 6
 
 
-@pytest.mark.parametrize("files", [1, 2], ids=["the first", "all"])
+@pytest.mark.parametrize("files", some([1, 2]), ids=["the first", "all"])
 def test_first_files_that_are_deleted_before_they_are_applied_stop_the_service(
     new_project: Callable[[Path], Project], tmp_path: Path, files: int
 ) -> None:
@@ -438,7 +438,7 @@ def test_a_warehouse_that_was_wiped_is_not_taken_for_an_empty_one(
     project.assert_mirrored("added")
 
 
-@pytest.mark.parametrize("step", ["publish", "complete"])
+@pytest.mark.parametrize("step", some(["publish", "complete"]))
 def test_a_batch_whose_rows_are_in_another_spark_is_left_to_it(
     new_project: Callable[[Path], Project], tmp_path: Path, step: str
 ) -> None:

@@ -347,7 +347,7 @@ def snapshot(project: Project, n: int) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [seed, snapshot])
+@pytest.mark.parametrize("kind", some([snapshot, seed]))
 def test_seeds_and_snapshots_wait_for_their_tests_too(
     project: Project, kind: Callable[[Project, int], None]
 ) -> None:

@@ -303,7 +303,7 @@ def test_what_is_pending_of_an_orphan_is_withdrawn(project: Project, printed: Pr
     assert not (project.landing_zone / "_scratchPad").exists()
 
 
-@pytest.mark.parametrize("step", ["publish", "complete"])
+@pytest.mark.parametrize("step", some(["publish", "complete"]))
 def test_what_a_killed_run_has_left_is_brought_to_its_end(
     project: Project, printed: Printed, step: str
 ) -> None:
@@ -375,7 +375,7 @@ WATERMARK = """
 APPEND = {"materialized": "incremental", "incremental_strategy": "append"}
 
 
-@pytest.mark.parametrize("step", ["publish", "complete"])
+@pytest.mark.parametrize("step", some(["publish", "complete"]))
 @pytest.mark.parametrize("command", some(["run", "build"]))
 def test_a_command_recovers_before_it_compiles(project: Project, step: str, command: str) -> None:
     project.model(WATERMARK.format(3), **APPEND)

@@ -29,8 +29,7 @@ from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
 _FOLDER = "openmirroring.folder"
 _KEY_COLUMNS = "openmirroring.keyColumns"
 
-# The name of a Delta application transaction. It commits the number of the last applied file
-# together with the rows.
+# The Delta application transaction that records the number of the last applied file.
 _LAST_NUMBER = "openmirroring.lastNumber"
 
 # Maximum bytes of changes in one merge.
@@ -273,7 +272,6 @@ class MirroredTable:
         """Apply changes. The last commit also records their files as applied.
 
         Args:
-            changes: the changes to apply
             files: the files with these changes
             keys: the key columns
         """
@@ -285,7 +283,6 @@ class MirroredTable:
         """Apply the changes of a part of a file.
 
         Args:
-            changes: the changes to apply
             file: the file
             rows: the number of the file's rows that are applied after this part
             keys: the key columns
@@ -355,8 +352,7 @@ class MirroredTable:
 def our_tables(root: Path) -> Iterator[MirroredTable]:
     """Yield the tables that the replicator has made from table folders.
 
-    Anything else is left alone, also behind links. Tables that an earlier run began to drop are
-    deleted.
+    Links and other files are left alone. Tables whose drop was interrupted are deleted.
 
     Args:
         root: the folder of the mirrored tables, with a subfolder for each schema
