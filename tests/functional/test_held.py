@@ -347,8 +347,30 @@ def snapshot(project: Project, n: int) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", some([snapshot, seed]))
-def test_seeds_and_snapshots_wait_for_their_tests_too(
+def python_model(project: Project, n: int) -> None:
+    project.write(
+        "models/orders.py",
+        "def model(dbt, session):\n"
+        "    dbt.config(materialized='table', unique_key='id', publish='after_tests')\n"
+        f"    return session.createDataFrame([(1, 'a'), (2, 'n{n}')], 'id int, name string')\n",
+    )
+    project.write(
+        "models/orders.yml",
+        "models:\n  - name: orders\n    columns: [{name: id, data_tests: [unique]}]\n",
+    )
+
+
+KINDS = [
+    snapshot,
+    pytest.param(seed, marks=pytest.mark.variant),
+    pytest.param(
+        python_model, marks=[pytest.mark.variant, pytest.mark.pyspark("Thrift knows SQL only")]
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_seeds_snapshots_and_python_models_wait_for_their_tests_too(
     project: Project, kind: Callable[[Project, int], None]
 ) -> None:
     for n in range(3):
