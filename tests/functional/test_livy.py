@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from tests.functional.project import Project, canonical
+from tests.functional.project import Project
+from tests.functional.servers import assert_runs_without_java, project_on
 from tests.functional.test_processes import dbt
 from tests.spark_server import SparkServer
 
@@ -47,10 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
 
 @pytest.fixture
 def project(server: SparkServer, tmp_path: Path) -> Project:
-    created = Project(tmp_path)
-    created.target |= server.target("livy")
-    created.write_project(seeds={"+unique_key": "id"})
-    return created
+    return project_on(server, "livy", tmp_path)
 
 
 def is_there(project: Project, session: str) -> bool:
@@ -60,22 +55,7 @@ def is_there(project: Project, session: str) -> bool:
 
 
 def test_a_project_runs_without_java_on_the_machine_of_dbt(project: Project) -> None:
-    sql = "select *, timestamp'2026-01-01 00:00:00' as time from {{ ref('names') }}"
-    project.model(sql, unique_key="id")
-
-    for rows in ("1,${spark.master}\n2,\n3,c\n", "1,${spark.master}\n3,C\n"):
-        project.write("seeds/names.csv", f"id,name\n{rows}")
-        done = dbt(project.path, "build", JAVA_HOME="/nowhere", PATH="/usr/bin")
-        assert (done.returncode, done.stderr) == (0, ""), done.stdout
-
-    response = project.results()["orders"]["adapter_response"]
-    assert (response["rows_updated"], response["rows_deleted"]) == (1, 1)
-    time = datetime(2026, 1, 1)
-    expected = ({"id": 1, "name": "${spark.master}"}, {"id": 3, "name": "C"})
-    assert project.mirror() == Counter(canonical({**r, "time": time}.items()) for r in expected)
-    landed = pq.ParquetFile(project.files()[0]).schema.column(2)
-    assert landed.physical_type == "INT64", "settings reach the session: this is not its default"
-    assert not (project.path / ".spark").exists()
+    assert_runs_without_java(project)
 
 
 def test_a_session_is_left_to_the_next_command_if_the_profile_says_so(project: Project) -> None:

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from tests.functional.project import Project, canonical
+from tests.functional.project import Project
+from tests.functional.servers import assert_runs_without_java, project_on
 from tests.functional.test_processes import call, dbt
 from tests.functional.test_progress import at_a_terminal
 from tests.spark_server import SparkServer
@@ -31,35 +29,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
     started.stop()
 
 
-def project_on(server: SparkServer, method: str, path: Path) -> Project:
-    created = Project(path)
-    created.target |= server.target(method)
-    created.write_project()
-    return created
-
-
 @pytest.mark.parametrize("method", ["connect", "thrift"])
 def test_a_server_runs_a_project_without_java_on_the_machine_of_dbt(
     server: SparkServer, tmp_path: Path, method: str
 ) -> None:
-    project = project_on(server, method, tmp_path)
-    project.write_project(seeds={"+unique_key": "id"})
-    sql = "select *, timestamp'2026-01-01 00:00:00' as time from {{ ref('names') }}"
-    project.model(sql, unique_key="id")
-
-    for rows in ("1,${spark.master}\n2,\n3,c\n", "1,${spark.master}\n3,C\n"):
-        project.write("seeds/names.csv", f"id,name\n{rows}")
-        done = dbt(project.path, "build", JAVA_HOME="/nowhere", PATH="/usr/bin")
-        assert (done.returncode, done.stderr) == (0, ""), done.stdout
-
-    response = project.results()["orders"]["adapter_response"]
-    assert (response["rows_updated"], response["rows_deleted"]) == (1, 1)
-    time = datetime(2026, 1, 1)
-    expected = ({"id": 1, "name": "${spark.master}"}, {"id": 3, "name": "C"})
-    assert project.mirror() == Counter(canonical({**r, "time": time}.items()) for r in expected)
-    landed = pq.ParquetFile(project.files()[0]).schema.column(2)
-    assert landed.physical_type == "INT64", "settings reach the server: this is not its default"
-    assert not (project.path / ".spark").exists()
+    assert_runs_without_java(project_on(server, method, tmp_path))
 
 
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="PySpark 3.5 is not told of tasks")
