@@ -12,7 +12,7 @@ quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show 
 	$(BIN)/python integration_tests/quickstart.py
 
 test: $(INSTALLED) ## Set up everything and test every behaviour once
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow and not variant"
+	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow and not variant"
 
 test-all: $(INSTALLED) ## Test everything: other sizes, kinds of failures and processes, dbt's own suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"

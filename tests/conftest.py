@@ -31,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="of the tables that functional tests make in Spark; jars come from Maven Central",
     )
     parser.addoption(
+        "--interpreted",
+        action="store_true",
+        help="let the embedded Spark interpret expressions: faster for few rows",
+    )
+    parser.addoption(
         "--update-golden",
         action="store_true",
         help="write the SQL that tests of macros compare with anew, to be read",

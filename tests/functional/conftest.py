@@ -33,10 +33,20 @@ SETTINGS = {
     "spark.hadoop.fs.s3a.secret.key": SECRET,
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "2g",
-    # most statements are run only a few times: it is not worth to compile them well
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    # Most statements are run only a few times, so compiling them well is not worth it. The code of
+    # so many statements does not fit in the usual cache.
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
+        "-XX:+UseSerialGC -XX:MetaspaceSize=256m"
+    ),
     # a type that tables do not have otherwise
     "spark.sql.timeType.enabled": "true",
+}
+
+# generating and compiling Java takes longer than interpreting an expression for a few rows
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -64,7 +74,10 @@ def spark_server(
 
 @pytest.fixture(scope="session")
 def spark(
-    spark_server: SparkServer | None, file_format: str, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    spark_server: SparkServer | None,
+    file_format: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[SparkSession]:
     """The Spark of all projects: embedded with a catalog in memory, or that of a server."""
     if spark_server:
@@ -73,6 +86,8 @@ def spark(
         folder = tmp_path_factory.mktemp("formats")
         settings = {**SETTINGS, "spark.sql.catalogImplementation": "in-memory"}
         settings |= format_settings(file_format, folder)
+        if request.config.getoption("--interpreted"):
+            settings |= INTERPRETED
         session = embedded_spark.start(tmp_path_factory.mktemp("spark"), settings)
     yield session
     session.stop()
