@@ -9,6 +9,8 @@ import subprocess
 import sys
 from datetime import datetime, timezone
 
+from tests.benchmarks.plot import ratios
+
 BENCHMARKS = {
     "full_lineitem": "TPC-H lineitem as a table, beside dbt-spark",
     "diff_lineitem": "A change set of lineitem, beside other ways to find it",
@@ -20,21 +22,6 @@ BENCHMARKS = {
     "replicate_lineitem": "Lineitem replicated, beside a plain Delta write",
 }
 PACKAGES = ("dbt-core", "dbt-spark", "pyspark", "duckdb", "azure-storage-file-datalake")
-
-
-def ratios(table: str) -> dict[str, float]:
-    """The ratio in each row of a table in Markdown, by the cells before the first figure."""
-    header, _, *rows = (
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n")
-    )
-    column = next(i for i, name in enumerate(header) if name.startswith("ratio"))
-    # what comes before the first figure that was measured
-    last = max((i for i in range(column) if not _is_number(rows[0][i])), default=0)
-    return {" ".join(row[: last + 1]): float(row[column]) for row in rows}
-
-
-def _is_number(cell: str) -> bool:
-    return cell.replace(",", "").replace(".", "", 1).isdigit()
 
 
 def plot(title: str, found: dict[str, float]) -> str:

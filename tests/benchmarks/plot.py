@@ -8,19 +8,28 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
 
+_FIGURE = re.compile(r"[\d,.]+( s)?")
+
 _LABEL, _WIDTH, _ROW = 330, 720, 26
 # readable on light and on dark pages
 _TEXT, _BAR, _LINE = "#80868b", "#009485", "#c5221f"
 
 
-def ratios(page: str) -> dict[str, float]:
-    """The last column of the first table of a page in Markdown, by what was run."""
-    table = page.partition("\n|---")[2].partition("\n\n")[0]
-    found, what = {}, ""
-    for line in table.splitlines()[1:]:
-        first, run, *_, ratio = (cell.strip() for cell in line.split("|")[1:-1])
-        what = re.split("[:,]", first)[0] or what
-        found[f"{what}: {run}"] = float(ratio)
+def ratios(table: str) -> dict[str, float]:
+    """Return the ratio in each row of a table in Markdown, by the cells before the first figure.
+
+    A blank cell means what the cell above it says.
+    """
+    header, _, *rows = (
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n")
+    )
+    column = next(i for i, name in enumerate(header) if name.startswith("ratio"))
+    # what comes before the first figure that was measured
+    last = max((i for i in range(column) if not _FIGURE.fullmatch(rows[0][i])), default=0)
+    found, above = {}, rows[0]
+    for row in rows:
+        above = [cell or of_above for cell, of_above in zip(row, above, strict=True)]
+        found[", ".join(above[: last + 1])] = float(row[column])
     return found
 
 
@@ -50,4 +59,6 @@ def svg(found: dict[str, float]) -> str:
 
 
 if __name__ == "__main__":
-    (DOCS / "performance.svg").write_text(svg(ratios((DOCS / "performance.md").read_text())))
+    page = (DOCS / "performance.md").read_text()
+    first_table = page[page.index("|") :].partition("\n\n")[0]
+    (DOCS / "performance.svg").write_text(svg(ratios(first_table)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from tests.functional.project import Project
 from tests.variants import some
 
@@ -242,6 +243,24 @@ def test_status_says_what_is_held_and_why(
     line = next(line for line in capsys.readouterr().out.splitlines() if "orders" in line)
     assert " held " in line
     assert "because not_null_orders_name failed" in line
+
+
+def test_a_damaged_record_of_what_is_held_stops_no_publication(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders(project, "(1, 'a')", publish="on_request")
+    project.run()
+    record = TableFolder(project.schema, "orders").held
+    project.storage.write(record, b"{}")
+
+    assert project.dbt("run-operation", "mirror_status")
+    assert project.dbt("run-operation", "mirror_publish")
+
+    status = capsys.readouterr().out
+    assert "held" in status
+    assert f"{record} is damaged or was edited" in status
+    assert published(project) == {("1", "a")}
+    assert project.storage.read(record) is None
 
 
 def test_rows_with_bad_keys_are_an_error_of_the_node(tested: Project) -> None:

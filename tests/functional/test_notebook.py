@@ -76,10 +76,10 @@ def state(spark: SparkSession) -> dict[str, Any]:
     return {
         "settings": {row.key: row.value for row in spark.sql("set").collect()},
         "schema": spark.catalog.currentDatabase(),
-        "views": [(view.name, spark.table(view.name).collect()) for view in temporary(spark)],
+        "views": [(name, spark.table(name).collect()) for name in temporary_views(spark)],
         "active": SparkSession.getActiveSession() is spark,
     }
 
 
-def temporary(spark: SparkSession) -> list[Any]:
-    return [table for table in spark.catalog.listTables() if table.isTemporary]
+def temporary_views(spark: SparkSession) -> list[str]:
+    return [row.viewName for row in spark.sql("show views").collect() if row.isTemporary]

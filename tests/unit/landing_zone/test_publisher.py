@@ -860,14 +860,22 @@ def test_what_is_held_needs_no_publication_to_be_let_go(storage: Storage) -> Non
     assert storage.list(TABLE.scratch) == []
 
 
-def test_a_record_of_what_is_held_that_was_edited_is_refused(storage: Storage) -> None:
+def test_an_edited_record_of_what_is_held_is_a_problem_of_the_record_alone(
+    storage: Storage,
+) -> None:
+    publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
+        opened.pending()
         opened.hold("until its tests pass")
     content = storage.read(TABLE.held)
     assert content
     storage.write(TABLE.held, content.replace(b"tests", b"texts"))
 
-    assert "was edited" in landed_table(storage, TABLE).problem
+    landed = landed_table(storage, TABLE)
+
+    assert "was edited" in landed.held_problem
+    assert landed.journal
+    assert not landed.problem
 
 
 def test_somebody_who_only_looks_changes_nothing_and_finishes_nothing(storage: Storage) -> None:

@@ -26,6 +26,7 @@ class LandedTable:
         journal: the record of the last completed batch
         pending: the manifest of a batch that is committed but not completed
         held: the record of rows that are held back from publication
+        held_problem: what is wrong with that record. It only informs, so that runs go on
         problem: why the next run will refuse to publish, as far as the landing zone shows
     """
 
@@ -34,6 +35,7 @@ class LandedTable:
     journal: Journal | None = None
     pending: Manifest | None = None
     held: HeldRecord | None = None
+    held_problem: str = ""
     problem: str = ""
 
     def is_of(self, project: str) -> bool:
@@ -51,14 +53,13 @@ def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
     try:
         journal = storage.read(folder.journal)
         pending = storage.read(folder.manifest)
-        held = storage.read(folder.held)
         exists = journal is not None or bool(storage.list(folder.path))
         last = Journal.from_json(journal, folder.journal) if journal is not None else None
         manifest = Manifest.from_json(pending, folder.manifest) if pending is not None else None
-        ahead = HeldRecord.from_json(held, folder.held) if held is not None else None
         # the journal does not know the files of a pending batch yet
         problem = problem_with(storage, folder, last) if last and not manifest else ""
-        return LandedTable(folder, exists, last, manifest, ahead, problem)
+        held, held_problem = _held(storage, folder)
+        return LandedTable(folder, exists, last, manifest, held, held_problem, problem)
     except MirrorError as error:
         return LandedTable(folder, exists, problem=error.msg)
 
@@ -144,6 +145,16 @@ def published_folders(storage: Storage) -> Iterator[TableFolder]:
                     yield from _table_folder(entry.name.removesuffix(SCHEMA_SUFFIX), table.name)
         elif entry.is_folder:
             yield from _table_folder("", entry.name)
+
+
+def _held(storage: Storage, folder: TableFolder) -> tuple[HeldRecord | None, str]:
+    content = storage.read(folder.held)
+    if content is None:
+        return None, ""
+    try:
+        return HeldRecord.from_json(content, folder.held), ""
+    except MirrorError as error:
+        return None, error.msg
 
 
 def _staged(storage: Storage) -> Iterator[TableFolder]:

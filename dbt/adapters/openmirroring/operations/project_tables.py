@@ -298,6 +298,8 @@ class ProjectTables:
             return UNFINISHED, ""
         if table.held:
             return HELD, shown(table.held.why)
+        if table.held_problem:
+            return HELD, table.held_problem
         if table.journal:
             return PUBLISHED, ""
         if table.exists:
