@@ -78,7 +78,7 @@ class Combination:
         results = self.environment / f"{self.method}-{self.file_format}.xml"
         options = [f"--method={self.method}", f"--file-format={self.file_format}"]
         command = [str(python), "-m", "pytest", "-q", f"--junitxml={results}"]
-        subprocess.run([*command, *options, *tests], check=False, cwd=ROOT)
+        subprocess.run([*command, *options, *tests], check=False, cwd=ROOT, stdout=sys.stderr)
         suite = ElementTree.parse(results).getroot()[0]
         number = {name: int(suite.get(name, "0")) for name in ("failures", "errors", "skipped")}
         failed = number["failures"] + number["errors"]
@@ -117,10 +117,13 @@ def main() -> int:
         for number, combination in enumerate(COMBINATIONS, 1)
         if not arguments.only or number in arguments.only
     ]
-    rows, failed = zip(*(each.run(arguments.tests) for each in chosen), strict=True)
     print("| Python | PySpark | dbt-core | method | tables | passed | failed | skipped | time |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    print("\n".join(rows))
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    failed = []
+    for combination in chosen:
+        row, failures = combination.run(arguments.tests)
+        print(row, flush=True)
+        failed.append(failures)
     return int(any(failed))
 
 

@@ -58,12 +58,16 @@
   {%- set condition = mirror_same_row(options.unique_key, predicates) -%}
   {%- set source = '(select * from ' ~ new_rows ~ ' ' ~ mirror_kept_rows(options.delete_when) ~ ') as DBT_INTERNAL_SOURCE' -%}
   select {{ mirror_merged(columns, adapter.quote(options.unique_key[0])) }}
-  from {{ snapshot }} as DBT_INTERNAL_DEST
-  left join {{ source }} on {{ condition }}
   {%- if options.delete_when %}
-  left anti join (select * from {{ new_rows }} where {{ options.delete_when }}) as deleted
-    on {{ condition | replace('DBT_INTERNAL_SOURCE', 'deleted') }}
+  from (
+    select * from {{ snapshot }} as DBT_INTERNAL_DEST
+    left anti join (select * from {{ new_rows }} where {{ options.delete_when }}) as DBT_INTERNAL_SOURCE
+      on {{ condition }}
+  ) as DBT_INTERNAL_DEST
+  {%- else %}
+  from {{ snapshot }} as DBT_INTERNAL_DEST
   {%- endif %}
+  left join {{ source }} on {{ condition }}
   union all
   select {{ mirror_from_new_rows(columns) }} from {{ source }}
   left anti join {{ snapshot }} as DBT_INTERNAL_DEST on {{ condition }}

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord
+from dbt.adapters.openmirroring.node import held
+from dbt.adapters.openmirroring.node.scratch_tables import NEXT, name_beside
 from tests.functional.project import Project
 from tests.variants import some
 
@@ -134,6 +141,65 @@ def test_a_check_of_the_sql_alone_publishes_nothing_that_is_held(tested: Project
     assert published(tested) == {("1", "a"), ("2", "b")}
 
 
+def test_a_hold_that_was_cut_in_two_survives_a_check_of_the_sql_alone(
+    tested: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = (
+        "select 3 as id, cast('c' as string) as name "
+        "{% if is_incremental() %} where 3 > (select max(id) from {{ this }}) {% endif %}"
+    )
+    tested.model(sql, materialized="incremental", **GATED)
+    with monkeypatch.context() as killed:
+        killed.setattr(held, "swap", Mock(side_effect=DbtRuntimeError("killed")))
+        tested.fail()
+    # a check that was killed has left a table too
+    leftover = name_beside("orders", NEXT, new_batch_id())
+    tested.sql(f"create table {tested.schema}.{leftover} using parquet as select 9 as id")
+
+    assert "without --empty" in tested.fail("--empty")
+    assert tested.dbt("build")
+
+    tested.assert_mirrored()
+    assert published(tested) == {("1", "a"), ("2", "b"), ("3", "c")}
+
+
+def test_a_test_of_another_targets_rows_publishes_nothing(tested: Project) -> None:
+    schema = tested.schema
+    tested.name_schema(f"{schema}_production")
+    assert tested.dbt("build", "--target-path", str(tested.path / "production"))
+    tested.name_schema(schema)
+    orders(tested, "(1, null)")
+    assert tested.dbt("run")
+
+    other = ["--defer", "--favor-state", "--state", str(tested.path / "production")]
+    assert tested.dbt("test", *other)
+
+    assert published(tested) == {("1", "a"), ("2", "b")}
+
+
+@pytest.mark.parquet("only the properties of these tables are in dbt's list of relations")
+def test_what_another_run_holds_meanwhile_is_noticed(project: Project) -> None:
+    orders(project, "(1, 'a')", "(2, 'b')", publish="immediately")
+    project.run()
+    folder = TableFolder(project.schema, "orders")
+    owner = Owner(project.name, "model.shop.orders", project.schema)
+    record = HeldRecord.of(owner, datetime.now(timezone.utc), "until its tests pass")
+    project.storage.write(folder.held, record.to_json())
+    table = f"{project.schema}.orders"
+
+    held_by_another_run = [
+        f"alter table {table} rename to {table}__published",
+        f"create table {table} using parquet tblproperties ('openmirroring.held' = 'b1') "
+        "as select * from values (1, 'a'), (3, 'c') as t(id, name)",
+    ]
+    rows = ("(1, 'a')", "(3, 'c')", "(2, 'b')")
+    orders(project, *rows, publish="immediately", pre_hook=held_by_another_run)
+    assert project.run()["rows_inserted"] == 1
+
+    project.assert_mirrored()
+    assert published(project) == {("1", "a"), ("2", "b"), ("3", "c")}
+
+
 def test_a_retry_publishes_only_what_it_has_tested(tested: Project) -> None:
     tested.write("tests/flaky.sql", "select * from {{ ref('orders') }} where {{ var('bad', 1) }}")
     orders(tested, "(1, 'q')")
@@ -187,6 +253,19 @@ def test_rows_in_partitions_are_held_too(project: Project) -> None:
         orders(project, f"(1, 'a{n}')", f"({n + 2}, 'b')", partition_by="name")
         assert project.dbt("run")
         project.assert_mirrored()
+
+
+def test_rows_lose_their_partitions_while_they_are_held(project: Project) -> None:
+    orders(project, "(1, 'a')", "(2, 'b')", partition_by="name", publish="on_request")
+    assert project.dbt("run")
+    assert project.dbt("run-operation", "mirror_publish")
+
+    orders(project, "(1, 'c')", "(2, 'b')", publish="on_request")
+    assert project.dbt("run")
+    assert project.dbt("run-operation", "mirror_publish")
+
+    project.assert_mirrored()
+    assert published(project) == {("1", "c"), ("2", "b")}
 
 
 def test_a_large_incremental_table_is_held(project: Project) -> None:
@@ -283,6 +362,21 @@ def test_a_test_of_the_mirror_compares_what_was_published(project: Project) -> N
         orders(project, f"(1, '{name}')")
         assert project.dbt("build")
         project.assert_mirrored()
+
+
+def test_a_rebuild_that_is_refused_is_refused_before_rows_are_held(project: Project) -> None:
+    config: dict[str, Any] = {"publish": "on_request", "on_breaking_change": "fail"}
+    orders(project, "(1, 'a')", **config)
+    assert project.dbt("run")
+    assert project.dbt("run-operation", "mirror_publish")
+
+    project.model("select 1 as id", unique_key="id", **config)
+
+    assert "on_breaking_change is fail" in project.fail()
+    assert len(project.sql(f"select name from {project.schema}.orders")) == 1
+    assert project.dbt("run", "--full-refresh")
+    assert project.dbt("run-operation", "mirror_publish")
+    project.assert_mirrored()
 
 
 # Limits

@@ -99,6 +99,44 @@ def test_a_new_row_may_mean_a_delete(project: Project) -> None:
 
 
 @pytest.mark.usefixtures("each_size")
+def test_a_delete_follows_predicates_in_small_letters(project: Project) -> None:
+    incremental(
+        project,
+        "select *, false as gone from ({})".format(values("(1, 'a')", "(2, 'b')")),
+        "select *, true as gone from ({})".format(values("(1, 'a')", "(2, 'x')")),
+        unique_key="id",
+        delete_when="gone",
+        incremental_predicates=["dbt_internal_source.name = dbt_internal_dest.name"],
+    )
+    project.run()
+
+    assert counts(project.run()) == ("changes", 0, 0, 1)
+
+    assert rows(project) == [(2, "b", False)]
+    project.assert_mirrored()
+
+
+@pytest.mark.usefixtures("each_size")
+def test_texts_of_a_fixed_length_land_as_spark_pads_them(project: Project) -> None:
+    project.sql(f"create schema if not exists {project.schema}")
+    project.sql(f"create table {project.schema}.codes (id int, code char(5)) using parquet")
+    project.sql(f"insert into {project.schema}.codes values (1, 'ab'), (2, 'cd')")
+    incremental(
+        project,
+        f"select * from {project.schema}.codes",
+        values("(1, 'xy')", "(3, 'z')", columns="id, code"),
+        unique_key="id",
+    )
+    project.run()
+
+    assert counts(project.run()) == ("changes", 1, 1, 0)
+
+    assert rows(project) == [(1, "xy   "), (2, "cd   "), (3, "z    ")]
+    project.assert_mirrored()
+    assert project.run()["publication"] == "unchanged"
+
+
+@pytest.mark.usefixtures("each_size")
 def test_columns_can_be_kept_from_updates(project: Project) -> None:
     options: list[dict[str, Any]] = [
         {"merge_update_columns": ["Name"]},
@@ -617,7 +655,8 @@ def test_what_cannot_be_merged_into_a_snapshot_replaces_it(merging: Project) -> 
     incremental(merging, values("(1, 'a')", "(2, 'b')"), values("(2, 'b')"), unique_key="id")
     merging.run()
     mark_table(merging)
-    incremental(merging, "", values("(2, 'b')"), unique_key=["id", "name"])
+    # no row is deleted, although the new rows are fewer than those of the table
+    incremental(merging, "", values("(2, 'b')"), unique_key=["id", "name"], max_deleted=0)
 
     assert counts(merging.run()) == ("rebuild", 2, 0, 0)
 

@@ -14,6 +14,7 @@ from dbt.adapters.openmirroring.connections import (
     is_running_hooks,
     is_testing,
     logger,
+    prefers_other_state,
 )
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
@@ -98,7 +99,7 @@ class Command:
         if is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._recover_before_compiling(nodes)
             self._bring_back(nodes)
-        if is_testing():
+        if is_testing() and not prefers_other_state():
             self._note_builds(gated)
 
     def _note_builds(self, gated: Sequence[Any]) -> None:

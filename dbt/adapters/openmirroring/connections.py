@@ -268,6 +268,14 @@ def is_testing() -> bool:
     return _is_one_of(*_TESTING)
 
 
+def prefers_other_state() -> bool:
+    """Check whether dbt reads nodes that it does not build in the state of another target."""
+    from dbt.flags import get_flags
+
+    flags = get_flags()
+    return bool(getattr(flags, "DEFER", False) and getattr(flags, "FAVOR_STATE", False))
+
+
 def is_running_hooks() -> bool:
     """Check whether the command runs `on-run-end` hooks.
 

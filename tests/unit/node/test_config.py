@@ -165,6 +165,7 @@ def test_new_rows_are_merged_if_there_is_a_key(config: dict[str, Any], macro: st
         ({"incremental_strategy": "delete+insert"}, "needs a `unique_key`"),
         ({"incremental_strategy": "microbatch"}, "requires a `partition_by`"),
         ({"delete_when": "gone"}, "`delete_when` is for incremental models"),
+        ({"delete_when": "gone", "incremental_strategy": "merge"}, "with a `unique_key`"),
     ],
 )
 def test_a_strategy_that_cannot_be_is_refused(config: dict[str, Any], message: str) -> None:

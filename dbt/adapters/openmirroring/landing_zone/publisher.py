@@ -75,7 +75,8 @@ class Publication(PublishedTable):
         self._renaming_since = datetime.now(timezone.utc)
         self.committed = False
         self._is_completed = False
-        self._is_held = False
+        self.is_held = False
+        """Whether there is a record of held rows. It is known after `pending`."""
         self._lock = ExitStack()
         self._lock.enter_context(storage.lock(table.scratch))
 
@@ -109,7 +110,7 @@ class Publication(PublishedTable):
         for entry in self._storage.list(self.table.scratch):
             path = f"{self.table.scratch}/{entry.name}"
             if path == self.table.held:
-                self._is_held = True
+                self.is_held = True
             elif path not in kept:
                 self._storage.delete(path)
         self.committed = manifest is not None
@@ -123,13 +124,13 @@ class Publication(PublishedTable):
         """
         record = HeldRecord.of(self._owner, datetime.now(timezone.utc), why)
         self._storage.write(self.table.held, record.to_json())
-        self._is_held = True
+        self.is_held = True
 
     def let_go(self) -> None:
         """Delete the record of held rows, if there is one."""
-        if self._is_held:
+        if self.is_held:
             self._storage.delete(self.table.held)
-            self._is_held = False
+            self.is_held = False
 
     def restore_metadata(self, journal: Journal) -> bool:
         """2. Write `_metadata.json` again if it differs from the published one.

@@ -39,6 +39,10 @@ def recover(
     """
     tidy_warehouse(warehouse, target)
     manifest = publication.pending()
+    snapshot = warehouse.found(target)
+    if publication.is_held and snapshot and snapshot.batch_id:
+        # another run has held rows since dbt listed the relations
+        warehouse.list_again(target)
     if manifest:
         finish(warehouse, publication, target, manifest, may_have_partitions=True)
     bring_back(warehouse, target, publication.last.batch.id if publication.last else None)

@@ -184,7 +184,8 @@ class NodeConfig:
                 "`insert_marker: insert` contradicts `default_row_marker: upsert`, by which new "
                 "rows are upserts. Remove one of them."
             )
-        if parsed.delete_when and parsed.incremental_strategy not in ("merge", "delete+insert"):
+        deletes = parsed.unique_key and parsed.incremental_strategy in ("merge", "delete+insert")
+        if parsed.delete_when and not deletes:
             raise CompilationError(
                 "`delete_when` is for incremental models with a `unique_key` and the strategy "
                 "merge or delete+insert: it says which of the new rows delete."

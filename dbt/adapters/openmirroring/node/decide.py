@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from dbt_common.exceptions import CompilationError
@@ -67,23 +67,16 @@ def decide(
         return Plan("initial", initial, definition, counts.load())
     if rebuild:
         return Plan("rebuild", rebuild, definition, counts.load(), journal=journal)
-    reasons: dict[str, list[str]] = {outcome: [] for outcome in OUTCOMES}
+    reasons = reasons_of(journal, definition, outcome_of)
     if moved:
-        reasons["unchanged"].append(moved)
-    for change in changes_between(journal.batch.definition, definition):
-        reasons[_checked(change, outcome_of(change))].append(change.detail)
+        reasons["unchanged"].insert(0, moved)
     found = None if reasons["rebuild"] else counts.changes(journal)
     if found and found.rows.deleted and not definition.key_columns:
         gone = Change("keyless_rows_gone", "rows changed or gone, and no unique_key to name them")
         reasons[_checked(gone, outcome_of(gone))].append(gone.detail)
     if found is None or reasons["rebuild"]:
-        reason = "; ".join(reasons["rebuild"] + reasons["changes"])
-        if options.on_breaking_change == "fail":
-            raise CompilationError(
-                f"Publishing this needs a rebuild of the mirrored table ({reason}), and "
-                "on_breaking_change is fail. Nothing was changed. Undo the change in the model, "
-                "or run with --full-refresh to drop the table and publish a full load."
-            )
+        refuse_rebuild(reasons, options)
+        reason = _told(reasons)
         return Plan("rebuild", reason, definition, counts.load(), journal=journal)
     publication = "changes" if found.rows or reasons["changes"] else "unchanged"
     return Plan(
@@ -95,6 +88,45 @@ def decide(
         found.in_full,
         journal,
     )
+
+
+def reasons_of(
+    journal: Journal, definition: TableDefinition, outcome_of: Callable[[Change], str]
+) -> dict[str, list[str]]:
+    """Return the changes of a table's definition since its last publication, by their outcome.
+
+    Args:
+        definition: the new definition of the table
+        outcome_of: returns the outcome that a change of the definition leads to
+
+    Raises:
+        CompilationError: if a macro of the project returns an outcome that is not allowed
+    """
+    reasons: dict[str, list[str]] = {outcome: [] for outcome in OUTCOMES}
+    for change in changes_between(journal.batch.definition, definition):
+        reasons[_checked(change, outcome_of(change))].append(change.detail)
+    return reasons
+
+
+def refuse_rebuild(reasons: Mapping[str, list[str]], options: NodeConfig) -> None:
+    """Check that a rebuild is allowed, if one is needed.
+
+    Args:
+        reasons: the changes by their outcome
+
+    Raises:
+        CompilationError: if a rebuild is needed and `on_breaking_change` is `fail`
+    """
+    if reasons["rebuild"] and options.on_breaking_change == "fail":
+        raise CompilationError(
+            f"Publishing this needs a rebuild of the mirrored table ({_told(reasons)}), and "
+            "on_breaking_change is fail. Nothing was changed. Undo the change in the model, "
+            "or run with --full-refresh to drop the table and publish a full load."
+        )
+
+
+def _told(reasons: Mapping[str, list[str]]) -> str:
+    return "; ".join(reasons["rebuild"] + reasons["changes"])
 
 
 def _checked(change: Change, outcome: str) -> str:

@@ -128,7 +128,8 @@ def hold(
                 "held back need that name for those that were published last. Nothing was "
                 "changed. Drop it, or give that model another `alias`."
             )
-        move(warehouse, snapshot, place, may_have_partitions)
+        # the old snapshot may have partitions that the configuration no longer has
+        move(warehouse, snapshot, place, may_have_partitions=True)
     swap(warehouse, target, built, may_have_partitions)
 
 
@@ -142,8 +143,9 @@ def bring_back(warehouse: Warehouse, target: OpenMirroringRelation, last: str | 
         return
     kept = _published_beside(warehouse, target, last)
     if kept:
-        # the process moved the snapshot away only after its build was complete
-        builds = sorted(leftovers(warehouse, target, [NEXT]), key=str)
+        # the process moved the snapshot away only after its build was complete and marked
+        nexts = sorted(leftovers(warehouse, target, [NEXT]), key=str)
+        builds = [following for following in nexts if warehouse.marks(following).held]
         move(warehouse, builds[-1] if builds else kept, target, may_have_partitions=True)
 
 
@@ -192,5 +194,7 @@ def beside(target: OpenMirroringRelation) -> OpenMirroringRelation:
 
 
 def is_torn(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
-    """Check whether a killed process may have moved the snapshot away without a replacement."""
-    return not warehouse.found(target) and warehouse.found(beside(target)) is not None
+    """Check whether a killed process has moved the snapshot away without a replacement."""
+    if warehouse.found(target):
+        return False
+    return warehouse.batch_id(warehouse.found(beside(target))) is not None

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.compare import Comparer
-from dbt.adapters.openmirroring.node.decide import decide
+from dbt.adapters.openmirroring.node.decide import decide, reasons_of, refuse_rebuild
 from dbt.adapters.openmirroring.node.definition import table_definition
 from dbt.adapters.openmirroring.node.held import PublishedRows
 from dbt.adapters.openmirroring.node.next_rows import NextRows
@@ -59,16 +59,29 @@ class Planner:
             moved = moved or "what was held is replaced"
         return NextSnapshot(built, description, columns, reuse or Reuse(), moved)
 
-    def check(self, built: OpenMirroringRelation) -> None:
+    def check(self, built: OpenMirroringRelation, rebuild: str) -> None:
         """Check whether rows could be published.
 
+        Args:
+            rebuild: why the table must be rebuilt in any case; empty if the changes decide
+
         Raises:
-            DbtRuntimeError: if a column cannot be mirrored, or keys are NULL or not unique
+            MirrorError: if the rows in Spark and the landing zone do not belong together
+            DbtRuntimeError: if a column cannot be mirrored, keys are NULL or not unique, or a
+                rebuild is needed and refused
         """
         self.node.warehouse.begin(CHECKING)
+        journal = self.table.verify(self.published.batch_id, bool(rebuild))
         description = self.node.warehouse.describe(built)
         columns = landing_columns(description.columns)
-        self._comparer(NextSnapshot(built, description, columns, Reuse())).load()
+        comparer = self._comparer(NextSnapshot(built, description, columns, Reuse()))
+        comparer.load()
+        if journal and not rebuild:
+            reasons = reasons_of(journal, comparer.definition, self._outcome_of)
+            refuse_rebuild(reasons, self.node.options)
+
+    def _outcome_of(self, change: Change) -> str:
+        return str(self.node.warehouse.ask(f"mirror_on_{change.kind}", change))
 
     def plan(self, built: NextSnapshot, rebuild: str) -> Plan:
         """Decide what to publish.
@@ -92,7 +105,7 @@ class Planner:
             comparer.definition,
             self.node.options,
             comparer,
-            lambda change: str(warehouse.ask(f"mirror_on_{change.kind}", change)),
+            self._outcome_of,
             rebuild=rebuild,
             moved=built.moved,
             initial="the table folder was gone" if published.batch_id else "",

@@ -226,6 +226,8 @@ def _publish_rows(
         warehouse.drop(following)
         publication.let_go()
         return MirrorResponse.unchanged(plan)
+    if plan.starts_folder and rows.in_place:
+        return _publish_rows(attempt, _everything(node, rows, built), rebuild, is_limited)
     finding = beyond_limit(node, plan) if is_limited else ""
     if finding:
         if not rows.in_place:
@@ -234,8 +236,6 @@ def _publish_rows(
             )
         _hold(attempt, following, rows, finding)
         raise too_many_deleted(node, finding)
-    if plan.starts_folder and rows.in_place:
-        return _publish_rows(attempt, _everything(node, rows, built), rebuild, is_limited)
     files = stage(warehouse, publication, plan, node.options, built)  # 4
     version = snapshot_version(warehouse, attempt.target) if rows.in_place else None
     manifest = publication.commit(plan, files, version)  # 5
@@ -254,8 +254,7 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse
     following, _ = build(node, rows, attempt.scratch, marks)
     verify_contract(node, following)
     # report rows that cannot be published now, as an error of the node that builds them
-    attempt.planner.check(following)
-    publication.verify(published.batch_id, bool(rebuild))
+    attempt.planner.check(following, rebuild)
     why = node.options.held_until
     _hold(attempt, following, rows, why)
     return MirrorResponse.held(why)

@@ -94,6 +94,11 @@ class Warehouse:
         """Return all relations in the schema of a relation."""
         return list(self.adapter.list_relations(relation.database, str(relation.schema)))
 
+    def list_again(self, relation: OpenMirroringRelation) -> None:
+        """List the relations in the schema of a relation again, because dbt's list is outdated."""
+        self.adapter.cache.drop_schema(relation.database, relation.schema)
+        self.beside(relation)
+
     def added(self, relation: OpenMirroringRelation) -> None:
         """Add a new relation to dbt's cache."""
         self.adapter.cache_added(relation)

@@ -3,10 +3,12 @@ select
       then DBT_INTERNAL_SOURCE.`id` else DBT_INTERNAL_DEST.`id` end as `id`,
     case when DBT_INTERNAL_SOURCE.`id` is not null
       then DBT_INTERNAL_SOURCE.`status` else DBT_INTERNAL_DEST.`status` end as `status`
-  from `shop`.`orders` as DBT_INTERNAL_DEST
+  from (
+    select * from `shop`.`orders` as DBT_INTERNAL_DEST
+    left anti join (select * from `shop`.`new_rows` where gone or late) as DBT_INTERNAL_SOURCE
+      on DBT_INTERNAL_SOURCE.`id` = DBT_INTERNAL_DEST.`id`
+  ) as DBT_INTERNAL_DEST
   left join (select * from `shop`.`new_rows` where not coalesce(gone or late, false)) as DBT_INTERNAL_SOURCE on DBT_INTERNAL_SOURCE.`id` = DBT_INTERNAL_DEST.`id`
-  left anti join (select * from `shop`.`new_rows` where gone or late) as deleted
-    on deleted.`id` = DBT_INTERNAL_DEST.`id`
   union all
   select
     DBT_INTERNAL_SOURCE.`id` as `id`,
