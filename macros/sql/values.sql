@@ -38,6 +38,7 @@
 {#- A value in another type. What cannot be cast is an error, in ANSI mode or not. -#}
 {% macro mirror_cast(value, type) -%}
   {%- set cast_value = 'try_cast(' ~ value ~ ' as ' ~ type ~ ')' -%}
+  {%- set length = modules.re.fullmatch('char\\((\\d+)\\)', type | lower) -%}
   case
     when {{ value }} is not null and {{ cast_value }} is null
     {%- if (type | lower).startswith(('array<', 'map<', 'struct<')) %}
@@ -45,7 +46,12 @@
       or {{ mirror_count_nulls(cast_value) }} > {{ mirror_count_nulls(value) }}
     {%- endif %}
     then cast(raise_error(concat('{{ mirror_literal(value) }} has the value ''', cast({{ value }} as string), ''', which is no {{ mirror_literal(type) }}')) as {{ type }})
+    {%- if length %}
+    {#- a cast takes it for a string, but a table pads it #}
+    else rpad({{ cast_value }}, greatest(length({{ cast_value }}), {{ length[1] }}))
+    {%- else %}
     else {{ cast_value }}
+    {%- endif %}
   end
 {%- endmacro %}
 

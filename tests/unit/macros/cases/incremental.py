@@ -67,6 +67,9 @@ def config(name: str, *unique_key: str, **others: Any) -> NodeConfig:
 
 
 CASES = {
+    "typed_rows_padded": case(
+        "mirror_typed_rows", NEW_ROWS, [("`id`", None), ("`code`", "char(5)")]
+    ),
     "typed_rows": case(
         "mirror_typed_rows",
         NEW_ROWS,
