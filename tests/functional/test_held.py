@@ -156,7 +156,9 @@ def test_a_hold_that_was_cut_in_two_survives_a_check_of_the_sql_alone(
     leftover = name_beside("orders", NEXT, new_batch_id())
     tested.sql(f"create table {tested.schema}.{leftover} using parquet as select 9 as id")
 
-    assert "without --empty" in tested.fail("--empty")
+    assert "without `--empty`" in tested.fail("--empty")
+    with tested.dry_run():
+        assert "`dry_run`" in tested.fail()
     assert tested.dbt("build")
 
     tested.assert_mirrored()

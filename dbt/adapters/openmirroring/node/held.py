@@ -198,3 +198,16 @@ def is_torn(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
     if warehouse.found(target):
         return False
     return warehouse.batch_id(warehouse.found(beside(target))) is not None
+
+
+def refuse_torn(warehouse: Warehouse, target: OpenMirroringRelation) -> None:
+    """Check, before a run that publishes nothing, that a killed process has left no half hold.
+
+    Raises:
+        CompilationError: if it has moved the snapshot away without a replacement
+    """
+    if is_torn(warehouse, target):
+        raise CompilationError(
+            f"An earlier run was killed while it held rows of {target}. Nothing was changed. Run "
+            "the node once without `--empty`, `--sample` and `dry_run`, which repairs it."
+        )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from dbt.adapters.contracts.connection import AdapterResponse
-from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.held import is_torn
+from dbt.adapters.openmirroring.node.held import refuse_torn
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.preview import Preview, preview
@@ -92,11 +91,7 @@ def _check_only(node: Node) -> AdapterResponse:
         CompilationError: if a killed run has left the node without its relation
     """
     warehouse, target = node.warehouse, node.target
-    if is_torn(warehouse, target):
-        raise CompilationError(
-            f"An earlier run was killed while it held rows of {target}. Nothing was changed. Run "
-            "the node without --empty and --sample, which repairs it."
-        )
+    refuse_torn(warehouse, target)
     tidy_warehouse(warehouse, target)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)

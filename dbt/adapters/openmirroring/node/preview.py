@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.config import IMMEDIATELY
-from dbt.adapters.openmirroring.node.held import published_rows
+from dbt.adapters.openmirroring.node.held import published_rows, refuse_torn
 from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.planning import Planner, beyond_limit
@@ -50,6 +50,7 @@ def preview(node: Node, destination: Preview) -> tuple[OpenMirroringRelation, Ad
     stood_in_for = node.target.stands_in_for
     target = stood_in_for or node.target
     _drop_old(warehouse, target)
+    refuse_torn(warehouse, target)
     built = table_beside(target, DRY_RUN, new_batch_id())
     with ScratchTables(warehouse, built, new_batch_id()) as scratch:
         if node.is_view:
