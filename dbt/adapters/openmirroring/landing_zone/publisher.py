@@ -23,7 +23,12 @@ from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.requirements import IncreasingTimes, SameOwner
+from dbt.adapters.openmirroring.landing_zone.requirements import (
+    FilesUntouched,
+    IncreasingTimes,
+    NoFolder,
+    SameOwner,
+)
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
@@ -191,12 +196,11 @@ class Publication(PublishedTable):
 
         Raises:
             ConcurrentPublicationError: if another run has published since the plan was made
+            ForeignTableFolderError: if somebody else has changed the table folder since then
         """
         journal = plan.journal
-        if journal and not plan.starts_folder:
-            last = max(journal.batch.last_file, TableFiles.of(self._storage, self.table).largest)
-        else:
-            last = 0
+        self._verify_again(plan)
+        last = 0 if plan.starts_folder or not journal else journal.batch.last_file
         batch = plan.batch(self.batch_id, self._owner, files, last)
         previous = journal.batch.id if journal else None
         history = journal.batches if journal else ()
@@ -218,6 +222,22 @@ class Publication(PublishedTable):
             self.committed = False
             raise self._lost_race()
         return manifest
+
+    def _verify_again(self, plan: Plan) -> None:
+        """5. Check that the table folder is still as it was when the plan was made.
+
+        A build may take hours, and the numbers of the batch follow those in the journal.
+        """
+        try:
+            if plan.journal is None:
+                NoFolder(self.table).validate(self._storage)
+            elif not plan.starts_folder:
+                FilesUntouched(self.table, self._storage).validate(plan.journal)
+        except ForeignTableFolderError:
+            # the files may be those of another run
+            if self.journal() != plan.journal or self._storage.read(self.table.manifest):
+                raise self._lost_race() from None
+            raise
 
     def withdraw(self, manifest: Manifest) -> None:
         """5. Withdraw a batch whose rows Spark has refused to store.
