@@ -789,6 +789,42 @@ def test_a_publication_tells_when_its_files_appeared(storage: Storage) -> None:
         assert timedelta() <= opened.published_at - told < timedelta(milliseconds=1)
 
 
+def test_a_publication_is_as_late_as_the_last_of_its_files(storage: Storage) -> None:
+    class Slow(DyingStorage):
+        renamed_at: datetime
+
+        def rename(self, source: str, target: str) -> None:
+            Slow.renamed_at = datetime.now(timezone.utc)
+            self._storage.rename(source, target)
+
+    slow: Any = Slow(storage, 1000, False)
+    with publication(slow) as opened:
+        manifest = commit(slow, opened, "initial", [b"a", b"b", b"c"])
+        finish(opened, manifest)
+
+        assert opened.published_at
+        assert timedelta() <= Slow.renamed_at - opened.published_at < timedelta(milliseconds=1)
+
+
+def test_a_recovery_that_renames_no_file_tells_no_later_time_than_the_first_run(
+    storage: Storage,
+) -> None:
+    with publication(storage) as opened:
+        opened.publish(commit(storage, opened, "initial", [b"a"]))
+    renamed = datetime.now(timezone.utc)
+
+    with publication(storage) as later:
+        manifest = later.pending()
+        assert manifest
+        finish(later, manifest)
+
+        assert later.published_at
+        assert later.published_at <= renamed
+        journal = later.journal()
+        assert journal
+        assert datetime.fromisoformat(journal.published_at) <= renamed
+
+
 def test_a_publication_without_files_has_no_time(storage: Storage) -> None:
     publish(storage, "initial", [b"a"])
     with publication(storage) as opened:

@@ -75,9 +75,9 @@ class Publication(PublishedTable):
     ) -> None:
         super().__init__(storage, table, owner)
         self.published_at: datetime | None = None
-        """When the files of the completed batch appeared; None before that, or if it has none."""
+        """When the last file of the completed batch appeared; None before, or if it has none."""
         self._service = service
-        self._renaming_since = datetime.now(timezone.utc)
+        self._renamed_at: datetime | None = None
         self.committed = False
         self._is_completed = False
         self._is_held = False
@@ -271,6 +271,7 @@ class Publication(PublishedTable):
                 times of the files do not give their order, or the service did not act in time
         """
         self.committed = True
+        self._renamed_at = None
         batch = manifest.batch
         staged = self._staged(batch.id)
         waiting = staged.waiting()
@@ -291,7 +292,6 @@ class Publication(PublishedTable):
             if self._service and self._storage.read(self.table.metadata) is None:
                 self._service.wait_until_gone(self.table.mirrored_table, dropped=is_rebuild)
             self._storage.write(self.table.metadata, metadata(batch.definition))
-        self._renaming_since = datetime.now(timezone.utc)
         by_time = batch.definition.is_by_time
         latest = TableFiles.of(self._storage, self.table).latest if by_time else 0
         for number, file in enumerate(manifest.files, start=batch.first_file or 0):
@@ -299,6 +299,8 @@ class Publication(PublishedTable):
             if file.name in waiting:
                 if by_time:
                     latest = self._storage.touch(path, latest)
+                # before the rename: the service may apply the file before its answer arrives
+                self._renamed_at = datetime.now(timezone.utc)
                 self._storage.rename(path, f"{self.table.path}/{batch.file_name(number)}")
                 if by_time:  # no later file may survive a power loss without this one
                     self._storage.flush(self.table.path)
@@ -328,7 +330,10 @@ class Publication(PublishedTable):
 
     def complete(self, manifest: Manifest) -> None:
         """7. Write the journal and clear the scratch pad, after the snapshot was swapped."""
-        journal = Journal.of(manifest.batch, self._renaming_since, manifest.history)
+        # If an earlier run has renamed all files, nobody knows when. A time that is too late would
+        # leave the table behind until its next batch.
+        published_at = self._renamed_at or manifest.batch.begun_at
+        journal = Journal.of(manifest.batch, published_at, manifest.history)
         self._storage.write(self.table.journal, journal.to_json())
         self._last = journal
         self.let_go()
@@ -337,7 +342,7 @@ class Publication(PublishedTable):
         self.committed = False
         self._is_completed = manifest.batch.id == self.batch_id
         if manifest.files:
-            self.published_at = self._renaming_since
+            self.published_at = published_at
 
     def close(self) -> None:
         """Release the lock, and delete the staged files if they were never committed."""
