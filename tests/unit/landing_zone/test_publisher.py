@@ -790,20 +790,19 @@ def test_a_publication_tells_when_its_files_appeared(storage: Storage) -> None:
 
 
 def test_a_publication_is_as_late_as_the_last_of_its_files(storage: Storage) -> None:
-    class Slow(DyingStorage):
-        renamed_at: datetime
+    renamed: list[datetime] = []
 
+    class Watched(DyingStorage):
         def rename(self, source: str, target: str) -> None:
-            Slow.renamed_at = datetime.now(timezone.utc)
+            renamed.append(datetime.now(timezone.utc))
             self._storage.rename(source, target)
 
-    slow: Any = Slow(storage, 1000, False)
-    with publication(slow) as opened:
-        manifest = commit(slow, opened, "initial", [b"a", b"b", b"c"])
-        finish(opened, manifest)
+    watched: Any = Watched(storage, 1000, False)
+    with publication(watched) as opened:
+        finish(opened, commit(watched, opened, "initial", [b"a", b"b", b"c"]))
 
         assert opened.published_at
-        assert timedelta() <= Slow.renamed_at - opened.published_at < timedelta(milliseconds=1)
+        assert renamed[1] <= opened.published_at <= renamed[2]
 
 
 def test_a_recovery_that_renames_no_file_tells_no_later_time_than_the_first_run(
