@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord
 from dbt.adapters.openmirroring.node import held
 from dbt.adapters.openmirroring.node.scratch_tables import NEXT, name_beside
@@ -310,6 +311,44 @@ def test_what_is_published_on_request_waits_for_it(project: Project) -> None:
 
     project.assert_mirrored()
     assert published(project) == {("1", "a")}
+
+
+def test_what_a_killed_publication_on_request_has_committed_is_finished_by_the_next(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders(project, "(1, 'a')", publish="on_request")
+    project.run()
+    with (
+        patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")),
+        patch.object(Publication, "close", lambda self: self._lock.close()),
+    ):
+        assert not project.dbt("run-operation", "mirror_publish")
+    capsys.readouterr()
+
+    assert project.dbt("run-operation", "mirror_publish")
+
+    assert f"{project.schema}.orders: initial +1" in capsys.readouterr().out
+    project.assert_mirrored()
+    assert published(project) == {("1", "a")}
+
+
+def test_held_rows_of_a_blocked_table_are_an_error_of_their_publication(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders(project, "(1, 'a')")
+    assert project.dbt("build")
+    orders(project, "(1, 'b')", publish="on_request")
+    project.run()
+    foreign = project.folder() / f"{9:020d}.parquet"
+    foreign.write_bytes(b"foreign")
+    capsys.readouterr()
+
+    assert not project.dbt("run-operation", "mirror_publish")
+
+    assert "somebody else writes to this folder" in capsys.readouterr().out
+    foreign.unlink()
+    assert project.dbt("run-operation", "mirror_publish")
+    assert published(project) == {("1", "b")}
 
 
 def test_status_says_what_is_held_and_why(

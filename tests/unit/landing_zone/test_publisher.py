@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     Owner,
     RowCounts,
     TableDefinition,
+    new_batch_id,
 )
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
@@ -575,6 +576,71 @@ def test_verify_refuses_files_that_somebody_else_has_added(storage: Storage) -> 
         verify(opened, batch_id, full_refresh=False)
 
 
+@pytest.mark.parametrize("kind", ["initial", "changes"])
+def test_a_file_that_somebody_else_adds_after_the_plan_is_not_published_above(
+    storage: Storage, kind: str
+) -> None:
+    if kind == "changes":
+        publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        rows = RowCounts(inserted=1)
+        plan = Plan(kind, "", DEFINITION, rows, journal=opened.journal())
+        stage(storage, opened, [b"b"])
+        storage.write(TABLE.file(7, "parquet"), b"foreign")
+        before = data_files(storage)
+
+        with pytest.raises(ForeignTableFolderError, match="Nothing was changed"):
+            opened.commit(plan, opened.staged(plan))
+
+    assert data_files(storage) == before
+    assert storage.list(TABLE.scratch) == []
+
+
+@pytest.mark.parametrize("storage", ["local"], indirect=True)
+@pytest.mark.parametrize("folder", ["", "/_ProcessedFiles"])
+@pytest.mark.parametrize(
+    "foreign",
+    ["foreign.parquet", f"{1:020d}-other.parquet", f"{2:020d}-{new_batch_id()}.parquet"],
+    ids=["no number", "no batch", "a number twice"],
+)
+def test_verify_refuses_a_file_among_files_without_numbers_that_is_not_of_a_batch(
+    storage: Storage, foreign: str, folder: str
+) -> None:
+    publish(storage, "initial", [b"a", b"b"], BY_TIME)
+    batch_id = publish(storage, "changes", [b"c"], BY_TIME)
+    storage.write(f"{TABLE.path}{folder}/{foreign}", b"foreign")
+
+    with publication(storage) as opened, pytest.raises(ForeignTableFolderError) as error:
+        verify(opened, batch_id, full_refresh=False)
+
+    assert "was not published from here: somebody else writes" in str(error.value)
+
+
+@pytest.mark.parametrize("storage", ["local"], indirect=True)
+def test_verify_accepts_files_without_numbers_that_the_service_is_moving(storage: Storage) -> None:
+    batch_id = publish(storage, "initial", [b"a", b"b"], BY_TIME)
+    for name, content in data_files(storage).items():
+        assert content
+        storage.write(f"{TABLE.path}/_ProcessedFiles/{name}", content)
+    storage.write(f"{TABLE.path}/.part-00000.crc", b"")
+
+    with publication(storage) as opened:
+        assert verify(opened, batch_id, full_refresh=False)
+
+
+@pytest.mark.parametrize("storage", ["local"], indirect=True)
+def test_files_without_numbers_are_later_than_any_other_file(storage: Storage) -> None:
+    with publication(storage) as opened:
+        manifest = commit(storage, opened, "initial", [b"b"], BY_TIME)
+        foreign = f"{TABLE.path}/foreign.parquet"
+        storage.write(foreign, b"a")
+        storage.touch(foreign, 2 * 10**18)
+
+        finish(opened, manifest)
+
+    assert by_time(storage) == [b"a", b"b"]
+
+
 def test_a_damaged_journal_is_an_error(storage: Storage) -> None:
     publish(storage, "initial", [b"a"])
     storage.write(TABLE.journal, b"{")
@@ -721,6 +787,41 @@ def test_a_publication_tells_when_its_files_appeared(storage: Storage) -> None:
         assert journal
         told = datetime.fromisoformat(journal.published_at)
         assert timedelta() <= opened.published_at - told < timedelta(milliseconds=1)
+
+
+def test_a_publication_is_as_late_as_the_last_of_its_files(storage: Storage) -> None:
+    renamed: list[datetime] = []
+
+    class Watched(DyingStorage):
+        def rename(self, source: str, target: str) -> None:
+            renamed.append(datetime.now(timezone.utc))
+            self._storage.rename(source, target)
+
+    watched: Any = Watched(storage, 1000, False)
+    with publication(watched) as opened:
+        finish(opened, commit(watched, opened, "initial", [b"a", b"b", b"c"]))
+
+        assert opened.published_at
+        assert renamed[1] <= opened.published_at <= renamed[2]
+
+
+def test_a_recovery_that_renames_no_file_tells_no_later_time_than_the_first_run(
+    storage: Storage,
+) -> None:
+    with publication(storage) as opened:
+        opened.publish(commit(storage, opened, "initial", [b"a"]))
+    renamed = datetime.now(timezone.utc)
+
+    with publication(storage) as later:
+        manifest = later.pending()
+        assert manifest
+        finish(later, manifest)
+
+        assert later.published_at
+        assert later.published_at <= renamed
+        journal = later.journal()
+        assert journal
+        assert datetime.fromisoformat(journal.published_at) <= renamed
 
 
 def test_a_publication_without_files_has_no_time(storage: Storage) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from tests.onelake_server import OneLakeServer
 
 SOURCE = {
     "partner_name": "testPartner",
@@ -73,6 +78,50 @@ def test_another_partner_is_not_written_over(storage: Storage) -> None:
         declare_source(storage, Source.parse({**SOURCE, "partner_name": "me"}))
 
     assert declared(storage)["partnerName"] == "testPartner"
+
+
+def test_one_that_another_command_is_writing_is_left_to_it(storage: Storage) -> None:
+    declare_source(storage, Source.parse(SOURCE))
+    before = storage.read("_partnerEvents.json")
+
+    class Overtaken:
+        """A storage where another command begins to write after this one has read."""
+
+        def __init__(self) -> None:
+            self.other = ExitStack()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(storage, name)
+
+        def read(self, path: str) -> bytes | None:
+            self.other.enter_context(storage.lock("_scratchPad/_source"))
+            return storage.read(path)
+
+    overtaken: Any = Overtaken()
+    with overtaken.other:
+        declare_source(overtaken, Source.parse({**SOURCE, "version": "2022"}))
+
+    assert storage.read("_partnerEvents.json") == before
+
+
+def test_commands_that_write_it_at_once_leave_it_whole(tmp_path: Path) -> None:
+    sources = [Source.parse({**SOURCE, "version": n, "type": "SQL" * n}) for n in range(1, 60)]
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda source: declare_source(LocalStorage(tmp_path), source), sources))
+
+    assert declared(LocalStorage(tmp_path)) in [source.events for source in sources]
+    assert [file.name for file in tmp_path.iterdir()] == ["_partnerEvents.json"]
+
+
+def test_one_that_is_declared_already_costs_one_request(server: OneLakeServer) -> None:
+    declare_source(server.storage(), Source.parse(SOURCE))
+    storage = server.storage()
+    server.requests.clear()
+
+    declare_source(storage, Source.parse(SOURCE))
+
+    assert server.counts() == {"read": 1}
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
 
 
-def problem(unprocessed: dict[int, int], processed: dict[int, int]) -> str:
-    """Of a table with the files 1 to 4, of 10 bytes each; the last batch wrote the last two."""
+def journal(first_file: int = 3, last_file: int = 4) -> Journal:
     batch = Batch(
         id=new_batch_id(),
         publication="changes",
@@ -28,14 +27,18 @@ def problem(unprocessed: dict[int, int], processed: dict[int, int]) -> str:
         definition=DEFINITION,
         rows=RowCounts(),
         extension="parquet",
-        first_file=3,
-        last_file=4,
-        files_written=2,
+        first_file=first_file,
+        last_file=last_file,
+        files_written=last_file - first_file + 1,
         bytes_written=20,
         table_rows=0,
     )
-    journal = Journal(batch, "2026-01-01T00:00:00+00:00")
-    return TableFiles(unprocessed, processed).problem(journal)
+    return Journal(batch, "2026-01-01T00:00:00+00:00")
+
+
+def problem(unprocessed: dict[int, int], processed: dict[int, int]) -> str:
+    """Of a table with the files 1 to 4, of 10 bytes each; the last batch wrote the last two."""
+    return TableFiles(unprocessed, processed).problem(journal())
 
 
 def of(*numbers: int) -> dict[int, int]:
@@ -92,3 +95,12 @@ def test_what_somebody_else_does_is_told(
     unprocessed: dict[int, int], processed: dict[int, int], says: str
 ) -> None:
     assert says in problem(unprocessed, processed)
+
+
+@pytest.mark.parametrize("first_file", [1, 2**62])
+def test_a_journal_with_huge_numbers_is_compared_with_the_files_that_are_there(
+    first_file: int,
+) -> None:
+    found = TableFiles(of(1, 2), {}).problem(journal(first_file, 2**62))
+
+    assert "no file with number 3" in found

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.operations.held import not_passed, publish_tested
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    MirroredColumn,
+    Owner,
+    RowCounts,
+    TableDefinition,
+    new_batch_id,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.operations.held import not_passed, publish_all, publish_tested
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 
 ORDERS, ITEMS = "model.shop.orders", "model.shop.items"
@@ -142,3 +153,85 @@ def test_only_a_few_tests_are_named() -> None:
     tests = {f"test.shop.t{n}": node(f"test.shop.t{n}", ORDERS) for n in range(9)}
 
     assert not_passed(ORDERS, tests, {}) == "until it has passed t0, t1, t2 and 6 more"
+
+
+TABLE = TableFolder("sales", "orders")
+
+
+def commit(storage: Storage, opened: Publication, held: str | None = None) -> None:
+    """Commit a batch of one file."""
+    storage.write(f"{TABLE.staging(opened.batch_id)}/rows/a.parquet", b"rows")
+    definition = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
+    journal = opened.journal()
+    kind = "changes" if journal else "initial"
+    plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
+    manifest = opened.commit(plan, opened.staged(plan), held=held)
+    if held is None:
+        opened.publish(manifest)
+        opened.complete(manifest)
+
+
+def publish_and_hold(storage: Storage, project: str = "shop", is_killed: bool = False) -> None:
+    """Publish `sales.orders`, then hold rows of it; perhaps be killed while publishing these."""
+    owner = Owner(project, ORDERS, "sales")
+    opened = Publication(storage, TABLE, owner)
+    commit(storage, opened)
+    opened.hold("until its tests pass")
+    opened.close()
+    if is_killed:
+        killed = Publication(storage, TABLE, owner)
+        commit(storage, killed, held=new_batch_id())
+        killed.close()
+
+
+def asked_to_publish(storage: Storage) -> list[str]:
+    """The tables that `mirror_publish` tries to publish."""
+    asked: list[str] = []
+    tables = ProjectTables(storage, "shop", "sales", GRAPH.values())
+    publish_all(tables, GRAPH, None, lambda found, _: asked.append(found.table))
+    return asked
+
+
+def test_what_is_held_is_published_on_request(storage: Storage) -> None:
+    publish_and_hold(storage)
+
+    assert asked_to_publish(storage) == ["sales.orders"]
+
+
+def test_what_a_killed_publication_of_held_rows_has_committed_is_finished_on_request(
+    storage: Storage,
+) -> None:
+    publish_and_hold(storage, is_killed=True)
+    assert asked_to_publish(storage) == ["sales.orders"]
+
+    # the manifest alone says the same
+    storage.delete(TABLE.held)
+    assert asked_to_publish(storage) == ["sales.orders"]
+
+
+@pytest.mark.parametrize(
+    "damaged", [TABLE.file(9, "parquet"), TABLE.journal, TABLE.manifest, TABLE.held]
+)
+def test_what_is_held_of_a_blocked_table_is_tried_so_that_its_error_is_told(
+    storage: Storage, damaged: str
+) -> None:
+    publish_and_hold(storage)
+    storage.write(damaged, b"{")
+
+    assert asked_to_publish(storage) == ["sales.orders"]
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_what_another_project_holds_is_left_alone(storage: Storage, is_damaged: bool) -> None:
+    publish_and_hold(storage, "other")
+    if is_damaged:
+        storage.write(TABLE.held, b"{")
+
+    assert asked_to_publish(storage) == []
+
+
+def test_what_is_published_already_is_left_alone(storage: Storage) -> None:
+    publish_and_hold(storage)
+    storage.delete(TABLE.held)
+
+    assert asked_to_publish(storage) == []

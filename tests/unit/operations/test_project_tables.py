@@ -121,6 +121,14 @@ def test_a_table_is_behind_until_the_service_has_applied_something_since(storage
     assert of(before, "no good")[2:] == ["behind; no good"]
 
 
+def test_a_table_that_has_failed_is_behind_whenever_it_was_synchronized(storage: Storage) -> None:
+    after = publish(storage) + timedelta(seconds=1)
+
+    status = status_of_orders(storage, reported("Failed", "no good", after))
+
+    assert status[-1] == "behind; no good"
+
+
 def test_a_table_without_a_schema_folder_has_the_default_schema_in_the_service(
     storage: Storage,
 ) -> None:

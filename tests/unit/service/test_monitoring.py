@@ -260,6 +260,18 @@ def test_a_table_that_has_failed_is_not_waited_for() -> None:
     assert clock.slept == []
 
 
+def test_a_table_that_has_failed_is_not_applied_whenever_it_was_synchronized() -> None:
+    failed = TableReport("Failed", "a type has changed", TIME + timedelta(seconds=1))
+    asked, clock = service(
+        ServiceReport("Running", "", {**REPLICATING.tables, "sales.returns": failed})
+    )
+
+    behind = asked.not_applied({ORDERS: TIME, "sales.returns": TIME}, 60)
+
+    assert behind == ["sales.returns: a type has changed"]
+    assert clock.slept == []
+
+
 def files(**contents: str) -> Callable[[str], bytes | None]:
     stored = {f"{name}.json": text.encode() for name, text in contents.items()}
     return stored.get

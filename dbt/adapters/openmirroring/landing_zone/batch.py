@@ -32,6 +32,7 @@ STARTS_FOLDER = ("initial", "rebuild")
 
 # Others can edit the records, and these values become paths and table names.
 BATCH_ID = r"\d{14}[0-9a-f]{8}"
+_TIME = "%Y%m%d%H%M%S"
 _PLAIN_NAME = re.compile(r"\w[\w.=-]*")
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -186,6 +187,11 @@ class Batch:
         return self.publication in STARTS_FOLDER
 
     @property
+    def begun_at(self) -> datetime:
+        """When the run of this batch began, in UTC."""
+        return _time_of(self.id)
+
+    @property
     def summary(self) -> str:
         """The batch in one line: the effect on the mirror, the file numbers and the reason.
 
@@ -215,9 +221,14 @@ def told(publication: str, rows: RowCounts) -> str:
 
 def new_batch_id() -> str:
     """Return a new batch id, which sorts by time and is valid as a part of a table name."""
-    return f"{datetime.now(timezone.utc):%Y%m%d%H%M%S}{secrets.token_hex(4)}"
+    return f"{datetime.now(timezone.utc):{_TIME}}{secrets.token_hex(4)}"
 
 
 def check_batch_id(batch_id: str) -> None:
     if not re.fullmatch(BATCH_ID, batch_id, re.ASCII):
         raise ValueError(f"{batch_id!r} is no id of a batch")
+    _time_of(batch_id)
+
+
+def _time_of(batch_id: str) -> datetime:
+    return datetime.strptime(batch_id[:14], _TIME).replace(tzinfo=timezone.utc)

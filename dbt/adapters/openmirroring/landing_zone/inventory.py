@@ -42,6 +42,18 @@ class LandedTable:
         """Check whether a dbt project has published the table."""
         return self.journal is not None and self.journal.batch.owner.project == project
 
+    def is_held_of(self, project: str) -> bool:
+        """Check whether rows of a dbt project are held back, or were when a run was killed.
+
+        A record that cannot be read is taken for that of the table's owner.
+        """
+        if self.held:
+            return self.held.owner.project == project
+        if self.held_problem:
+            return self.journal is None or self.is_of(project)
+        is_publishing = self.pending is not None and self.pending.held is not None
+        return is_publishing and self.is_pending_of(project)
+
     def is_pending_of(self, project: str) -> bool:
         """Check whether the pending batch of the table belongs to a dbt project."""
         return self.pending is not None and self.pending.batch.owner.project == project
@@ -50,6 +62,7 @@ class LandedTable:
 def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
     """Return the state of one table, even if it was never published."""
     exists = True
+    held, held_problem = _held(storage, folder)
     try:
         journal = storage.read(folder.journal)
         pending = storage.read(folder.manifest)
@@ -58,10 +71,9 @@ def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
         manifest = Manifest.from_json(pending, folder.manifest) if pending is not None else None
         # the journal does not know the files of a pending batch yet
         problem = problem_with(storage, folder, last) if last and not manifest else ""
-        held, held_problem = _held(storage, folder)
         return LandedTable(folder, exists, last, manifest, held, held_problem, problem)
     except MirrorError as error:
-        return LandedTable(folder, exists, problem=error.msg)
+        return LandedTable(folder, exists, None, None, held, held_problem, error.msg)
 
 
 def drop_table(storage: Storage, table: LandedTable) -> bool:
@@ -148,11 +160,9 @@ def published_folders(storage: Storage) -> Iterator[TableFolder]:
 
 
 def _held(storage: Storage, folder: TableFolder) -> tuple[HeldRecord | None, str]:
-    content = storage.read(folder.held)
-    if content is None:
-        return None, ""
     try:
-        return HeldRecord.from_json(content, folder.held), ""
+        content = storage.read(folder.held)
+        return HeldRecord.from_json(content, folder.held) if content is not None else None, ""
     except MirrorError as error:
         return None, error.msg
 

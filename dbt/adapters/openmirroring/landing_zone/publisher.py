@@ -23,7 +23,12 @@ from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.requirements import IncreasingTimes, SameOwner
+from dbt.adapters.openmirroring.landing_zone.requirements import (
+    FilesUntouched,
+    IncreasingTimes,
+    NoFolder,
+    SameOwner,
+)
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
@@ -70,9 +75,9 @@ class Publication(PublishedTable):
     ) -> None:
         super().__init__(storage, table, owner)
         self.published_at: datetime | None = None
-        """When the files of the completed batch appeared; None before that, or if it has none."""
+        """When the last file of the completed batch appeared; None before, or if it has none."""
         self._service = service
-        self._renaming_since = datetime.now(timezone.utc)
+        self._renamed_at: datetime | None = None
         self.committed = False
         self._is_completed = False
         self.is_held = False
@@ -192,12 +197,11 @@ class Publication(PublishedTable):
 
         Raises:
             ConcurrentPublicationError: if another run has published since the plan was made
+            ForeignTableFolderError: if somebody else has changed the table folder since then
         """
         journal = plan.journal
-        if journal and not plan.starts_folder:
-            last = max(journal.batch.last_file, TableFiles.of(self._storage, self.table).largest)
-        else:
-            last = 0
+        self._verify_again(plan)
+        last = 0 if plan.starts_folder or not journal else journal.batch.last_file
         batch = plan.batch(self.batch_id, self._owner, files, last)
         previous = journal.batch.id if journal else None
         history = journal.batches if journal else ()
@@ -219,6 +223,22 @@ class Publication(PublishedTable):
             self.committed = False
             raise self._lost_race()
         return manifest
+
+    def _verify_again(self, plan: Plan) -> None:
+        """5. Check that the table folder is still as it was when the plan was made.
+
+        A build may take hours, and the numbers of the batch follow those in the journal.
+        """
+        try:
+            if plan.journal is None:
+                NoFolder(self.table).validate(self._storage)
+            elif not plan.starts_folder:
+                FilesUntouched(self.table, self._storage).validate(plan.journal)
+        except ForeignTableFolderError:
+            # the files may be those of another run
+            if self.journal() != plan.journal or self._storage.read(self.table.manifest):
+                raise self._lost_race() from None
+            raise
 
     def withdraw(self, manifest: Manifest) -> None:
         """5. Withdraw a batch whose rows Spark has refused to store.
@@ -252,6 +272,7 @@ class Publication(PublishedTable):
                 times of the files do not give their order, or the service did not act in time
         """
         self.committed = True
+        self._renamed_at = None
         batch = manifest.batch
         staged = self._staged(batch.id)
         waiting = staged.waiting()
@@ -272,7 +293,6 @@ class Publication(PublishedTable):
             if self._service and self._storage.read(self.table.metadata) is None:
                 self._service.wait_until_gone(self.table.mirrored_table, dropped=is_rebuild)
             self._storage.write(self.table.metadata, metadata(batch.definition))
-        self._renaming_since = datetime.now(timezone.utc)
         by_time = batch.definition.is_by_time
         latest = TableFiles.of(self._storage, self.table).latest if by_time else 0
         for number, file in enumerate(manifest.files, start=batch.first_file or 0):
@@ -280,6 +300,8 @@ class Publication(PublishedTable):
             if file.name in waiting:
                 if by_time:
                     latest = self._storage.touch(path, latest)
+                # before the rename: the service may apply the file before its answer arrives
+                self._renamed_at = datetime.now(timezone.utc)
                 self._storage.rename(path, f"{self.table.path}/{batch.file_name(number)}")
                 if by_time:  # no later file may survive a power loss without this one
                     self._storage.flush(self.table.path)
@@ -309,7 +331,10 @@ class Publication(PublishedTable):
 
     def complete(self, manifest: Manifest) -> None:
         """7. Write the journal and clear the scratch pad, after the snapshot was swapped."""
-        journal = Journal.of(manifest.batch, self._renaming_since, manifest.history)
+        # If an earlier run has renamed all files, nobody knows when. A time that is too late would
+        # leave the table behind until its next batch.
+        published_at = self._renamed_at or manifest.batch.begun_at
+        journal = Journal.of(manifest.batch, published_at, manifest.history)
         self._storage.write(self.table.journal, journal.to_json())
         self._last = journal
         self.let_go()
@@ -318,7 +343,7 @@ class Publication(PublishedTable):
         self.committed = False
         self._is_completed = manifest.batch.id == self.batch_id
         if manifest.files:
-            self.published_at = self._renaming_since
+            self.published_at = published_at
 
     def close(self) -> None:
         """Release the lock, and delete the staged files if they were never committed."""

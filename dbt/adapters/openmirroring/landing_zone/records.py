@@ -35,7 +35,8 @@ class PastBatch:
     """The summary of a completed batch.
 
     Args:
-        published_at: when its files appeared; UTC, ISO 8601
+        published_at: when its last file appeared, or when its run began if nobody saw that; UTC,
+            ISO 8601
         table_rows: the number of rows in the mirrored table after this batch
         invocation_id: the id of the dbt invocation that published it
     """
@@ -129,7 +130,8 @@ class Journal:
     """The last completed batch of a table folder.
 
     Args:
-        published_at: when its files appeared; UTC, ISO 8601
+        published_at: when its last file appeared, or when its run began if nobody saw that; UTC,
+            ISO 8601
         history: the batches before it, the latest first
     """
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    MirrorError,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 
 PARTNER_EVENTS = "_partnerEvents.json"
+
+# the folder that a command locks while it writes the file; no table has such a name
+_LOCK = f"{SCRATCH_PAD}/_source"
 
 
 @dataclass(frozen=True)
@@ -77,12 +85,22 @@ def declare_source(storage: Storage, source: Source) -> None:
     Raises:
         MirrorError: if the file names another partner
     """
+    if _is_declared(storage, source):
+        return
+    # if another command declares it right now, the next command compares again
+    with suppress(ConcurrentPublicationError), storage.lock(_LOCK):
+        if not _is_declared(storage, source):
+            written = json.dumps(source.events, ensure_ascii=False, indent=2)
+            storage.write(PARTNER_EVENTS, written.encode())
+
+
+def _is_declared(storage: Storage, source: Source) -> bool:
     content = storage.read(PARTNER_EVENTS)
     try:
         found = json.loads(content) if content else {}
         partner = found.get("partnerName", source.partner_name)
-    except (ValueError, AttributeError, RecursionError):  # damaged, e.g. by a killed process
-        found, partner = {}, source.partner_name
+    except (ValueError, AttributeError, RecursionError):  # damaged
+        return False
     if partner != source.partner_name:
         raise MirrorError(
             f"{PARTNER_EVENTS} in the landing zone names the partner {shown(partner)!r}, and "
@@ -90,9 +108,7 @@ def declare_source(storage: Storage, source: Source) -> None:
             "mirrored databases. Nothing was changed. Set `partner_name` to it, or delete the "
             "file."
         )
-    if found != source.events:
-        written = json.dumps(source.events, ensure_ascii=False, indent=2)
-        storage.write(PARTNER_EVENTS, written.encode())
+    return bool(found == source.events)
 
 
 def _text(name: object, value: Any) -> str:

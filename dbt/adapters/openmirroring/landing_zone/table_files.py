@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dbt.adapters.openmirroring.landing_zone.batch import BATCH_ID, Batch
 from dbt.adapters.openmirroring.landing_zone.layout import (
     PROCESSED_FOLDERS,
     TableFolder,
     file_number,
 )
 from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage, plain
+
+# the names of files that the service orders by time, as `Batch.file_name` gives them
+_NAME_BY_TIME = re.compile(rf"\d{{20}}-{BATCH_ID}(\.\w+)+", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -21,11 +27,14 @@ class TableFiles:
     Args:
         unprocessed: the files directly in the table folder
         processed: the files that the service has applied, and moved to folders of its own
+        names: the names of all files, with or without a number. A service that orders files by
+            time reads those without one too (specification, "Nonsequential files")
         latest: the latest modification time of all files, in nanoseconds since 1970
     """
 
     unprocessed: Mapping[int, int] = field(default_factory=dict)
     processed: Mapping[int, int] = field(default_factory=dict)
+    names: Collection[str] = ()
     latest: int = 0
 
     @classmethod
@@ -41,10 +50,15 @@ class TableFiles:
             f"{table.path}/{entry.name}" for entry in entries if entry.name in PROCESSED_FOLDERS
         ]
         processed = [file for folder in folders for file in plain(folder, storage.list(folder))]
-        latest = max(
-            (file.modified for file in (*entries, *processed) if file_number(file.name)), default=0
-        )
-        return cls(_sizes(entries), _sizes(processed), latest)
+        data = [
+            file
+            for file in (*entries, *processed)
+            if not file.is_folder and not file.name.startswith(("_", "."))
+        ]
+        # a file that the service is moving is in both folders, with one name
+        names = {file.name for file in data}
+        latest = max((file.modified for file in data), default=0)
+        return cls(_sizes(entries), _sizes(processed), names, latest)
 
     @property
     def sizes(self) -> dict[int, int]:
@@ -68,20 +82,49 @@ class TableFiles:
                 f"has a file with number {self.largest}, but the last one published from here was "
                 f"{batch.last_file}: somebody else writes to this folder"
             )
-        end = batch.last_file + 1
-        missing = [n for n in range(min(self.unprocessed, default=end), end) if n not in sizes]
+        foreign = self._foreign(batch)
+        if foreign:
+            return (
+                f"has a file {shown(foreign)} that was not published from here: somebody else "
+                "writes to this folder"
+            )
+        # a journal can name any number, so only the numbers that are there are looked at
+        lowest = min(self.unprocessed, default=batch.last_file)
+        missing = [n + 1 for n in sizes if lowest <= n < batch.last_file and n + 1 not in sizes]
         if missing:
-            return f"has no file with number {missing[0]} any more: somebody else has deleted it"
+            return f"has no file with number {min(missing)} any more: somebody else has deleted it"
         empty = [number for number, size in sizes.items() if not size]
         if empty:
             return f"has a file with number {min(empty)} of 0 bytes: somebody else has emptied it"
-        written = range(batch.first_file, batch.last_file + 1) if batch.first_file else ()
-        found = [sizes[number] for number in written if number in sizes]
-        if len(found) == len(written) and sum(found) != batch.bytes_written:
+        first = batch.first_file or batch.last_file + 1
+        found = [size for number, size in sizes.items() if number >= first]
+        if len(found) == batch.files_written and sum(found) != batch.bytes_written:
             return (
                 f"has {sum(found):,} bytes in the files of the last publication, which wrote "
                 f"{batch.bytes_written:,}: somebody else has changed them"
             )
+        return ""
+
+    def _foreign(self, batch: Batch) -> str:
+        """Return the name of a file that was not published from here; empty if there is none.
+
+        Args:
+            batch: the batch that was published last
+        """
+        seen: set[int] = set()
+        first = batch.first_file or batch.last_file + 1
+        for name in sorted(self.names):
+            number = file_number(name)
+            if batch.definition.is_by_time and (
+                number is None
+                or not _NAME_BY_TIME.fullmatch(name)
+                or (number >= first and name != batch.file_name(number))
+            ):
+                return name
+            if number is not None:
+                if number in seen:
+                    return name
+                seen.add(number)
         return ""
 
 

@@ -13,6 +13,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import Owner, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import finish, recover
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.config import IMMEDIATELY
@@ -65,7 +66,7 @@ class Attempt:
         publication: the publication, which holds the lock of the table
         scratch: tables that exist only during this attempt
         published: the rows that were published last
-        is_recovered: whether the batch of an earlier run has just been finished
+        finished: the manifest of an earlier run's batch that has just been finished, if any
     """
 
     node: Node
@@ -73,7 +74,7 @@ class Attempt:
     publication: Publication
     scratch: ScratchTables
     published: PublishedRows
-    is_recovered: bool
+    finished: Manifest | None
 
     @property
     def warehouse(self) -> Warehouse:
@@ -102,7 +103,7 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
     was_incremental = node.is_incremental
     rebuild = "--full-refresh" if node.is_full_refresh else ""
     with _attempt(node, destination) as attempt:
-        if attempt.is_recovered and node.reads_itself:
+        if attempt.finished and node.reads_itself:
             raise refuse_stale_compilation()
         is_held = node.options.publish != IMMEDIATELY
         if not is_held:
@@ -143,7 +144,8 @@ def publish_held(
             including those held because of `max_deleted`
 
     Returns:
-        the response for dbt; None if nothing is held
+        the response for dbt, which is that of an earlier run's batch if there was only that to
+        finish; None if nothing is held
 
     Raises:
         DbtRuntimeError: if a step fails. Then nothing was published, or the next run finishes
@@ -154,7 +156,7 @@ def publish_held(
         publication, marks = attempt.publication, attempt.published.marks
         if not attempt.published.is_held:
             publication.let_go()
-            return None
+            return MirrorResponse.of(attempt.finished.batch) if attempt.finished else None
         if tested and marks.held != tested:
             raise CompilationError(
                 f"Another run has built {target} since its tests started, so it stays held. "
@@ -210,7 +212,7 @@ def _attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
             )
         last = publication.last
         published = published_rows(warehouse, target, last.batch.id if last else None)
-        yield Attempt(node, destination, publication, scratch, published, finished is not None)
+        yield Attempt(node, destination, publication, scratch, published, finished)
 
 
 def _publish_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from graphlib import TopologicalSorter
@@ -13,11 +13,9 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.operations.project_tables import (
-    HELD,
     Node,
     Outcome,
     ProjectTables,
-    TableStatus,
 )
 
 # statuses of a test that let a node be published
@@ -83,7 +81,7 @@ def publish_all(
     Raises:
         DbtRuntimeError: if no mirrored table, or more than one, matches `table`
     """
-    held = [tables.node(table)] if table else [node for node, _ in held_nodes(tables)]
+    held = [tables.node(table)] if table else held_nodes(tables)
     outcome = _in_turn(_in_order(held, graph), publish, threads)
     if outcome == Outcome(()):
         told = f"{held[0].table} is not held." if table else "Nothing is held."
@@ -121,13 +119,14 @@ def _in_turn(nodes: Sequence[Node], publish: Publish, threads: int) -> Outcome:
     )
 
 
-def held_nodes(tables: ProjectTables) -> Iterator[tuple[Node, TableStatus]]:
-    """Return the nodes with held rows, according to the landing zone."""
-    statuses = {status.table: status for status in tables.statuses()}
-    for node in tables.mirrored:
-        status = statuses.get(node.table)
-        if status and status.state == HELD:
-            yield node, status
+def held_nodes(tables: ProjectTables) -> list[Node]:
+    """Return the nodes with held rows, according to the landing zone.
+
+    The rows of a node may be held while its table is unfinished or blocked. Publishing it then
+    finishes it, or says why it is blocked.
+    """
+    held = {status.table for status in tables.statuses() if tables.is_held(status)}
+    return [node for node in tables.mirrored if node.table in held]
 
 
 def not_passed(unique_id: str, graph: Graph, statuses: Statuses) -> str:

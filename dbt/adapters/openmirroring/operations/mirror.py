@@ -152,6 +152,9 @@ class Mirror:
         storage = self.storage()
         folder = f"{SCRATCH_PAD}/_debug"
         with storage.lock(folder):
+            # a check that was killed has left its file, and the folder itself is the lock
+            for entry in storage.list(folder):
+                storage.delete(f"{folder}/{entry.name}")
             storage.create(f"{folder}/file", b"")
             storage.rename(f"{folder}/file", f"{folder}/renamed")
             storage.delete(f"{folder}/renamed")

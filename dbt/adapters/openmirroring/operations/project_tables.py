@@ -190,6 +190,10 @@ class ProjectTables:
                 found.append(TableStatus(str(folder), UNFINISHED, table))
         return sorted(found, key=lambda status: status.table)
 
+    def is_held(self, status: TableStatus) -> bool:
+        """Check whether rows of a table are held by this project, whatever else its state is."""
+        return status.landed is not None and status.landed.is_held_of(self._project)
+
     def status_lines(self, report: ServiceReport, width: int | None = None) -> list[str]:
         """Return the states as a table of text.
 

@@ -226,14 +226,16 @@ class Service:
         """
         behind = [f"{name}: the service does not report it" for name in published]
         for report in self._reports(seconds):
-            tables = {name: report.tables.get(name, TableReport()) for name in published}
+            late = {
+                name: found
+                for name, time in published.items()
+                if is_behind(found := report.tables.get(name, TableReport()), time)
+            }
             behind = [
                 f"{name}: {found.error or found.status or 'not mirrored yet'}"
-                for name, found in tables.items()
-                if is_behind(found, published[name])
+                for name, found in late.items()
             ]
-            waiting = [t for t in tables.values() if t.status != FAILED]
-            if not behind or not waiting:
+            if all(found.status == FAILED for found in late.values()):
                 break
         return behind
 
@@ -260,8 +262,11 @@ class Service:
 
 
 def is_behind(table: TableReport, published: datetime) -> bool:
-    """Check whether the service has applied nothing to a table since its publication."""
-    return table.last_sync is None or table.last_sync < published
+    """Check whether the service has yet to apply a publication.
+
+    A table that has failed may have applied some files of it, and applies no more.
+    """
+    return table.status == FAILED or table.last_sync is None or table.last_sync < published
 
 
 def attempts(seconds: float, clock: Clock = time) -> Iterator[None]:
