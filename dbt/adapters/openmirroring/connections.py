@@ -174,6 +174,16 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 handle.run_to_end(sql)
         return response, table
 
+    def cancel(self, connection: Connection) -> None:
+        """Cancel the statement of a connection.
+
+        dbt cancels one connection after another, so an error would leave the others running.
+        """
+        try:
+            super().cancel(connection)
+        except Exception as error:
+            logger.debug(f"{connection.name} was not cancelled: {error}")
+
     def refresh(self, table: str) -> None:
         """Discard the cached file list of a table in the session that the user has provided."""
         if self._brought:
@@ -290,10 +300,22 @@ def project_folder(profile: AdapterRequiredConfig) -> Path:
 
 
 def _settings_of(spark: SparkSession) -> dict[str, str]:
-    """Return the settings that were changed in a session, which a new session lacks."""
+    """Return the settings that were changed in a session, which a new session lacks.
+
+    Spark registers only a part of the settings. Keys of storage accounts and catalogs may have any
+    name. So the new session shows which settings can be set.
+    """
     other = spark.newSession().conf
-    return {
-        row["key"]: row["value"]
-        for row in spark.sql("SET").collect()
-        if spark.conf.isModifiable(row["key"]) and other.get(row["key"], None) != row["value"]
-    }
+    changed = {}
+    for row in spark.sql("SET").collect():
+        # not the value of the row, which Spark redacts if it is a secret
+        key, value = row["key"], spark.conf.get(row["key"], None)
+        if value is None or value == other.get(key, None):
+            continue
+        try:
+            other.set(key, value)
+        except (PySparkException, Py4JJavaError):
+            logger.debug(f"Spark does not let a session set `{key}`")
+        else:
+            changed[key] = value
+    return changed

@@ -54,8 +54,8 @@ class Server:
         for number, parameter in enumerate(self._parameters, 1):
             if not _PARAMETER.fullmatch(parameter):  # it may be a secret, so it is not shown
                 raise DbtConfigError(
-                    f"Parameter {number} after `/;` in `host` must be `<name>=<value>`. In a value "
-                    "write %3D for =, %3B for ;, %3F for ? and %23 for #."
+                    f"Parameter {number} after `/;` in `host` must be `<name>=<value>`. In a "
+                    "value write %3D for =, %3B for ;, %3F for ? and %23 for #."
                 )
         # the client of 3.5 breaks the other threads' statements when one of them ends its session
         if int(pyspark_version.partition(".")[0]) < 4:
