@@ -6,7 +6,7 @@ from multiprocessing import get_context
 from types import SimpleNamespace
 from typing import Any
 
-from dbt.adapters.contracts.connection import Connection, ConnectionState
+from dbt.adapters.contracts.connection import ConnectionState
 
 from dbt.adapters.openmirroring.connections import OpenMirroringConnectionManager
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
@@ -31,8 +31,9 @@ def test_a_connection_that_cannot_be_cancelled_does_not_keep_the_others_running(
     manager = OpenMirroringConnectionManager(profile, get_context("spawn"))
     handles = [Handle(is_lost=True), Handle(is_lost=False)]
     for thread, handle in enumerate(handles):
-        connection = Connection("openmirroring", f"node {thread}", credentials)
-        connection.state, connection.handle = ConnectionState.OPEN, handle
+        connection: Any = SimpleNamespace(
+            name=f"node {thread}", state=ConnectionState.OPEN, handle=handle
+        )
         manager.thread_connections[thread] = connection
 
     cancelled = manager.cancel_open()
