@@ -161,7 +161,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         if is_remote() or _is_there():
             return
         project = project_folder(self.profile)
-        process_spark.start_early(project, parameters, credentials.prepared_start)
+        process_spark.start_early(self, project, parameters, credentials.prepared_start)
 
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
