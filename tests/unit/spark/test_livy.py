@@ -306,6 +306,53 @@ def test_a_session_that_is_cancelled_while_it_starts_is_ended(
     assert livy.server.sessions == {}
 
 
+@pytest.mark.parametrize("is_reused", [False, True])
+def test_a_session_that_still_starts_when_its_command_ends_is_ended(
+    livy: Livy, tmp_path: Path, is_reused: bool
+) -> None:
+    livy.server.questions = 25
+    session = LivySession(livy.client(), {}, tmp_path / "record.json" if is_reused else None)
+    with ThreadPoolExecutor(1) as pool:
+        failing = pool.submit(ask, LivyHandle(session, {}), "rows")
+        wait_until(lambda: livy.server.sessions)
+
+        session.end()
+
+        with pytest.raises(DbtRuntimeError, match="The command has ended"):
+            failing.result(timeout=60)
+    assert livy.server.sessions == {}
+
+
+def test_a_session_that_starts_just_after_its_command_has_ended_is_ended(
+    livy: Livy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = LivySession(livy.client(), {})
+    started = session._started
+
+    def end_meanwhile(cancelled: threading.Event) -> str:
+        there = started(cancelled)
+        session.end()
+        return there
+
+    monkeypatch.setattr(session, "_started", end_meanwhile)
+
+    with pytest.raises(DbtRuntimeError, match="The command has ended"):
+        ask(LivyHandle(session, {}), "rows")
+
+    assert livy.server.sessions == {}
+    assert ran(livy, "rows") == 0
+
+
+def test_a_command_that_has_ended_starts_no_session(livy: Livy) -> None:
+    session = LivySession(livy.client(), {})
+    session.end()
+
+    with pytest.raises(DbtRuntimeError, match="The command has ended"):
+        ask(LivyHandle(session, {}), "rows")
+
+    assert livy.server.created == []
+
+
 def test_a_session_is_kept_alive_while_dbt_does_other_things(
     livy: Livy, session: LivySession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,9 +96,12 @@ class LivySession:
         with self._lock:
             # another connection may have started a new session while this one waited for the lock
             self._check_known(known)
-            _stop_if(cancelled)
+            self._stop_if(cancelled)
             if self._session is None:
                 self._session = self._found(cancelled) or self._started(cancelled)
+                if self._over.is_set():  # `end` has not seen the session
+                    self.end()
+                    self._stop_if(cancelled)
                 threading.Thread(
                     target=self._keep_alive, args=(self._session,), daemon=True, name="Livy"
                 ).start()
@@ -152,7 +155,10 @@ class LivySession:
         try:
             self._client.delete(session)
         except LivyError as error:
-            logger.warning(f"{error.msg} It ends by itself when it has been idle for some time.")
+            if error.status != 404:
+                logger.warning(
+                    f"{error.msg} It ends by itself when it has been idle for some time."
+                )
 
     def _found(self, cancelled: threading.Event) -> str | None:
         """Return the session of an earlier command if it still takes statements, else None."""
@@ -201,7 +207,7 @@ class LivySession:
             if waited > _TELL_AFTER and not is_told:
                 is_told = True
                 fire_event(Note(msg=f"Waiting for Livy to start a Spark (session {session})"))
-            _pause(waited, cancelled)
+            self._pause(waited, cancelled)
         self._print(session, START, cancelled)
 
     def _keep_alive(self, session: str) -> None:
@@ -253,7 +259,7 @@ class LivySession:
                 # Fabric may report a statement as running forever after its session has ended
                 self._check(session, is_sent=True)
             try:
-                _pause(time.monotonic() - started, cancelled)
+                self._pause(time.monotonic() - started, cancelled)
             except BaseException:  # includes Ctrl-C in this thread
                 self._cancel(session, number)
                 raise
@@ -300,21 +306,22 @@ class LivySession:
             if self._session == session:
                 self._session = None
 
+    def _pause(self, waited: float, cancelled: threading.Event) -> None:
+        """Wait before the next request for a state, for a quarter of the time waited so far.
 
-def _pause(waited: float, cancelled: threading.Event) -> None:
-    """Wait before the next request for a state, for a quarter of the time waited so far.
+        Raises:
+            DbtRuntimeError: if the user has cancelled, or the command has ended
+        """
+        cancelled.wait(min(max(waited / 4, _FIRST_PAUSE), _LAST_PAUSE))
+        self._stop_if(cancelled)
 
-    Raises:
-        DbtRuntimeError: if the user has cancelled
-    """
-    cancelled.wait(min(max(waited / 4, _FIRST_PAUSE), _LAST_PAUSE))
-    _stop_if(cancelled)
-
-
-def _stop_if(cancelled: threading.Event) -> None:
-    if cancelled.is_set():
-        cancelled.clear()  # so that statements that clean up afterwards can run
-        raise DbtRuntimeError("The statement was cancelled.")
+    def _stop_if(self, cancelled: threading.Event) -> None:
+        # before its first node, dbt ends an interrupted command without cancelling statements
+        if self._over.is_set():
+            raise DbtRuntimeError("The command has ended, so the statement was cancelled.")
+        if cancelled.is_set():
+            cancelled.clear()  # so that statements that clean up afterwards can run
+            raise DbtRuntimeError("The statement was cancelled.")
 
 
 def ended_error(session: str, why: str, is_sent: bool) -> SessionEndedError:
