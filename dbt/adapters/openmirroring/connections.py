@@ -111,7 +111,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                     target = getattr(self.profile, "target_path", "target")
                     record = project_folder(self.profile) / target / "livy_session.json"
                 client = LivyClient(server, token)
-                self._livy = LivySession(client, credentials.session_options, record)
+                user = credentials.identity
+                identity = (server.user, user.method, user.tenant_id, user.client_id)
+                self._livy = LivySession(client, credentials.session_options, record, identity)
         return LivyHandle(self._livy, credentials.server_side_parameters)
 
     def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
