@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark import submit as spark_submit
+from dbt.adapters.openmirroring.spark.session import PySparkHandle
 from tests.functional.conftest import SECRET
 from tests.functional.project import Project
 
@@ -56,6 +62,64 @@ def test_a_session_that_the_user_brought_keeps_its_settings_and_models_have_them
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         spark.conf.set("spark.sql.ansi.enabled", "false")
+
+
+@pytest.mark.session("servers are asked through sessions of dbt")
+def test_models_have_settings_of_the_session_that_spark_does_not_know(
+    project: Project, spark: SparkSession
+) -> None:
+    given = {"fs.azure.account.key.shop": "a key", "spark.sql.catalog.lake.secret": "s3cret"}
+    code = f"""\
+        def model(dbt, session):
+            found = [(key, session.conf.get(key, "")) for key in {list(given)}]
+            return session.createDataFrame(found, "key string, value string")
+        """
+    project.write("models/orders.py", textwrap.dedent(code))
+    for key, value in given.items():
+        spark.conf.set(key, value)
+    try:
+        project.run()
+    finally:
+        for key in given:
+            spark.conf.unset(key)
+
+    rows = [dict(row) for row in project.mirror()]
+    assert {row["key"]: row["value"] for row in rows} == {
+        f"str {key}": f"str {value}" for key, value in given.items()
+    }
+
+
+@pytest.mark.session("a server interrupts its sessions itself")
+def test_cancelling_ends_the_jobs_of_a_connection_and_no_others(spark: SparkSession) -> None:
+    long = "select sum(hash(a.id, b.id)) from range(1000000) a cross join range(1000000) b"
+    tracker = spark.sparkContext.statusTracker()
+
+    def of_dbt(opened: list[PySparkHandle]) -> None:
+        opened.append(PySparkHandle(spark.newSession(), {}))
+        opened[0].execute(long)
+        opened[0].fetchall()
+
+    def of_user() -> None:
+        spark.sql(long).collect()
+
+    def started(pool: ThreadPoolExecutor, jobs: int, run: Callable[..., None], *given: Any) -> Any:
+        future = pool.submit(run, *given)
+        while len(tracker.getActiveJobsIds()) < jobs and not future.done():
+            time.sleep(0.05)
+        return future
+
+    handles: list[PySparkHandle] = []
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            user = started(pool, 1, of_user)
+            dbt = started(pool, 2, of_dbt, handles)
+
+            handles[0].cancel()
+
+            assert "cancelled" in str(dbt.exception(timeout=60))
+            assert not user.done()
+        finally:
+            spark.sparkContext.cancelAllJobs()
 
 
 def test_settings_of_the_profile_reach_every_model(project: Project) -> None:

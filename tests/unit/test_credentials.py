@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
+from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
@@ -90,6 +92,44 @@ def test_a_url_that_is_refused_is_told_without_secrets(settings: dict[str, Any])
 
     assert "s3" not in str(refused.value)
     assert "cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("method", [method.value for method in ConnectionMethod])
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("dry_rum", "Did you mean `dry_run`?"),
+        ("staging_locaton", "Did you mean `staging_location`?"),
+        ("server_side_parameter", "Did you mean `server_side_parameters`?"),
+        ("account", "Remove it."),
+    ],
+)
+def test_a_setting_with_an_unknown_name_is_refused(method: str, name: str, remedy: str) -> None:
+    profile = {"schema": "analytics", "landing_zone": "zone", "method": method, name: "x"}
+
+    with pytest.raises(DbtConfigError) as refused:
+        OpenMirroringCredentials.from_dict(profile)
+
+    assert refused.value.msg == f"`{name}` is not a setting of `method: {method}`. {remedy}"
+
+
+def test_settings_of_dbt_spark_and_of_dbt_are_known() -> None:
+    profile = {each.name: None for each in fields(SparkCredentials)} | {
+        **{"type": "openmirroring", "threads": 4, "schema": "analytics", "landing_zone": "zone"},
+        **{"method": "thrift", "host": "spark", "port": 10001, "connect_retries": 2},
+        **{"connect_timeout": 3, "organization": "0", "use_ssl": True, "retry_all": True},
+        **{"server_side_parameters": {"a": "b"}, "poll_interval": 1, "query_retries": 3},
+    }
+
+    given = OpenMirroringCredentials.from_dict(profile)
+
+    assert (given.port, given.query_retries) == (10001, 3)
+
+
+def test_a_statement_that_may_have_run_is_not_sent_again_by_thrift() -> None:
+    given = OpenMirroringCredentials.from_dict({"schema": "analytics", "landing_zone": "zone"})
+
+    assert given.query_retries == 0
 
 
 def test_what_debug_shows_of_onelake_is_who_asks_for_tokens() -> None:

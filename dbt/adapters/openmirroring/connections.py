@@ -111,7 +111,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                     target = getattr(self.profile, "target_path", "target")
                     record = project_folder(self.profile) / target / "livy_session.json"
                 client = LivyClient(server, token)
-                self._livy = LivySession(client, credentials.session_options, record)
+                user = credentials.identity
+                identity = (server.user, user.method, user.tenant_id, user.client_id)
+                self._livy = LivySession(client, credentials.session_options, record, identity)
         return LivyHandle(self._livy, credentials.server_side_parameters)
 
     def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
@@ -161,7 +163,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         if is_remote() or _is_there():
             return
         project = project_folder(self.profile)
-        process_spark.start_early(project, parameters, credentials.prepared_start)
+        process_spark.start_early(self, project, parameters, credentials.prepared_start)
 
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
@@ -173,6 +175,16 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             with self.exception_handler(sql):
                 handle.run_to_end(sql)
         return response, table
+
+    def cancel(self, connection: Connection) -> None:
+        """Cancel the statement of a connection.
+
+        dbt cancels one connection after another, so an error would leave the others running.
+        """
+        try:
+            super().cancel(connection)
+        except Exception as error:
+            logger.debug(f"{connection.name} was not cancelled: {error}")
 
     def refresh(self, table: str) -> None:
         """Discard the cached file list of a table in the session that the user has provided."""
@@ -298,10 +310,22 @@ def project_folder(profile: AdapterRequiredConfig) -> Path:
 
 
 def _settings_of(spark: SparkSession) -> dict[str, str]:
-    """Return the settings that were changed in a session, which a new session lacks."""
+    """Return the settings that were changed in a session, which a new session lacks.
+
+    Spark registers only a part of the settings. Keys of storage accounts and catalogs may have any
+    name. So the new session shows which settings can be set.
+    """
     other = spark.newSession().conf
-    return {
-        row["key"]: row["value"]
-        for row in spark.sql("SET").collect()
-        if spark.conf.isModifiable(row["key"]) and other.get(row["key"], None) != row["value"]
-    }
+    changed = {}
+    for row in spark.sql("SET").collect():
+        # not the value of the row, which Spark redacts if it is a secret
+        key, value = row["key"], spark.conf.get(row["key"], None)
+        if value is None or value == other.get(key, None):
+            continue
+        try:
+            other.set(key, value)
+        except (PySparkException, Py4JJavaError):
+            logger.debug(f"Spark does not let a session set `{key}`")
+        else:
+            changed[key] = value
+    return changed

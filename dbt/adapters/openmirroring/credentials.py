@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,8 @@ class OpenMirroringCredentials(SparkCredentials):
         token: a token for OneLake from elsewhere; or a token for Spark, if `method` uses one
         poll_interval: seconds between two checks whether a statement sent by Thrift has ended;
             dbt-spark's default of 5 would make even the smallest statement take 5 seconds
+        query_retries: how often a statement is sent again by Thrift if the connection is lost
+            while it runs; dbt-spark's default of 1 could insert the same rows twice
 
     Raises:
         DbtConfigError: if a setting is missing, not valid or not supported, or if two settings
@@ -110,14 +113,19 @@ class OpenMirroringCredentials(SparkCredentials):
     token: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     poll_interval: float = 0.1  # type: ignore[assignment]
+    query_retries: int = 0
 
     @classmethod
     def __pre_deserialize__(cls, data: Any) -> Any:
         found: dict[str, Any] = super().__pre_deserialize__(data)
-        if found.get("method") == ConnectionMethod.LIVY:
-            known = {each.name for each in fields(cls)}.difference(_NOT_OF_LIVY)
-            for name in sorted(found.keys() - known - {"type", "threads"}):
-                raise DbtConfigError(f"`{name}` is not a setting of `method: livy`. Remove it.")
+        # dbt ignores a misspelled setting: with `dry_rum` a command would publish
+        method = str(found.get("method", ConnectionMethod.SESSION))
+        others = _NOT_OF_LIVY if method == ConnectionMethod.LIVY else ()
+        known = {each.name for each in fields(cls)}.difference(others)
+        for name in sorted(map(str, found.keys() - known - {"type", "threads"})):
+            close = get_close_matches(name, known, n=1, cutoff=0.8)
+            remedy = f"Did you mean `{close[0]}`?" if close else "Remove it."
+            raise DbtConfigError(f"`{name}` is not a setting of `method: {method}`. {remedy}")
         return found
 
     def __post_init__(self) -> None:

@@ -34,6 +34,18 @@ def test_java_home_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert find_java_home(tmp_path / "wrapper") == tmp_path / "home"
 
 
+def test_a_script_that_chooses_a_java_leads_to_the_home_of_that_java(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "jdk", "21.0.2")
+    shim = tmp_path / "shims" / "java"
+    shim.parent.mkdir()
+    shim.write_text(f"#!/bin/sh\necho '    java.home = {home}' >&2\nexec {home}/bin/java \"$@\"\n")
+    shim.chmod(0o755)
+    (tmp_path / "on_path").mkdir()
+    (tmp_path / "on_path" / "bin").symlink_to(shim.parent)
+
+    assert find_java_home(tmp_path / "wrapper") == home
+
+
 @pytest.mark.parametrize("old", ["11.0.2", "1.8.0_292"])
 def test_a_java_that_is_too_old_is_passed_over(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, old: str

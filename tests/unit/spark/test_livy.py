@@ -48,6 +48,15 @@ def ran(livy: Livy, statement: str) -> int:
     return livy.ran.count(statement)
 
 
+def driver_of(livy: Livy) -> Any:
+    """Our part in the only session."""
+    (there,) = livy.server.sessions.values()
+    (driver,) = [
+        value for name, value in there.namespace.items() if name.startswith("openmirroring_")
+    ]
+    return driver
+
+
 def wait_until(condition: Callable[[], object]) -> None:
     pause = threading.Event()
     while not condition():
@@ -90,12 +99,26 @@ def test_what_a_connection_had_is_dropped_when_it_is_closed(
         handle.close()
     ask(LivyHandle(session, {}), "last")
 
-    (driver,) = [
-        value
-        for name, value in next(iter(livy.server.sessions.values())).namespace.items()
-        if name.startswith("openmirroring_")
-    ]
+    driver = driver_of(livy)
     assert len(driver._sessions) == len(driver._answers) == 1
+
+
+def test_a_session_that_stays_keeps_nothing_of_the_connections_of_its_command(
+    livy: Livy, tmp_path: Path
+) -> None:
+    session = LivySession(livy.client(), {}, tmp_path / "livy_session.json")
+    handles = [LivyHandle(session, {}) for _ in range(2)]
+    for handle in handles:
+        ask(handle, "rows")
+    for handle in handles:
+        handle.close()
+
+    session.end()
+
+    (there,) = livy.server.sessions.values()
+    wait_until(lambda: there.statements[-1].output)
+    driver = driver_of(livy)
+    assert driver._sessions == driver._answers == {}
 
 
 def test_a_long_answer_arrives_in_pieces(
@@ -306,6 +329,53 @@ def test_a_session_that_is_cancelled_while_it_starts_is_ended(
     assert livy.server.sessions == {}
 
 
+@pytest.mark.parametrize("is_reused", [False, True])
+def test_a_session_that_still_starts_when_its_command_ends_is_ended(
+    livy: Livy, tmp_path: Path, is_reused: bool
+) -> None:
+    livy.server.questions = 25
+    session = LivySession(livy.client(), {}, tmp_path / "record.json" if is_reused else None)
+    with ThreadPoolExecutor(1) as pool:
+        failing = pool.submit(ask, LivyHandle(session, {}), "rows")
+        wait_until(lambda: livy.server.sessions)
+
+        session.end()
+
+        with pytest.raises(DbtRuntimeError, match="The command has ended"):
+            failing.result(timeout=60)
+    assert livy.server.sessions == {}
+
+
+def test_a_session_that_starts_just_after_its_command_has_ended_is_ended(
+    livy: Livy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = LivySession(livy.client(), {})
+    started = session._started
+
+    def end_meanwhile(cancelled: threading.Event) -> str:
+        there = started(cancelled)
+        session.end()
+        return there
+
+    monkeypatch.setattr(session, "_started", end_meanwhile)
+
+    with pytest.raises(DbtRuntimeError, match="The command has ended"):
+        ask(LivyHandle(session, {}), "rows")
+
+    assert livy.server.sessions == {}
+    assert ran(livy, "rows") == 0
+
+
+def test_a_command_that_has_ended_starts_no_session(livy: Livy) -> None:
+    session = LivySession(livy.client(), {})
+    session.end()
+
+    with pytest.raises(DbtRuntimeError, match="The command has ended"):
+        ask(LivyHandle(session, {}), "rows")
+
+    assert livy.server.created == []
+
+
 def test_a_session_is_kept_alive_while_dbt_does_other_things(
     livy: Livy, session: LivySession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -362,3 +432,55 @@ def test_a_session_that_cannot_be_found_again_is_replaced(
 
     assert len(livy.server.created) == 2
     assert json.loads(record.read_text())["session"] == list(livy.server.sessions)[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "identity"),
+    [({"driverMemory": "8g"}, ("me",)), ({"conf": {"a.secret": "s3cret"}}, ("somebody else",))],
+)
+def test_a_session_with_other_options_or_of_somebody_else_is_ended_and_replaced(
+    livy: Livy, tmp_path: Path, options: dict[str, Any], identity: tuple[str, ...]
+) -> None:
+    record = tmp_path / "livy_session.json"
+    first = LivySession(livy.client(), {"conf": {"a.secret": "s3cret"}}, record, ("me",))
+    ask(LivyHandle(first, {}), "first")
+    first.end()
+    assert "s3cret" not in record.read_text()
+
+    for _ in range(2):
+        session = LivySession(livy.client(), options, record, identity)
+        assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
+        session.end()
+
+    assert [len(livy.server.created), len(livy.server.sessions)] == [2, 1]
+
+
+@pytest.mark.parametrize("status", [403, 404])
+@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", "/statements")])
+def test_a_session_that_this_identity_may_not_use_is_replaced(
+    livy: Livy, tmp_path: Path, status: int, method: str, path: str
+) -> None:
+    record = tmp_path / "livy_session.json"
+    first = LivySession(livy.client(), {}, record)
+    ask(LivyHandle(first, {}), "first")
+    first.end()
+    (there,) = livy.server.sessions
+    livy.server.fail(method, f"/sessions/{there}{path}", status)
+
+    session = LivySession(livy.client(), {}, record)
+    assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
+
+    assert len(livy.server.created) == 2
+
+
+def test_a_session_is_not_replaced_while_livy_is_out_of_order(livy: Livy, tmp_path: Path) -> None:
+    record = tmp_path / "livy_session.json"
+    first = LivySession(livy.client(), {}, record)
+    ask(LivyHandle(first, {}), "first")
+    first.end()
+    livy.server.fail("GET", "/sessions/[^/]+", 400)
+
+    with pytest.raises(LivyError, match="told 400"):
+        ask(LivyHandle(LivySession(livy.client(), {}, record), {}), "rows")
+
+    assert len(livy.server.created) == 1

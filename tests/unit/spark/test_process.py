@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,7 @@ def test_a_command_gets_the_spark_that_has_started_in_the_background(
     starts, spark = Starts(None), ProcessSpark()
     monkeypatch.setattr(embedded, "start", starts.start)
 
-    spark.start_early(Path("shop"), {}, prepared_start=True)
+    spark.start_early(starts, Path("shop"), {}, prepared_start=True)
     session = spark.session(starts, Path("shop"), {}, prepared_start=True)
 
     assert isinstance(session, Session)
@@ -127,12 +128,29 @@ def test_a_command_fails_with_the_error_of_the_start_in_the_background(
 ) -> None:
     starts, spark = Starts(SparkInUseError("in use")), ProcessSpark()
     monkeypatch.setattr(embedded, "start", starts.start)
-    spark.start_early(Path("shop"), {}, prepared_start=True)
+    spark.start_early(starts, Path("shop"), {}, prepared_start=True)
 
     with pytest.raises(SparkInUseError, match="in use"):
         spark.session(starts, Path("shop"), {}, prepared_start=True)
 
     assert len(starts.options) == 1
+
+
+def test_a_command_does_not_fail_with_the_error_of_an_earlier_one(
+    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, spark = Starts(SparkInUseError("in use"), None), ProcessSpark()
+    command, later = Starts(), Starts()
+    monkeypatch.setattr(embedded, "start", starts.start)
+    spark.start_early(command, Path("shop"), {}, prepared_start=True)
+    while not starts.options:
+        time.sleep(0.01)
+    assert not spark.is_running  # waits until the start has failed
+    spark.release(command)  # the command has failed before it used Spark
+
+    session = spark.session(later, Path("other"), {}, prepared_start=True)
+
+    assert isinstance(session, Session)
 
 
 def test_a_command_that_fails_at_once_does_not_wait_for_spark(
@@ -146,7 +164,7 @@ def test_a_command_that_fails_at_once_does_not_wait_for_spark(
         return Session()
 
     monkeypatch.setattr(embedded, "start", start)
-    spark.start_early(Path("shop"), {}, prepared_start=True)
+    spark.start_early(start, Path("shop"), {}, prepared_start=True)
     assert starts.wait(60)
 
     spark.release(start)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.exceptions import DbtConfigError
+from pyspark.sql.connect.client import DefaultChannelBuilder
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
+from dbt.adapters.openmirroring.spark import connect
 
 
 def credentials(**settings: Any) -> OpenMirroringCredentials:
@@ -40,6 +42,9 @@ def test_a_profile_says_where_the_server_is(settings: dict[str, Any], expected: 
         ({}, "needs `host: sc://<host>:<port>`, not None"),
         ({"host": "spark:15002"}, "needs `host: sc://<host>:<port>`, not 'spark:15002'"),
         ({"host": "sc://spark/;token=secret"}, "give its token as `token`"),
+        ({"host": "sc://spark:s3cret"}, "needs `host: sc://<host>:<port>`"),
+        ({"host": "sc://spark:15002;user_id=me"}, "needs `host: sc://<host>:<port>`"),
+        ({"host": "sc://spark:15002/path"}, "needs `host: sc://<host>:<port>`"),
         (
             {"host": "sc://spark", "token": "secret", "authentication": "token"},
             "`method: connect` sends the `token` to Spark",
@@ -49,6 +54,33 @@ def test_a_profile_says_where_the_server_is(settings: dict[str, Any], expected: 
 def test_a_server_that_cannot_be_found_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(DbtConfigError, match=message):
         credentials(**settings)
+
+
+@pytest.mark.parametrize("token", ["YWJj/+ZGVm==", "a;b=c d?e#f%41&é"])
+def test_a_token_arrives_whatever_its_characters(token: str) -> None:
+    given = credentials(host="sc://spark:15002/;user_id=me%3Bhere", token=token, use_ssl=True)
+
+    read = DefaultChannelBuilder(given.server.connection_string)
+
+    assert (read.token, read.userId, read.secure) == (token, "me;here", True)
+    assert read.endpoint == "spark:15002"
+
+
+@pytest.mark.parametrize(
+    "parameters", ["user_id=me;x-key=s3cret==", "user_id=me;s3cret", "a=b;x-key=#s3cret"]
+)
+def test_a_parameter_that_is_refused_is_not_shown(parameters: str) -> None:
+    with pytest.raises(DbtConfigError, match="Parameter 2 after `/;` in `host`") as refused:
+        credentials(host=f"sc://spark/;{parameters}")
+
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_client_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "pyspark_version", "3.5.8")
+
+    with pytest.raises(DbtConfigError, match=r"needs PySpark 4.0 or newer, and this is 3.5.8"):
+        credentials(host="sc://spark:15002")
 
 
 def test_a_token_is_not_shown() -> None:

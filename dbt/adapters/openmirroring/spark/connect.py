@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.exceptions import DbtConfigError
+from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
-_SCHEME = "sc://"
+# the URL before `/;` and the parameters; a host may be an IPv6 address
+_ADDRESS = re.compile(r"sc://([^/;?#]*@)?(\[[^\]/]+\]|[^][/:;?#@]+)(:\d+)?/?")
+_PARAMETER = re.compile(r"[^=\s]+=[^=?#\s]+")
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,9 @@ class Server:
 
         Raises:
             DbtConfigError: if `host` is not valid or has a token, or the client is not installed
+                or too old
         """
-        if not self.url.startswith(_SCHEME):
+        if not _ADDRESS.fullmatch(self._address):
             given = self.shown_url or None
             raise DbtConfigError(
                 f"`method: connect` needs `host: sc://<host>:<port>`, not {given!r}"
@@ -44,6 +50,18 @@ class Server:
         if "token=" in self.url:
             raise DbtConfigError(
                 "`host` is shown by `dbt debug`: give its token as `token` in the profile"
+            )
+        for number, parameter in enumerate(self._parameters, 1):
+            if not _PARAMETER.fullmatch(parameter):  # it may be a secret, so it is not shown
+                raise DbtConfigError(
+                    f"Parameter {number} after `/;` in `host` must be `<name>=<value>`. In a "
+                    "value write %3D for =, %3B for ;, %3F for ? and %23 for #."
+                )
+        # the client of 3.5 breaks the other threads' statements when one of them ends its session
+        if int(pyspark_version.partition(".")[0]) < 4:
+            raise DbtConfigError(
+                f"`method: connect` needs PySpark 4.0 or newer, and this is {pyspark_version}: "
+                "pip install --upgrade 'dbt-openmirroring[connect]'"
             )
         if not importlib.util.find_spec("grpc"):
             raise DbtConfigError(
@@ -54,13 +72,20 @@ class Server:
     @property
     def connection_string(self) -> str:
         """The connection string (Spark's documentation, "Client connection string")."""
-        url, _, parameters = self.url.partition("/;")
-        given = [text for text in parameters.split(";") if text]
+        given = self._parameters
         if self.use_ssl:
             given.append("use_ssl=true")
-        if self.token:
-            given.append(f"token={self.token}")
-        return f"{url.rstrip('/')}/;{';'.join(given)}" if given else url
+        if self.token:  # may have any character, e.g. the `=` of base64
+            given.append(f"token={quote(self.token, safe='')}")
+        return f"{self._address.rstrip('/')}/;{';'.join(given)}" if given else self._address
+
+    @property
+    def _address(self) -> str:
+        return self.url.partition("/;")[0]
+
+    @property
+    def _parameters(self) -> list[str]:
+        return [text for text in self.url.partition("/;")[2].split(";") if text]
 
     def new_session(self) -> SparkSession:
         """Open a new session on the server. The caller must stop it."""

@@ -11,8 +11,8 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbt.adapters.exceptions.connection import FailedToConnectError
@@ -33,6 +33,12 @@ FOLDER = ".spark"
 # process lives slightly longer than the process, and a message about that is not needed.
 _WAIT_FOR_PREVIOUS = 600.0
 _TELL_AFTER = 5.0
+
+# the limit of a container's memory, with version 2 and 1 of Linux's control groups
+_MEMORY_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 
 class SparkInUseError(FailedToConnectError):
@@ -123,14 +129,14 @@ def defaults(home: Path) -> dict[str, str]:
     Args:
         home: the folder of the embedded Spark's files
     """
-    cores = os.cpu_count() or 1
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "spark.app.name": "dbt-openmirroring",
         # Every user of the machine can reach the ports that Spark listens on. In local mode Spark
         # generates the secret itself.
         "spark.authenticate": "true",
         "spark.master": "local[*]",
-        "spark.driver.memory": f"{_driver_memory_mb()}m",
+        "spark.driver.memory": f"{driver_memory_mb(physical, _MEMORY_LIMITS)}m",
         "spark.driver.extraJavaOptions": (
             f'"-Djava.io.tmpdir={home}/tmp" "-Dderby.stream.error.file={home}/derby.log"'
         ),
@@ -147,7 +153,7 @@ def defaults(home: Path) -> dict[str, str]:
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.legacy.createHiveTableByDefault": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(max(8, 4 * cores)),
+        "spark.sql.shuffle.partitions": str(max(8, 4 * _cores())),
         "spark.sql.warehouse.dir": f"{home}/warehouse",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -156,13 +162,27 @@ def defaults(home: Path) -> dict[str, str]:
     }
 
 
-def _driver_memory_mb() -> int:
-    """Return half of the machine's memory, from 1 to 16 GB.
+def driver_memory_mb(physical: int, limits: Iterable[Path]) -> int:
+    """Return half of the memory that this process may use, from 1 to 16 GB.
 
     In local mode the executors are threads of the driver.
+
+    Args:
+        physical: the bytes of the machine's memory
+        limits: files with the bytes that a container may use; they may be missing or say `max`
     """
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    return max(1024, min(total // 2, 16 * 1024))
+    usable = physical
+    for limit in limits:
+        with suppress(OSError, ValueError):
+            usable = min(usable, int(limit.read_text()))
+    return max(1024, min(usable // 2**20 // 2, 16 * 1024))
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _lock(home: Path) -> int:

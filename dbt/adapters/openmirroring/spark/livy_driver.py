@@ -74,10 +74,18 @@ class Driver:
         if answered == request_id:
             print(f"\nopenmirroring:{request_id}:{piece}:{len(pieces)}:{pieces[piece]}:end\n")
 
+    def forget(self, ended: list[str]) -> None:
+        """Drop sessions that are not needed any more, with their answers.
+
+        Args:
+            ended: the names of the sessions
+        """
+        for name in ended:
+            self._sessions.pop(name, None)
+            self._answers.pop(name, None)
+
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        for ended in request["ended"]:
-            self._sessions.pop(ended, None)
-            self._answers.pop(ended, None)
+        self.forget(request["ended"])
         try:
             session = self._session(request["session"], request["settings"])
             if "model" in request:

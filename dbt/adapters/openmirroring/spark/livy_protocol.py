@@ -50,6 +50,11 @@ if {_DRIVER!r} not in globals():
 KEEP_ALIVE = "None"
 
 
+def forgetting(ended: Sequence[str]) -> str:
+    """Return Python code that drops sessions which are not needed any more."""
+    return f"{_DRIVER}.forget({list(ended)!r})"
+
+
 class CutOffError(DbtRuntimeError):
     """An answer did not arrive completely."""
 

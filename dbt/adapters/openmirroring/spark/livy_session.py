@@ -8,6 +8,7 @@ temporary views of its own.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import queue
 import threading
@@ -34,6 +35,7 @@ from dbt.adapters.openmirroring.spark.livy_protocol import (
     START,
     Answer,
     Request,
+    forgetting,
 )
 
 logger = AdapterLogger("OpenMirroring")
@@ -66,14 +68,22 @@ class LivySession:
         options: the options of a new session
         record: a file with the id of the session that commands share; None to end the session
             with the command
+        identity: whose session it is; another identity gets one of its own
     """
 
     def __init__(
-        self, client: LivyClient, options: Mapping[str, Any], record: Path | None = None
+        self,
+        client: LivyClient,
+        options: Mapping[str, Any],
+        record: Path | None = None,
+        identity: Sequence[str | None] = (),
     ) -> None:
         self._client = client
         self._options = dict(options)
         self._record = record
+        # a hash, because options may have secrets
+        made_for = json.dumps([self._options, list(identity)], sort_keys=True, default=str)
+        self._made_for = hashlib.sha256(made_for.encode()).hexdigest()
         self._lock = threading.RLock()
         self._session: str | None = None
         self._over = threading.Event()
@@ -96,9 +106,12 @@ class LivySession:
         with self._lock:
             # another connection may have started a new session while this one waited for the lock
             self._check_known(known)
-            _stop_if(cancelled)
+            self._stop_if(cancelled)
             if self._session is None:
                 self._session = self._found(cancelled) or self._started(cancelled)
+                if self._over.is_set():  # `end` has not seen the session
+                    self.end()
+                    self._stop_if(cancelled)
                 threading.Thread(
                     target=self._keep_alive, args=(self._session,), daemon=True, name="Livy"
                 ).start()
@@ -141,8 +154,16 @@ class LivySession:
         """End the command. End its session too, unless later commands may use it."""
         self._over.set()
         session, self._session = self._session, None
-        if session is not None and not self._record:
+        if session is None:
+            return
+        if not self._record:
             self._delete(session)
+        elif ended := self.ended_connections():
+            # no request follows that could report them
+            try:
+                self._client.submit(session, forgetting(ended))
+            except LivyError as error:
+                logger.debug(error.msg)
 
     def _check_known(self, session: str | None) -> None:
         if session not in (None, self._session):
@@ -152,26 +173,42 @@ class LivySession:
         try:
             self._client.delete(session)
         except LivyError as error:
-            logger.warning(f"{error.msg} It ends by itself when it has been idle for some time.")
+            if error.status != 404:
+                logger.warning(
+                    f"{error.msg} It ends by itself when it has been idle for some time."
+                )
 
     def _found(self, cancelled: threading.Event) -> str | None:
-        """Return the session of an earlier command if it still takes statements, else None."""
-        session = self._recorded()
-        if session is None or self._client.state(session).has_ended:
+        """Return the session of an earlier command if it still takes statements, else None.
+
+        A session that was started with other options, or for another identity, is ended.
+        """
+        session, made_for = self._recorded()
+        if session is None:
             return None
         try:
+            if self._client.state(session).has_ended:
+                return None
+            if made_for != self._made_for:
+                self._delete(session)
+                return None
             self._prepare(session, cancelled)
         except SessionEndedError:
             return None
+        except LivyError as error:
+            if error.status not in (403, 404):  # it belongs to somebody else
+                raise
+            return None
         return session
 
-    def _recorded(self) -> str | None:
+    def _recorded(self) -> tuple[str | None, object]:
         try:
             content = json.loads(self._record.read_text()) if self._record else {}
             session = content["session"] if content["url"] == self._client.url else ""
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return session if is_session_id(session) else None
+            made_for = content.get("made_for")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None, None
+        return (session if is_session_id(session) else None), made_for
 
     def _started(self, cancelled: threading.Event) -> str:
         name = f"dbt-openmirroring-{uuid.uuid4().hex[:12]}"
@@ -183,7 +220,8 @@ class LivySession:
             raise
         if self._record:
             self._record.parent.mkdir(parents=True, exist_ok=True)
-            self._record.write_text(json.dumps({"url": self._client.url, "session": session}))
+            content = {"url": self._client.url, "session": session, "made_for": self._made_for}
+            self._record.write_text(json.dumps(content))
         return session
 
     def _prepare(self, session: str, cancelled: threading.Event) -> None:
@@ -201,7 +239,7 @@ class LivySession:
             if waited > _TELL_AFTER and not is_told:
                 is_told = True
                 fire_event(Note(msg=f"Waiting for Livy to start a Spark (session {session})"))
-            _pause(waited, cancelled)
+            self._pause(waited, cancelled)
         self._print(session, START, cancelled)
 
     def _keep_alive(self, session: str) -> None:
@@ -253,7 +291,7 @@ class LivySession:
                 # Fabric may report a statement as running forever after its session has ended
                 self._check(session, is_sent=True)
             try:
-                _pause(time.monotonic() - started, cancelled)
+                self._pause(time.monotonic() - started, cancelled)
             except BaseException:  # includes Ctrl-C in this thread
                 self._cancel(session, number)
                 raise
@@ -300,21 +338,22 @@ class LivySession:
             if self._session == session:
                 self._session = None
 
+    def _pause(self, waited: float, cancelled: threading.Event) -> None:
+        """Wait before the next request for a state, for a quarter of the time waited so far.
 
-def _pause(waited: float, cancelled: threading.Event) -> None:
-    """Wait before the next request for a state, for a quarter of the time waited so far.
+        Raises:
+            DbtRuntimeError: if the user has cancelled, or the command has ended
+        """
+        cancelled.wait(min(max(waited / 4, _FIRST_PAUSE), _LAST_PAUSE))
+        self._stop_if(cancelled)
 
-    Raises:
-        DbtRuntimeError: if the user has cancelled
-    """
-    cancelled.wait(min(max(waited / 4, _FIRST_PAUSE), _LAST_PAUSE))
-    _stop_if(cancelled)
-
-
-def _stop_if(cancelled: threading.Event) -> None:
-    if cancelled.is_set():
-        cancelled.clear()  # so that statements that clean up afterwards can run
-        raise DbtRuntimeError("The statement was cancelled.")
+    def _stop_if(self, cancelled: threading.Event) -> None:
+        # before its first node, dbt ends an interrupted command without cancelling statements
+        if self._over.is_set():
+            raise DbtRuntimeError("The command has ended, so the statement was cancelled.")
+        if cancelled.is_set():
+            cancelled.clear()  # so that statements that clean up afterwards can run
+            raise DbtRuntimeError("The statement was cancelled.")
 
 
 def ended_error(session: str, why: str, is_sent: bool) -> SessionEndedError:

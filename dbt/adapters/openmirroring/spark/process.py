@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
@@ -53,7 +53,7 @@ class ProcessSpark:
         self._started: _Started | None = None
         self._image: JavaImage | None = None
         self._is_image_ordered = False
-        self._failed_early: Exception | None = None
+        self._failed_early: WeakKeyDictionary[Any, Exception] = WeakKeyDictionary()
         self._commands: WeakSet[Any] = WeakSet()
 
     @property
@@ -63,12 +63,15 @@ class ProcessSpark:
             return self._started is not None and self._started.is_running
 
     def start_early(
-        self, project: Path, settings: Mapping[str, str], prepared_start: bool
+        self, command: object, project: Path, settings: Mapping[str, str], prepared_start: bool
     ) -> None:
         """Start the Spark of a project in the background. `session` waits for it.
 
+        If the start fails, `session` raises the error for the same command. A later command starts
+        Spark again.
+
         Args:
-            project, settings, prepared_start: as for `session`
+            command, project, settings, prepared_start: as for `session`
         """
 
         def start() -> None:
@@ -78,7 +81,7 @@ class ProcessSpark:
                     # a first statement, so that the metastore starts too
                     found.session.sql("show databases").collect()
                 except Exception as error:
-                    self._failed_early = error
+                    self._failed_early[command] = error
 
         # a daemon, because dbt may end before Spark has started and must not wait for it
         threading.Thread(target=start, name="embedded Spark", daemon=True).start()
@@ -103,7 +106,7 @@ class ProcessSpark:
                 another project or with other settings
         """
         with self._lock:
-            failed, self._failed_early = self._failed_early, None
+            failed = self._failed_early.pop(command, None)
             if failed:
                 raise failed
             found = self._fitting(project, settings, prepared_start)

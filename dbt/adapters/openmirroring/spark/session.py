@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -123,6 +124,11 @@ class PySparkHandle(SessionHandle):
         for key, value in settings.items():
             self.session.conf.set(key, value)
         self._result: DataFrame | None = None
+        # A tag of the jobs of this thread, to cancel no others: PySpark 3.5 can interrupt a
+        # session only through Spark Connect. The thread's next handles use the same one.
+        self._tag = f"dbt-{threading.get_ident()}"
+        if self.is_driven_here:
+            self.session.sparkContext.addJobTag(self._tag)
 
     def run(self, sql: str) -> None:
         self._result = self.session.sql(sql)
@@ -166,7 +172,10 @@ class PySparkHandle(SessionHandle):
         return self._result.take(size) if self._result is not None else []
 
     def cancel(self) -> None:
-        self.session.interruptAll()
+        if self.is_driven_here:
+            self.session.sparkContext.cancelJobsWithTag(self._tag)
+        else:
+            self.session.interruptAll()
 
     def close(self) -> None:
         self._result = None
