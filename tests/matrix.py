@@ -68,9 +68,12 @@ class Combination:
     def install(self) -> Path:
         """Make the environment, and return its Python."""
         packages = [f"pyspark=={self.pyspark}.*", f"dbt-core=={self.dbt}.*", "--group", "dev"]
+        extras = ["java", "replicator"]
         if self.pyspark == "3.5":  # needs NumPy 1, which later ones refuse
             packages.append("pyarrow<26")
-        return install(self.environment, self.python, ["connect", "java", "replicator"], packages)
+        else:
+            extras.append("connect")
+        return install(self.environment, self.python, extras, packages)
 
     def run(self, tests: list[str]) -> tuple[str, int]:
         """Run tests, and return a row of the table, and how many have failed."""
