@@ -193,8 +193,10 @@ class Project:
 
     def sql(self, statement: str) -> list[SparkRow]:
         assert self._spark, "this project has its own Spark"
-        # another one would remember files on a server, and tables of Iceberg
-        return self._spark.newSession().sql(statement).collect()
+        # this one would remember files on a server, and tables of Iceberg
+        is_able = hasattr(self._spark, "newSession")  # not with Spark Connect before 4.2
+        session = self._spark.newSession() if is_able else self._spark
+        return session.sql(statement).collect()
 
     def assert_mirrored(self, table: str = "orders") -> None:
         """The mirror has the model's rows, and nothing is left half done."""
