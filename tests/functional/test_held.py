@@ -142,6 +142,7 @@ def test_a_check_of_the_sql_alone_publishes_nothing_that_is_held(tested: Project
     assert published(tested) == {("1", "a"), ("2", "b")}
 
 
+@pytest.mark.parquet("other tables take held rows in place, without a rename")
 def test_a_hold_that_was_cut_in_two_survives_a_check_of_the_sql_alone(
     tested: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
