@@ -20,6 +20,7 @@ from tests.benchmarks.project import (
     changed,
     lineitem,
     median_ratio,
+    prepare,
 )
 
 CASES = {"initial load": "", "nothing changed": "", "1 % of the rows changed": "x"}
@@ -33,11 +34,12 @@ def main() -> None:
     arguments = parser.parse_args()
     settings = {"spark.driver.memory": arguments.memory}
     runs: dict[tuple[str, str], list[Run]] = {}
+    prepare()
     with tempfile.TemporaryDirectory() as name:
         source = lineitem(Path(name), arguments.scale)
         for turn in range(arguments.rounds):
             pair = [
-                Project(Path(name) / f"{adapter}{turn}", adapter, settings)
+                Project(Path(name) / f"{adapter}{turn}", adapter, settings, prepared_start=True)
                 for adapter in ("spark", "openmirroring")
             ]
             for case, salt in CASES.items():

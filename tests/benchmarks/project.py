@@ -8,6 +8,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from typing import Any
 import yaml
 
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
+from dbt.adapters.openmirroring.spark.image_trainer import train
+from dbt.adapters.openmirroring.spark.java import find_java_home
+from dbt.adapters.openmirroring.spark.java_image import JavaImage
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,7 +61,8 @@ class Project:
         adapter: `spark` or `openmirroring`
         settings: of Spark
         without: fast paths that are forced off
-        prepared_start: as in the profile; without it, nothing goes on after a run
+        prepared_start: as in the profile. With it, call `prepare` first, so that no image is made
+            while something is timed
     """
 
     def __init__(
@@ -93,16 +98,16 @@ class Project:
         given = ", ".join(f"{key}={value!r}" for key, value in options.items())
         (self.folder / "models" / f"{name}.sql").write_text(f"{{{{ config({given}) }}}}\n{sql}\n")
 
-    def run(self, *args: str) -> Run:
-        """Run all models; the program ends if that fails."""
+    def run(self, *args: str, command: str = "run") -> Run:
+        """Run all models, or another command; the program ends if that fails."""
         log = self.folder / "logs" / "dbt.log"
         log.unlink(missing_ok=True)
-        command = [str(Path(sys.executable).with_name("dbt"))]
+        program = [str(Path(sys.executable).with_name("dbt"))]
         if self._without:
             module = "tests.benchmarks.without_fast_paths"
-            command = [sys.executable, "-m", module, ",".join(self._without)]
+            program = [sys.executable, "-m", module, ",".join(self._without)]
         done = subprocess.run(
-            [*command, "run", *args],
+            [*program, command, *args],
             cwd=self.folder,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             capture_output=True,
@@ -112,7 +117,7 @@ class Project:
             sys.exit(done.stdout + done.stderr)
         results = json.loads((self.folder / "target" / "run_results.json").read_text())
         told = log.read_text()
-        statements = Counter(re.findall(r" On (model\.bench\.\w+): /\*", told))
+        statements = Counter(re.findall(r" On ((?:model|test)\.bench\.\w+): /\*", told))
         [memory] = re.findall(r'"process_mem_max_rss": "(\d+)"', told)
         return Run(
             float(results["elapsed_time"]),
@@ -122,6 +127,12 @@ class Project:
             int(statistics.median(statements.values())),
             [str(result["message"]) for result in results["results"]],
         )
+
+
+def prepare() -> None:
+    """Make the image of Spark's classes that users have from their second run on."""
+    with tempfile.TemporaryDirectory() as folder:
+        JavaImage(find_java_home(Path(folder) / "java")).make(train)
 
 
 def lineitem(folder: Path, scale: float) -> Path:

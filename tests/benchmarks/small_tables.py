@@ -11,7 +11,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.project import Project, Run, median_ratio
+from tests.benchmarks.project import Project, Run, median_ratio, prepare
 from tests.functional.fast_paths import OFF
 
 # with columns that can be NULL, as those of tables are
@@ -28,7 +28,7 @@ def compare(tables: int, rounds: int, without: list[str]) -> list[str]:
         with tempfile.TemporaryDirectory() as folder:
             pair = [
                 Project(Path(folder) / "spark", "spark"),
-                Project(Path(folder) / "openmirroring", without=without),
+                Project(Path(folder) / "openmirroring", without=without, prepared_start=True),
             ]
             for case, salt in CASES.items():
                 for project in pair:
@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--off", nargs="*", default=[], choices=list(OFF), help="fast paths")
     arguments = parser.parse_args()
+    prepare()
     print("| tables | run | dbt-spark, s | mirrored, s | ratio | statements a node |")
     print("|---|---|---|---|---|---|")
     for tables in arguments.tables:

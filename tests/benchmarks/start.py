@@ -1,7 +1,7 @@
-"""What a run of small tables takes as a whole process, beside dbt-spark.
+"""What a command with small tables takes as a whole process, beside dbt-spark.
 
-Prints a table in Markdown: the medians of the seconds, and their ratio. All rows change in each
-run but the first.
+Prints a table in Markdown: the medians of the seconds, and their ratio. All rows change in the
+later run. The tests look for duplicates and NULL.
 """
 
 from __future__ import annotations
@@ -12,12 +12,18 @@ import tempfile
 import time
 from pathlib import Path
 
-from dbt.adapters.openmirroring.spark.image_trainer import train
-from dbt.adapters.openmirroring.spark.java import find_java_home
-from dbt.adapters.openmirroring.spark.java_image import JavaImage
-from tests.benchmarks.project import Project, median_ratio
+from tests.benchmarks.project import Project, median_ratio, prepare
 
 MODEL = "select id, concat('name ', id + {salt}) as name from range(1000)"
+TESTS = "models: [{{name: t{}, columns: [{{name: id, data_tests: [unique, not_null]}}]}}]\n"
+
+# the name of the case, the command and what changes the rows
+CASES = [
+    ("first run", "run", 0),
+    ("later run", "run", 1),
+    ("first tests", "test", 1),
+    ("later tests", "test", 1),
+]
 
 
 def main() -> None:
@@ -26,20 +32,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     times: dict[tuple[str, str], list[float]] = {}
+    prepare()
     with tempfile.TemporaryDirectory() as name:
-        JavaImage(find_java_home(Path(name) / "java")).make(train)
         for turn in range(arguments.rounds):
             contestants = {
                 "dbt-spark": Project(Path(name) / f"spark{turn}", "spark", {}),
                 "not prepared": Project(Path(name) / f"plain{turn}", settings={}),
                 "prepared": Project(Path(name) / f"image{turn}", settings={}, prepared_start=True),
             }
-            for run, salt in (("first", 0), ("later", 1)):
+            for run, command, salt in CASES:
                 for contestant, project in contestants.items():
                     for table in range(arguments.tables):
                         project.model(f"t{table}", MODEL.format(salt=salt), unique_key="id")
+                        (project.folder / "models" / f"t{table}.yml").write_text(TESTS.format(table))
                     started = time.monotonic()
-                    project.run()
+                    project.run(command=command)
                     took = time.monotonic() - started
                     times.setdefault((run, contestant), []).append(took)
     print("| run | contestant | seconds | ratio |")

@@ -25,9 +25,10 @@ PART = 1_000_000
 def project(tmp_path: Path) -> Project:
     created = Project(tmp_path / "shop")
     del created.target["prepared_start"]
-    # the archive of classes that Spark has is told in its log
+    # the archive of classes and the options that Java has are told in logs
     created.target["server_side_parameters"] = {
-        "spark.driver.extraJavaOptions": "-Xlog:class+load:file=classes.log"
+        "spark.driver.extraJavaOptions": "-Xlog:class+load:file=classes.log "
+        "-XX:+PrintCommandLineFlags"
     }
     created.write_project()
     return created
@@ -57,6 +58,15 @@ def starts_from_an_image(project: Project) -> bool:
     loaded = (project.path / "classes.log").read_text().splitlines()
     from_image = [x for x in loaded if "org.apache.spark" in x and "shared objects file" in x]
     return len(from_image) > 1000
+
+
+def has_only_c1(project: Project) -> bool:
+    return "-XX:TieredStopAtLevel=1 " in (project.path / ".spark" / "spark.log").read_text()
+
+
+def is_recorded_as_short(project: Project) -> bool:
+    """On a machine that does much else, the last command may have been long."""
+    return any((project.path / ".spark").glob("short/*"))
 
 
 def images(cache: Path) -> list[Path]:
@@ -97,12 +107,15 @@ def test_a_run_is_prepared_by_the_one_before_and_a_damaged_image_is_replaced(
     cache = tmp_path / "cache"
     run(project, 3, cache)
     assert not starts_from_an_image(project)
+    assert not has_only_c1(project)
     image = wait_for_the_image(cache)
     assert f"starts from {image}" in dbt(project, "debug", cache)
 
+    was_short = is_recorded_as_short(project)
     run(project, 4, cache)
 
     assert starts_from_an_image(project)
+    assert has_only_c1(project) == was_short
     refuse_settings(project, cache)
     damage(image)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
@@ -38,6 +39,7 @@ from dbt.adapters.openmirroring.spark.session import (
     SessionHandle,
     silence_pyspark,
 )
+from dbt.adapters.openmirroring.spark.short_commands import ShortCommand
 from dbt.adapters.openmirroring.spark.submit import launch_jvm_of_next_context
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._brought: SparkSession | None = None
         self._is_server_there = False
         self._livy: LivySession | None = None
+        self._short_command: ShortCommand | None = None
         self.embedded_warehouse: Path | None = None
 
     # dbt-spark's `open` is a class method, which cannot store the Spark that it found
@@ -163,18 +166,30 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         if is_remote() or _is_there():
             return
         project = project_folder(self.profile)
-        process_spark.start_early(self, project, parameters, credentials.prepared_start)
+        prepared, java_options = credentials.prepared_start, []
+        if prepared and _ends_process():
+            home = embedded_spark.home_of(project)
+            identity = (self.profile.target_name, *_selection())
+            self._short_command = ShortCommand(home, *identity)
+            java_options = self._short_command.java_options()
+        process_spark.start_early(self, project, parameters, prepared, java_options)
 
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, Any]:
         """Execute a statement completely, even a query whose rows nobody fetches."""
-        response, table = super().execute(sql, auto_begin, fetch, limit)
-        handle = self.get_thread_connection().handle
-        if not fetch and isinstance(handle, SessionHandle):
-            with self.exception_handler(sql):
-                handle.run_to_end(sql)
-        return response, table
+        with self.exception_handler(sql):
+            handle = self.get_thread_connection().handle  # the first one waits for Spark's start
+        started = time.monotonic()
+        try:
+            response, table = super().execute(sql, auto_begin, fetch, limit)
+            if not fetch and isinstance(handle, SessionHandle):
+                with self.exception_handler(sql):
+                    handle.run_to_end(sql)
+            return response, table
+        finally:
+            if self._short_command:
+                self._short_command.statement_took(time.monotonic() - started)
 
     def cancel(self, connection: Connection) -> None:
         """Cancel the statement of a connection.
@@ -197,6 +212,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         if self._livy:
             self._livy.end()
             self._livy = None
+        if self._short_command:
+            self._short_command.end()
         process_spark.release(self)
 
     @contextmanager
@@ -231,6 +248,19 @@ def _is_in_command() -> bool:
     context = click.get_current_context(silent=True)
     main = sys.modules.get("dbt.cli.main")
     return context is not None and main is not None and context.find_root().command is main.cli
+
+
+def _ends_process() -> bool:
+    """Check whether the process ends with the command: a `dbtRunner` may get more of them."""
+    return "callbacks" not in (click.get_current_context().find_root().obj or {})
+
+
+def _selection() -> tuple[str, ...]:
+    """Return what selects the work of the command."""
+    from dbt.flags import get_flags
+
+    names = ("WHICH", "SELECT", "EXCLUDE", "SELECTOR", "FULL_REFRESH")
+    return tuple(str(getattr(get_flags(), name, None)) for name in names)
 
 
 def _is_there() -> bool:

@@ -73,7 +73,7 @@ class OpenMirroringCredentials(SparkCredentials):
         refresh_sql_endpoint: after a command has published and has waited for the mirror, refresh
             the SQL analytics endpoint of the mirrored database
         prepared_start: start the embedded Spark from an image of its classes, which is made once
-            in the user's cache folder
+            in the user's cache folder, and for short commands without Java's optimizing compiler
         authentication: how to get tokens for Fabric: `default` (the first of the others that
             works), `cli`, `environment`, `managed_identity`, `service_principal`, `notebook` or
             `token`

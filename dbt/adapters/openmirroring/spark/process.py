@@ -7,7 +7,7 @@ the process, and not to the connections of one command.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,12 @@ class ProcessSpark:
             return self._started is not None and self._started.is_running
 
     def start_early(
-        self, command: object, project: Path, settings: Mapping[str, str], prepared_start: bool
+        self,
+        command: object,
+        project: Path,
+        settings: Mapping[str, str],
+        prepared_start: bool,
+        java_options: Sequence[str] = (),
     ) -> None:
         """Start the Spark of a project in the background. `session` waits for it.
 
@@ -72,12 +77,13 @@ class ProcessSpark:
 
         Args:
             command, project, settings, prepared_start: as for `session`
+            java_options: additional Java options of a prepared start
         """
 
         def start() -> None:
             with self._lock:
                 try:
-                    found = self._fitting(project, settings, prepared_start)
+                    found = self._fitting(project, settings, prepared_start, java_options)
                     # a first statement, so that the metastore starts too
                     found.session.sql("show databases").collect()
                 except Exception as error:
@@ -114,29 +120,38 @@ class ProcessSpark:
             return found.session
 
     def _fitting(
-        self, project: Path, settings: Mapping[str, str], prepared_start: bool
+        self,
+        project: Path,
+        settings: Mapping[str, str],
+        prepared_start: bool,
+        java_options: Sequence[str] = (),
     ) -> _Started:
         found = self._started
         if found and found.is_running and (found.project, found.settings) == (project, settings):
             return found
         self._end()
-        start = self._start_prepared if prepared_start else embedded_spark.start
-        session = start(project, settings)
+        if prepared_start:
+            session = self._start_prepared(project, settings, java_options)
+        else:
+            session = embedded_spark.start(project, settings)
         self._started = _Started(project, dict(settings), session, SparkContext._gateway)
         return self._started
 
-    def _start_prepared(self, project: Path, settings: Mapping[str, str]) -> SparkSession:
+    def _start_prepared(
+        self, project: Path, settings: Mapping[str, str], java_options: Sequence[str]
+    ) -> SparkSession:
         java_home = embedded_spark.java_home_for(project)
         image = self._image = JavaImage(java_home)
+        options = [*image.options(), *java_options]
         try:
-            session = embedded_spark.start(project, settings, java_home, image.options())
+            session = embedded_spark.start(project, settings, java_home, options)
         except embedded_spark.SparkInUseError:
             raise
         except FailedToConnectError:
-            if not image.is_there:
+            if not options:
                 raise
             session = embedded_spark.start(project, settings, java_home)
-            image.remove()  # it is corrupt in a part that Java does not check
+            image.remove()  # it may be corrupt in a part that Java does not check
         return session
 
     def release(self, command: object) -> None:
