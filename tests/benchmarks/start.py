@@ -44,7 +44,8 @@ def main() -> None:
                 for contestant, project in contestants.items():
                     for table in range(arguments.tables):
                         project.model(f"t{table}", MODEL.format(salt=salt), unique_key="id")
-                        (project.folder / "models" / f"t{table}.yml").write_text(TESTS.format(table))
+                        tests = project.folder / "models" / f"t{table}.yml"
+                        tests.write_text(TESTS.format(table))
                     started = time.monotonic()
                     project.run(command=command)
                     took = time.monotonic() - started
