@@ -117,7 +117,7 @@ class Project:
             sys.exit(done.stdout + done.stderr)
         results = json.loads((self.folder / "target" / "run_results.json").read_text())
         told = log.read_text()
-        statements = Counter(re.findall(r" On ((?:model|test)\.bench\.\w+): /\*", told))
+        statements = Counter(re.findall(r" On ((?:model|test)\.bench[\w.]+): /\*", told))
         [memory] = re.findall(r'"process_mem_max_rss": "(\d+)"', told)
         return Run(
             float(results["elapsed_time"]),
