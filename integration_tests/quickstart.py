@@ -75,10 +75,9 @@ def read(tables: Path) -> Iterator[str]:
     yield f"{'table':<28}{'rows':>10}{'columns':>9}  version"
     for path in sorted(log.parent for log in tables.glob("*/*/_delta_log")):
         table = DeltaTable(path)
-        rows = table.to_pyarrow_dataset().count_rows()
         name = f"{path.parent.name}.{path.name}"
         columns = len(table.schema().fields)
-        yield f"{name:<28}{rows:>10,}{columns:>9}  {table.version()}"
+        yield f"{name:<28}{table.count():>10,}{columns:>9}  {table.version()}"
 
 
 if __name__ == "__main__":

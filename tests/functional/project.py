@@ -27,6 +27,7 @@ from dbt.adapters.openmirroring.node.scratch_tables import NEXT, ROWS
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from dbt.adapters.openmirroring.spark.json_text import with_keys_as_text
 from dbt.adapters.openmirroring.spark.relation import quoted
+from tests.delta_tables import content
 from tests.functional.fast_paths import take_tables_for_large
 from tests.onelake_server import OneLakeServer
 
@@ -251,7 +252,7 @@ def mirrored_rows(landing_zone: Path, schema: str, table: str) -> Counter[Row]:
     assert report, f"{table} was not published"
     assert not report.note, report.note
     mirrored = DeltaTable(landing_zone.parents[1] / "Tables" / schema / table)
-    return Counter(canonical(row.items()) for row in mirrored.to_pyarrow_table().to_pylist())
+    return Counter(canonical(row.items()) for row in content(mirrored).to_pylist())
 
 
 def relation_rows(spark: SparkSession, schema: str, table: str) -> Counter[Row]:

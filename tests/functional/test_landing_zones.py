@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from dbt.adapters.openmirroring.landing_zone import limits
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
+from tests.delta_tables import content
 from tests.functional.project import Project, Row, canonical
 
 ROWS = "select id, 'a' as name from range(3)"
@@ -22,7 +23,7 @@ ROWS = "select id, 'a' as name from range(3)"
 def mirror(project: Project, table: str) -> Counter[Row]:
     """A mirrored table by its path."""
     Replicator(project.landing_zone).scan()
-    rows = DeltaTable(project.landing_zone.parents[1] / "Tables" / table).to_pyarrow_table()
+    rows = content(DeltaTable(project.landing_zone.parents[1] / "Tables" / table))
     return Counter(canonical(row.items()) for row in rows.to_pylist())
 
 

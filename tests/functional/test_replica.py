@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
+from tests.delta_tables import content
 from tests.functional.project import Project
 
 pytestmark = pytest.mark.local("the replicator applies landing zones on this machine")
@@ -157,10 +158,9 @@ def test_a_test_fails_with_the_keys_that_differ(project: Project) -> None:
     Replicator(project.landing_zone).scan()
     delta(project).delete("id = 1")
     delta(project).update({'"the name"': "'B'"}, predicate="id = 2")
-    extra = delta(project).to_pyarrow_table().slice(0, 1).set_column(0, "id", [[4]])
-    write_deltalake(
-        delta(project), extra.cast(delta(project).to_pyarrow_table().schema), mode="append"
-    )
+    rows = content(delta(project))
+    extra = rows.slice(0, 1).set_column(0, "id", [[4]]).cast(rows.schema)
+    write_deltalake(delta(project), extra, mode="append")
     declare_test(project)
 
     assert not project.dbt("test", "--store-failures")
@@ -185,7 +185,7 @@ def test_a_test_counts_rows_that_have_no_key(project: Project) -> None:
     declare_test(project)
     project.run(command="test")
     table = delta(project)
-    write_deltalake(table, table.to_pyarrow_table().slice(0, 1), mode="append")
+    write_deltalake(table, content(table).slice(0, 1), mode="append")
 
     assert not project.dbt("test")
 

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
+from tests import delta_tables
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -72,7 +73,7 @@ class Item:
 
     def rows(self, table: str = "shop/orders") -> list[tuple[Any, ...]]:
         """The mirrored rows in the order of their text."""
-        content = self.delta(table).to_pyarrow_table().to_pylist()
+        content = delta_tables.content(self.delta(table)).to_pylist()
         return sorted((tuple(row.values()) for row in content), key=str)
 
     def left(self, name: str = "shop.schema/orders") -> list[str]:
