@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from dbt.adapters.openmirroring.replicator import table_scan
@@ -242,3 +243,17 @@ def test_a_folder_dropped_while_it_is_read_leaves_its_successor_alone(
     item.scan()
 
     assert item.rows() == [(1, "new"), (2, "new")]
+
+
+def test_threads_of_arrow_read_no_file_of_python(item: Item) -> None:
+    """They would abort a process that ends meanwhile."""
+    item.keyed()
+    item.land(1, rows((1, "a")))
+    names = ("shop.schema", "orders")
+
+    with TableFolder(item.landing_zone, "shop", *names) as folder:
+        [file] = folder.data_files()
+        opened = folder.open(file.name)
+
+    assert type(opened) is pa.OSFile
+    assert opened.size() == file.size

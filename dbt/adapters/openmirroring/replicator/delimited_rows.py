@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -103,7 +102,7 @@ def text_rows(name: str, size: int, open_file: OpenFile, text: TextFormat) -> Ro
     return Rows(name, size, schema, marked, batches)
 
 
-def _uncompressed(name: str, file: BinaryIO) -> Any:
+def _uncompressed(name: str, file: pa.NativeFile) -> pa.NativeFile:
     for extension, codec in ((".gz", "gzip"), (".zst", "zstd")):
         if name.endswith(extension):
             return pa.CompressedInputStream(file, codec)

@@ -10,7 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
+
+import pyarrow as pa
 
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.plain_files import (
@@ -121,8 +123,18 @@ class TableFolder:
         except (FileNotFoundError, NotADirectoryError):
             return False
 
-    def open(self, name: str) -> BinaryIO:
-        return open_file(name, self._descriptor)
+    def open(self, name: str) -> pa.NativeFile:
+        """Open a file for Arrow.
+
+        Arrow opens it itself. It also reads in threads that Python does not know, and these abort
+        a process that ends while they read or close a file of Python's.
+
+        Raises:
+            FileNotFoundError: if there is no such file
+            TableError: if the item is not a regular file
+        """
+        with open_file(name, self._descriptor) as checked:
+            return pa.OSFile(f"/dev/fd/{checked.fileno()}")
 
     def metadata(self) -> dict[str, Any] | None:
         """Return the content of `_metadata.json`, or None if there is no such file."""

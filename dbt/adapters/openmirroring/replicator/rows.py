@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -27,7 +26,7 @@ _LARGEST_RATIO = 1_000
 # Minimum bytes that a row counts for, so that many rows with few bytes reach the limit too.
 _SMALLEST_ROW = 8
 
-OpenFile = Callable[[], BinaryIO]
+OpenFile = Callable[[], pa.NativeFile]
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -174,9 +174,7 @@ class TableScan:
         return len(operations)
 
     def _open(self, file: DataFile) -> Rows:
-        def content() -> BinaryIO:
-            return self._folder.open(file.name)
-
+        content = partial(self._folder.open, file.name)
         content().close()
         if file.size == 0:
             raise unreadable(file.name, "it has zero bytes")
