@@ -18,26 +18,22 @@
 {% endmacro %}
 
 
-{#- The rows of a snapshot that have the keys of new rows.
-
-    Args:
-      rows: of the snapshot: a FileRange -#}
-{% macro openmirroring__mirror_touched_rows(rows, new_rows, keys) -%}
-  select DBT_INTERNAL_DEST.* from {{ mirror_rows(rows) }} as DBT_INTERNAL_DEST
+{#- The rows of a snapshot that have the keys of new rows. -#}
+{% macro openmirroring__mirror_touched_rows(snapshot, new_rows, keys) -%}
+  select DBT_INTERNAL_DEST.* from {{ snapshot }} as DBT_INTERNAL_DEST
   left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(keys) }}
 {%- endmacro %}
 
 
-{#- All rows of a next snapshot.
+{#- All rows that a snapshot will have when it has taken others.
 
     Args:
-      rows: of the snapshot: a FileRange
       replacement: a table of the rows in the place of others
       touched: what these are
       names: of the columns, quoted -#}
-{% macro openmirroring__mirror_with_touched_rows(rows, replacement, touched, names) %}
+{% macro openmirroring__mirror_with_touched_rows(snapshot, replacement, touched, names) %}
   {%- set names = names | join(', ') -%}
-  select {{ names }} from {{ mirror_rows(rows) }} as DBT_INTERNAL_DEST
+  select {{ names }} from {{ snapshot }} as DBT_INTERNAL_DEST
   {%- if touched.keys %}
   left anti join {{ touched.new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(touched.keys) }}
   {%- endif %}

@@ -36,7 +36,7 @@ def _link_no_files(project: Path, patched: pytest.MonkeyPatch) -> None:
 
 
 def _look_at_all_rows(project: Path, patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(next_rows, "has_stored_rows", _never)
+    patched.setattr(next_rows, "can_merge", _never)
 
 
 def _take_tables_for_large(project: Path, patched: pytest.MonkeyPatch) -> None:

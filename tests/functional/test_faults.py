@@ -122,7 +122,7 @@ class Watermark(Append):
 
 class Merge(Scenario):
     def begin(self, project: Project) -> None:
-        # of which only rows with the keys of new rows are looked at
+        # of which only rows in files that new rows touch are looked at
         project.take_tables_for_large()
         super().begin(project)
 

@@ -15,8 +15,8 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     NEXT,
     ROWS,
     ScratchTables,
-    is_made_for,
     leftovers,
+    made_for,
     name_beside,
     tidy,
 )
@@ -140,8 +140,9 @@ def names(home: Path) -> set[str]:
 
 @pytest.mark.parametrize("name", [NEXT_ORDERS, NEXT_ORDERS.upper()])
 def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
-    assert is_made_for(name, "orders", NEXT)
-    assert not is_made_for(name, "orders", NEW_ROWS)
+    assert made_for("orders", NEXT)(name)
+    assert made_for("orders", *ROWS, NEXT)(name)
+    assert not made_for("orders", NEW_ROWS)(name)
 
 
 @pytest.mark.parametrize(
@@ -156,8 +157,8 @@ def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
     ],
 )
 def test_a_table_of_a_user_is_never_taken_for_one(name: str) -> None:
-    assert not is_made_for(name, "orders", NEXT)
-    assert not is_made_for(NEXT_ORDERS, "o.ders", NEXT)
+    assert not made_for("orders", NEXT)(name)
+    assert not made_for("o.ders", NEXT)(NEXT_ORDERS)
 
 
 @pytest.mark.parametrize("schema", ["Sales", "default"])

@@ -1,4 +1,4 @@
-"""When only some rows of a snapshot are looked at, or changed in place."""
+"""When a snapshot is changed in place, and which of its rows are looked at then."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from dbt.adapters.openmirroring.node.reuse import FileRange
-from dbt.adapters.openmirroring.node.touched_rows import TouchedRows, can_merge, has_stored_rows
+from dbt.adapters.openmirroring.node.touched_rows import TouchedRows, can_merge
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import Layout
 
 PARQUET = Layout("parquet", (), "")
-SNAPSHOT, NEXT, NEW_ROWS, OLD, REPLACEMENT = (
+SNAPSHOT, NEXT, NEW_ROWS, OLD = (
     OpenMirroringRelation.create(schema="shop", identifier=name)
-    for name in ("orders", "next", "new_rows", "old", "replacement")
+    for name in ("orders", "next", "new_rows", "old")
 )
 
 
@@ -38,40 +38,20 @@ def test_formats_that_cannot_merge_do_not(file_format: str) -> None:
     assert not can_merge(stored, stored)
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "delta", "iceberg"])
-def test_rows_beside_a_snapshot_are_as_it_stores_them(file_format: str) -> None:
-    stored = replace(PARQUET, format=file_format)
-
-    assert has_stored_rows(stored, stored)
-    assert not has_stored_rows(stored, replace(stored, partitions=("day",)))
-
-
-@pytest.mark.parametrize("file_format", ["csv", "json", "orc", "text"])
-def test_formats_that_may_change_what_is_stored_have_no_rows_beside_them(file_format: str) -> None:
-    stored = replace(PARQUET, format=file_format)
-
-    assert not has_stored_rows(stored, stored)
-    assert not has_stored_rows(PARQUET, stored)
-
-
 @pytest.mark.parametrize(
-    ("old", "replacement", "before", "after"),
+    ("old", "before"),
     [
-        (OLD, REPLACEMENT, FileRange(OLD), FileRange(REPLACEMENT)),
-        # the snapshot takes them: what is called its next one is a table of them
-        (OLD, None, FileRange(OLD), FileRange(NEXT)),
+        (OLD, FileRange(OLD)),
         # new rows are only added
-        (None, None, FileRange(SNAPSHOT, only=()), FileRange(NEXT)),
+        (None, FileRange(SNAPSHOT, only=())),
     ],
 )
 def test_only_rows_that_may_change_are_compared(
-    old: OpenMirroringRelation | None,
-    replacement: OpenMirroringRelation | None,
-    before: FileRange,
-    after: FileRange,
+    old: OpenMirroringRelation | None, before: FileRange
 ) -> None:
-    touched = TouchedRows(NEW_ROWS, ("id",) if old else (), old, replacement)
+    touched = TouchedRows(NEW_ROWS, ("id",) if old else (), old)
 
     assert not touched.compares_all
     assert touched.before(SNAPSHOT) == before
-    assert touched.after(NEXT) == after
+    # the snapshot takes them: what is called its next one is a table of them
+    assert touched.after(NEXT) == FileRange(NEXT)

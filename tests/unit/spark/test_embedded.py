@@ -1,4 +1,4 @@
-"""Where the embedded Spark has its files, and how much of the machine it takes."""
+"""Where the embedded Spark has its files, and what it takes of the machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.embedded import defaults, driver_memory_mb, home_of
+from dbt.adapters.openmirroring.spark.embedded import (
+    collector,
+    defaults,
+    driver_memory_mb,
+    home_of,
+)
 
 GB = 2**30
 
@@ -55,3 +60,48 @@ def test_shuffles_have_partitions_for_the_cores_that_the_process_may_use(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
 
     assert defaults(tmp_path)["spark.sql.shuffle.partitions"] == "12"
+
+
+OTHER_COLLECTOR = "-Xlog:gc -XX:+UseZGC"
+
+
+@pytest.fixture
+def _no_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who has set no option of Java."""
+    for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("_no_choice")
+@pytest.mark.parametrize("options", ["", "-XX:+UseStringDeduplication -Dx=UseZGC"])
+def test_no_core_is_left_to_a_collector_that_runs_beside_spark(options: str) -> None:
+    assert collector({"spark.driver.extraJavaOptions": options}) == ["-XX:+UseParallelGC"]
+
+
+@pytest.mark.usefixtures("_no_choice")
+@pytest.mark.parametrize(
+    "name", ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"]
+)
+def test_a_collector_in_the_profile_is_the_only_one(name: str) -> None:
+    assert collector({name: OTHER_COLLECTOR}) == []
+
+
+@pytest.mark.usefixtures("_no_choice")
+@pytest.mark.parametrize(
+    "name", ["SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"]
+)
+def test_a_collector_in_the_environment_is_the_only_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, OTHER_COLLECTOR)
+
+    assert collector({}) == []
+
+
+@pytest.mark.usefixtures("_no_choice")
+def test_a_collector_in_the_defaults_of_spark_is_the_only_one(tmp_path: Path) -> None:
+    defaults_file = tmp_path / "spark-defaults.conf"
+    defaults_file.write_text(f"spark.driver.extraJavaOptions {OTHER_COLLECTOR}\n")
+
+    assert collector({}) == []

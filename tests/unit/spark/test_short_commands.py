@@ -9,7 +9,7 @@ import pytest
 from dbt.adapters.openmirroring.spark import short_commands
 from dbt.adapters.openmirroring.spark.short_commands import ShortCommand
 
-ONLY_C1 = ["-XX:TieredStopAtLevel=1"]
+ONLY_C1 = ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
 
 
 def run(home: Path, *identity: str, statements: tuple[float, ...] = (0.1, 2.0)) -> list[str]:

@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.node.constraints import (
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
-from dbt.adapters.openmirroring.node.scratch_tables import AFTER, NEXT, PART, ScratchTables
+from dbt.adapters.openmirroring.node.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
@@ -43,15 +43,6 @@ def build(
     if rows.in_place:
         return scratch.keep(PART, rows.query), AdapterResponse(_message="OK")
     query = rows.query
-    if rows.touched:
-        replacement = scratch.keep(AFTER, query)
-        query = warehouse.sql(
-            "mirror_with_touched_rows",
-            rows.replaced(node.target),
-            replacement,
-            rows.touched,
-            [column.quoted for column in warehouse.columns(node.target)],
-        )
     following = beside or scratch.table(NEXT)
     properties = {**(node.config.get("tblproperties") or {}), **marks}
     if BATCH_ID_PROPERTY in marks:

@@ -114,9 +114,13 @@ def kept_files(snapshot: TableDescription, touched: Sequence[str]) -> KeptFiles 
     folder = snapshot.folder
     assert folder, "its files can be kept"
     replaced = {local_path(unquote(path)) for path in touched}
-    kept = [path for path in data_files(folder) if path not in replaced]
-    small = Counter(path.parent for path in kept if path.stat().st_size < _SMALL_FILE)
+    sizes = {path: path.stat().st_size for path in data_files(folder)}
+    kept = [path for path in sizes if path not in replaced]
+    small = Counter(path.parent for path in kept if sizes[path] < _SMALL_FILE)
     if not kept or max(small.values(), default=0) > _MANY_FILES:
+        return None
+    if 2 * sum(sizes[path] for path in kept) < sum(sizes.values()):
+        # writing all files takes less time than looking up the rows of most of them
         return None
     names = tuple(path.relative_to(folder) for path in kept)
     return KeptFiles(folder, tuple(touched), names, snapshot.layout)

@@ -73,7 +73,7 @@ def _build_only(node: Node) -> AdapterResponse:
         rows = next_rows(node, scratch, was_incremental)
         following, response = build(node, rows, scratch, {})
         verify_contract(node, following)
-        if rows.touched and rows.in_place:
+        if rows.touched:
             take_in_place(warehouse, target, following, rows.touched.new_rows, rows.touched.keys)
             warehouse.replaced(target)
         else:

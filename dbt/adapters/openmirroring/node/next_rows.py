@@ -13,15 +13,14 @@ from dbt.adapters.openmirroring.node.incremental import (
 )
 from dbt.adapters.openmirroring.node.kept_files import KeptFiles, can_keep_files, kept_files
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
-from dbt.adapters.openmirroring.node.reuse import FileRange, Reuse
+from dbt.adapters.openmirroring.node.reuse import Reuse
 from dbt.adapters.openmirroring.node.scratch_tables import (
-    AFTER,
     BEFORE,
     NEW_ROWS,
     TYPED_ROWS,
     ScratchTables,
 )
-from dbt.adapters.openmirroring.node.touched_rows import TouchedRows, can_merge, has_stored_rows
+from dbt.adapters.openmirroring.node.touched_rows import TouchedRows, can_merge
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
@@ -35,27 +34,26 @@ class NextRows:
 
     Args:
         query: SQL of the rows to write
-        touched: the rows of the snapshot that may change; None if they were not determined
-        kept: the files of the snapshot that the next snapshot keeps; None if it keeps none
+        reuse: the rows or files of the snapshot that stay; None if that is not known yet
     """
 
     query: str
-    touched: TouchedRows | None = None
-    kept: KeptFiles | None = None
+    reuse: TouchedRows | KeptFiles | None = None
+
+    @property
+    def touched(self) -> TouchedRows | None:
+        """The rows that the snapshot takes in place; None if there is a next snapshot."""
+        return self.reuse if isinstance(self.reuse, TouchedRows) else None
 
     @property
     def in_place(self) -> bool:
         """Whether the snapshot takes the rows in place, so that there is no next snapshot."""
-        return self.touched is not None and self.touched.replacement is None
+        return self.touched is not None
 
     @property
-    def reuse(self) -> Reuse | None:
-        """The rows and files that need no comparison; None if that is not known yet."""
-        return self.touched or self.kept
-
-    def replaced(self, snapshot: OpenMirroringRelation) -> FileRange:
-        """Return the rows of the snapshot that are not in kept files."""
-        return (self.kept or Reuse()).before(snapshot)
+    def kept(self) -> KeptFiles | None:
+        """The files of the snapshot that the next snapshot keeps; None if it keeps none."""
+        return self.reuse if isinstance(self.reuse, KeptFiles) else None
 
 
 def next_rows(
@@ -108,12 +106,12 @@ def _incremental(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRow
             raise refusals.ambiguous_new_rows(options.unique_key, ambiguous)
     touched_by = options.touched_by if may_touch else None
     reused = _reused(node, scratch, new_rows, before, columns, touched_by)
-    snapshot = _snapshot_rows(reused, target)
+    snapshot = (reused or Reuse()).before(target)
     rows = warehouse.sql("mirror_typed_snapshot", snapshot, columns)
     query = warehouse.sql(
         options.strategy_macro, rows, new_rows, columns, options, node.predicates
     )
-    return NextRows(query, reused.touched, reused.kept)
+    return NextRows(query, reused)
 
 
 def _history(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRows:
@@ -132,13 +130,13 @@ def _history(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRows:
     reused = _reused(node, scratch, changes, before, columns, touched_by)
     query = warehouse.sql(
         "mirror_history",
-        _snapshot_rows(reused, target),
+        (reused or Reuse()).before(target),
         changes,
         columns,
         names,
         node.config.get("dbt_valid_to_current"),
     )
-    return NextRows(query, reused.touched, reused.kept)
+    return NextRows(query, reused)
 
 
 def _keep_new_rows(
@@ -179,17 +177,6 @@ def _typed_rows(
     return _keep_new_rows(node, scratch, TYPED_ROWS, query)
 
 
-@dataclass(frozen=True)
-class _Reused:
-    touched: TouchedRows | None = None
-    kept: KeptFiles | None = None
-
-
-def _snapshot_rows(reused: _Reused, snapshot: OpenMirroringRelation) -> FileRange:
-    """Return the rows of the snapshot that new rows may change."""
-    return (reused.touched or reused.kept or Reuse()).before(snapshot)
-
-
 def _reused(
     node: Node,
     scratch: ScratchTables,
@@ -197,8 +184,8 @@ def _reused(
     before: Sequence[OpenMirroringColumn],
     columns: Sequence[IncrementalColumn],
     touched_by: ColumnLists | None,
-) -> _Reused:
-    """Determine the rows and files of the snapshot that an incremental run cannot change.
+) -> TouchedRows | KeptFiles | None:
+    """Determine the rows or files of the snapshot that an incremental run cannot change.
 
     Nothing is reused if the columns differ: then all rows are written and compared again.
 
@@ -210,20 +197,12 @@ def _reused(
             of one list. None means that any row may change
     """
     if touched_by is None or node.has_buckets or len(columns) != len(before):
-        return _Reused()
+        return None
     if any(column.snapshot_type != column.dtype for column in columns):
-        return _Reused()
+        return None
     snapshot = node.warehouse.describe(node.target)
     touched = _touched_rows(node, scratch, new_rows, snapshot, touched_by)
-    if touched and touched.replacement is None:
-        kept = None
-    else:
-        kept = _kept_files(node, new_rows, snapshot, touched_by)
-    if touched and touched.old:
-        replaced = (kept or Reuse()).before(node.target)
-        query = node.warehouse.sql("mirror_touched_rows", replaced, new_rows, touched.keys)
-        scratch.keep(BEFORE, query)
-    return _Reused(touched, kept)
+    return touched or _kept_files(node, new_rows, snapshot, touched_by)
 
 
 def _touched_rows(
@@ -233,31 +212,23 @@ def _touched_rows(
     snapshot: TableDescription,
     touched_by: ColumnLists,
 ) -> TouchedRows | None:
-    """Return the rows that an incremental run replaces, or None to consider all rows."""
+    """Keep the rows that an incremental run may replace, or return None to consider all rows."""
     keys = node.options.unique_key
     if node.has_contract or any(tuple(columns) != keys for columns in touched_by):
         return None
     # keys are known to be unique only in rows that are published
     if touched_by and not node.options.mirror:
         return None
-    if not has_stored_rows(snapshot.layout, node.planned_layout):
-        return None
-    is_merged = can_merge(snapshot.layout, node.planned_layout)
-    if not is_merged and not touched_by:
+    if not can_merge(snapshot.layout, node.planned_layout):
         return None
     # a Spark server may still be running an INSERT of a dead client, and only Delta can fence it
     is_fenced = snapshot.layout.format == "delta" or node.warehouse.is_driven_here
     if not touched_by and not is_fenced:
         return None
-    if not is_merged and node.warehouse.is_small(node.target, snapshot):
-        # considering all rows takes less time than writing tables of some of them
-        return None
-    return TouchedRows(
-        new_rows,
-        keys,
-        scratch.table(BEFORE) if touched_by else None,
-        None if is_merged else scratch.table(AFTER),
-    )
+    if not touched_by:
+        return TouchedRows(new_rows, keys, None)
+    query = node.warehouse.sql("mirror_touched_rows", node.target, new_rows, keys)
+    return TouchedRows(new_rows, keys, scratch.keep(BEFORE, query))
 
 
 def _kept_files(

@@ -51,7 +51,7 @@ class Planner:
         description = warehouse.describe(built)
         columns = landing_columns(description.columns)
         stored = None if rows and rows.in_place else self._stored()
-        reuse = rows.reuse if rows and not published.is_held else None
+        reuse: Reuse | None = rows.reuse if rows and not published.is_held else None
         if reuse is None and stored and not rebuild and warehouse.is_local:
             reuse = same_files(stored, description)
         moved = _moved(stored, description)

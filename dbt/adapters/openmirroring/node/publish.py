@@ -34,7 +34,7 @@ from dbt.adapters.openmirroring.node.planning import (
 )
 from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.reuse import FileRange, NextSnapshot
+from dbt.adapters.openmirroring.node.reuse import NextSnapshot
 from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.node.swap import snapshot_version
@@ -307,6 +307,6 @@ def _everything(node: Node, rows: NextRows, part: NextSnapshot) -> NextRows:
     """Return all rows of a next snapshot of which only a part was computed."""
     names = [column.quoted for column in part.columns]
     query = node.warehouse.sql(
-        "mirror_with_touched_rows", FileRange(node.target), part.table, rows.touched, names
+        "mirror_with_touched_rows", node.target, part.table, rows.touched, names
     )
     return NextRows(query)

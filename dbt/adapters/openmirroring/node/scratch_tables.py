@@ -20,9 +20,9 @@ NEXT = "next"
 NEW_ROWS, TYPED_ROWS = "new_rows", "typed_rows"
 # The keys of changed rows.
 CHANGED = "changed"
-# The rows of a snapshot that may change, and the rows that replace them.
-BEFORE, AFTER = "before", "after"
-# Replacing rows for a snapshot that is changed in place. They are needed until it has stored them.
+# The rows that may change of a snapshot that is changed in place.
+BEFORE = "before"
+# The rows that replace them. They are needed until the snapshot has stored them.
 PART = "part"
 
 # A table that a dry run has built in place of a relation.
@@ -30,7 +30,7 @@ DRY_RUN = "dry_run"
 # The rows that were published last, while the snapshot is ahead of the mirror.
 PUBLISHED_SUFFIX = "__published"
 
-ROWS = (NEW_ROWS, TYPED_ROWS, CHANGED, BEFORE, AFTER, PART)
+ROWS = (NEW_ROWS, TYPED_ROWS, CHANGED, BEFORE, PART)
 
 
 class ScratchTables:
@@ -106,12 +106,8 @@ def leftovers(
     warehouse: Warehouse, relation: OpenMirroringRelation, kinds: Collection[str]
 ) -> list[OpenMirroringRelation]:
     """Return the tables that earlier runs left beside a relation."""
-    return [
-        found
-        for found in warehouse.beside(relation)
-        for kind in kinds
-        if is_made_for(str(found.identifier), str(relation.identifier), kind)
-    ]
+    is_leftover = made_for(str(relation.identifier), *kinds)
+    return [found for found in warehouse.beside(relation) if is_leftover(str(found.identifier))]
 
 
 def tidy_warehouse(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
@@ -143,14 +139,16 @@ def name_beside(identifier: str, kind: str, batch_id: str) -> str:
     return f"{identifier}__{kind}_{batch_id}"
 
 
-def is_made_for(name: str, identifier: str, kind: str) -> bool:
-    """Check by its name whether a run made a table beside the relation that it published.
+def made_for(identifier: str, *kinds: str) -> Callable[[str], bool]:
+    """Return a check by its name whether a run made a table beside the relation it published.
 
     Args:
         identifier: identifier of the published relation
+        kinds: the kinds of tables, of the constants above
     """
-    pattern = re.escape(name_beside(identifier, kind, "")) + BATCH_ID
-    return re.fullmatch(pattern, name, re.IGNORECASE) is not None
+    begins = "|".join(re.escape(name_beside(identifier, kind, "")) for kind in kinds)
+    pattern = re.compile(f"(?:{begins}){BATCH_ID}", re.IGNORECASE)
+    return lambda name: pattern.fullmatch(name) is not None
 
 
 def is_plain(name: str) -> bool:
@@ -177,10 +175,10 @@ def tidy(warehouse: Path, schema: str, identifier: str, tables: Collection[str])
     schema, identifier = schema.lower(), identifier.lower()
     home = warehouse if schema == "default" else warehouse / f"{schema}.db"
     known = {name.lower() for name in tables}
-    for kind in (NEXT, *ROWS):
-        for folder in home.glob("*"):
-            if is_made_for(folder.name, identifier, kind) and folder.name not in known:
-                shutil.rmtree(folder)
+    is_leftover = made_for(identifier, NEXT, *ROWS)
+    for folder in home.glob("*"):
+        if is_leftover(folder.name) and folder.name not in known:
+            shutil.rmtree(folder)
     published = f"{identifier}{PUBLISHED_SUFFIX}"
     if (home / published).is_dir() and published not in known:
         if identifier in known and not (home / identifier).exists():
@@ -189,11 +187,11 @@ def tidy(warehouse: Path, schema: str, identifier: str, tables: Collection[str])
             shutil.rmtree(home / published)
     folder = home / identifier
     if folder.is_dir() and identifier not in known:
+        is_next = made_for(identifier, NEXT)
         renamed = [
             name
             for name in known
-            if (is_made_for(name, identifier, NEXT) or name == published)
-            and not (home / name).exists()
+            if (is_next(name) or name == published) and not (home / name).exists()
         ]
         if renamed:
             folder.rename(home / renamed[0])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -25,7 +26,7 @@ from pyspark.sql import SparkSession
 from dbt.adapters.openmirroring.spark.errors import explained
 from dbt.adapters.openmirroring.spark.java import find_java_home
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
-from dbt.adapters.openmirroring.spark.submit import end_jvm, launch_jvm
+from dbt.adapters.openmirroring.spark.submit import end_jvm, launch_jvm, spark_defaults
 
 FOLDER = ".spark"
 
@@ -33,6 +34,10 @@ FOLDER = ".spark"
 # process lives slightly longer than the process, and a message about that is not needed.
 _WAIT_FOR_PREVIOUS = 600.0
 _TELL_AFTER = 5.0
+
+# where users set options of the JVM, besides Spark's file of defaults
+_JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
+_JAVA_VARIABLES = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 # the limit of a container's memory, with version 2 and 1 of Linux's control groups
 _MEMORY_LIMITS = (
@@ -76,6 +81,7 @@ def start(
     conf = {**defaults(home), **SESSION_SETTINGS, **settings}
     silence_pyspark()
     given = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    java_options = [*collector(conf), *java_options]
     environment = {
         "JAVA_HOME": str(java_home),
         "SPARK_SUBMIT_OPTS": " ".join([*map(shlex.quote, java_options), given]),
@@ -160,6 +166,22 @@ def defaults(home: Path) -> dict[str, str]:
         # dbt-spark sets this in every session, and its projects rely on it
         "spark.sql.ansi.enabled": "false",
     }
+
+
+def collector(settings: Mapping[str, str]) -> list[str]:
+    """Return the Java option for the garbage collector; none if the user has chosen one.
+
+    Java's default, G1, collects beside the program, on cores that a local Spark needs itself. Java
+    refuses to start with two collectors.
+
+    Args:
+        settings: the settings of Spark
+    """
+    chosen = [spark_defaults(), *(settings.get(name, "") for name in _JAVA_OPTIONS)]
+    chosen += [os.environ.get(name, "") for name in _JAVA_VARIABLES]
+    if any(re.search(r"-XX:\+Use\w+GC\b", options) for options in chosen):
+        return []
+    return ["-XX:+UseParallelGC"]
 
 
 def driver_memory_mb(physical: int, limits: Iterable[Path]) -> int:

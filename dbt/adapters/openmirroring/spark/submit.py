@@ -81,7 +81,7 @@ def _submit_arguments(settings: Mapping[str, str], folder: Path) -> Iterator[Non
     given = os.environ.get(_ARGUMENTS)
     path.touch(0o600, exist_ok=False)
     try:
-        path.write_text(f"{_spark_defaults()}\n\n{properties(settings)}", encoding="utf-8")
+        path.write_text(f"{spark_defaults()}\n\n{properties(settings)}", encoding="utf-8")
         file_option = f"--properties-file {shlex.quote(str(path))}"
         os.environ[_ARGUMENTS] = f"{file_option} {given or 'pyspark-shell'}"
         yield
@@ -93,7 +93,7 @@ def _submit_arguments(settings: Mapping[str, str], folder: Path) -> Iterator[Non
             os.environ[_ARGUMENTS] = given
 
 
-def _spark_defaults() -> str:
+def spark_defaults() -> str:
     """Return the installation's defaults, which spark-submit ignores if it is given a file."""
     folder = os.environ.get("SPARK_CONF_DIR") or f"{_find_spark_home()}/conf"
     try:

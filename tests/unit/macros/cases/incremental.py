@@ -14,7 +14,7 @@ from tests.unit.macros.cases.shop import (
     ODD_NAME,
     OLD_ROWS,
     ORDERS,
-    REPLACEMENT,
+    PART,
     Case,
     case,
 )
@@ -48,8 +48,8 @@ SCD_COLUMNS = (
 )
 SCD_NAMES = {"dbt_scd_id": "dbt_scd_id", "dbt_valid_to": "dbt_valid_to"}
 
-ADDED_ROWS = TouchedRows(NEW_ROWS, (), None, None)
-TOUCHED_ROWS = TouchedRows(NEW_ROWS, ("id", ODD_NAME), OLD_ROWS, REPLACEMENT)
+ADDED_ROWS = TouchedRows(NEW_ROWS, (), None)
+TOUCHED_ROWS = TouchedRows(NEW_ROWS, ("id", ODD_NAME), OLD_ROWS)
 NAMES = ["`id`", "`it's ``odd```"]
 
 
@@ -120,19 +120,10 @@ CASES = {
     "touched_files_by_partition_or_key": case(
         "mirror_touched_files", ORDERS, NEW_ROWS, [("day",), ("id",)]
     ),
-    "touched_rows": case("mirror_touched_rows", FileRange(ORDERS), NEW_ROWS, ("id",)),
-    "touched_rows_some_files_two_keys": case(
-        "mirror_touched_rows",
-        FileRange(ORDERS, only=("file:/a.parquet",)),
-        NEW_ROWS,
-        ("id", ODD_NAME),
-    ),
-    "with_touched_rows": case(
-        "mirror_with_touched_rows", FileRange(ORDERS), REPLACEMENT, TOUCHED_ROWS, NAMES
-    ),
-    "with_touched_rows_added": case(
-        "mirror_with_touched_rows", FileRange(ORDERS), NEXT, ADDED_ROWS, NAMES
-    ),
+    "touched_rows": case("mirror_touched_rows", ORDERS, NEW_ROWS, ("id",)),
+    "touched_rows_two_keys": case("mirror_touched_rows", ORDERS, NEW_ROWS, ("id", ODD_NAME)),
+    "with_touched_rows": case("mirror_with_touched_rows", ORDERS, PART, TOUCHED_ROWS, NAMES),
+    "with_touched_rows_added": case("mirror_with_touched_rows", ORDERS, NEXT, ADDED_ROWS, NAMES),
     "merge_part": case("mirror_merge_part", ORDERS, NEXT, NEW_ROWS, ("id",), ["`id`", "`status`"]),
     "merge_part_two_keys": case(
         "mirror_merge_part", ORDERS, NEXT, NEW_ROWS, ("id", ODD_NAME), [*NAMES, "`status`"]

@@ -50,7 +50,7 @@ def landing(name: str, dtype: str) -> LandingColumn:
 
 
 ORDERS, NEXT, NEW_ROWS = relation("orders"), relation("orders__next"), relation("new_rows")
-OLD_ROWS, REPLACEMENT, CHANGED = relation("before"), relation("after"), relation("changed")
+OLD_ROWS, PART, CHANGED = relation("before"), relation("part"), relation("changed")
 ODD_TABLE = relation("it's `odd`")
 ODD_NAME = "it's `odd`"
 

@@ -11,7 +11,7 @@ select
         latest.`status` as c1,
         latest.`price` as c2,
         changed.marker, 1 as position
-      from `shop`.`after` as latest
+      from `shop`.`part` as latest
       join `shop`.`changed` as changed
         on changed.marker <> 2
         and latest.`id` = changed.k0
