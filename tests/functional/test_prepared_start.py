@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,11 @@ PART = 1_000_000
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    created = Project(tmp_path / "shop")
+    return new_project(tmp_path / "shop")
+
+
+def new_project(folder: Path) -> Project:
+    created = Project(folder)
     del created.target["prepared_start"]
     # the archive of classes and the options that Java has are told in logs
     created.target["server_side_parameters"] = {
@@ -120,6 +126,36 @@ def test_a_run_is_prepared_by_the_one_before_and_a_damaged_image_is_replaced(
     damage(image)
 
     run(project, 5, cache)
+
+    assert not starts_from_an_image(project)
+    wait_for_the_image(cache)
+
+
+def training(cache: Path) -> list[int]:
+    """The processes that make an image in a folder."""
+    found = subprocess.run(["pgrep", "-f", f"image_trainer.*{cache}"], stdout=subprocess.PIPE)
+    return [int(process) for process in found.stdout.split()]
+
+
+def wait_for_training(cache: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not any(cache.glob("*/java/making-*/models/*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_two_first_runs_at_once_and_a_training_that_is_killed_leave_each_run_as_it_is(
+    project: Project, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(lambda shop: run(shop, 3, cache), [project, new_project(tmp_path / "b")]))
+    wait_for_training(cache)
+    for process in training(cache):
+        os.killpg(process, signal.SIGKILL)
+    assert not images(cache)
+
+    run(project, 4, cache)
 
     assert not starts_from_an_image(project)
     wait_for_the_image(cache)

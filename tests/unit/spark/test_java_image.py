@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from dbt.adapters.openmirroring.spark import java_image
 from dbt.adapters.openmirroring.spark.java_image import JavaImage
 
 
@@ -31,6 +33,12 @@ def image(home: Path, cache: Path, content: bytes = b"") -> JavaImage:
     found.path.write_bytes(content)
     found.path.with_suffix(".size").write_text(str(len(content)))
     return found
+
+
+def write_image(options: Sequence[str]) -> None:
+    """Write an image to the place that Java is told."""
+    [option] = options
+    Path(option.partition("=")[2]).write_bytes(b"classes")
 
 
 def test_without_an_image_java_gets_no_option_and_one_is_wanted(
@@ -111,6 +119,48 @@ def test_none_is_wanted_where_none_can_be_written(tmp_path: Path, cache: Path) -
     cache.chmod(0o500)
 
     assert not JavaImage(java(tmp_path, "17.0.15"), cache).is_wanted
+
+
+def test_none_is_wanted_where_there_is_no_room(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(java_image, "_ROOM", sys.maxsize)
+
+    found = JavaImage(java(tmp_path, "17.0.15"), cache)
+
+    assert not found.is_wanted
+    assert found.description == f"is not prepared: {cache} cannot be written, or lacks room"
+
+
+def test_none_is_wanted_where_a_file_is_in_the_way(tmp_path: Path, cache: Path) -> None:
+    cache.parent.touch()
+
+    assert not JavaImage(java(tmp_path, "17.0.15"), cache).is_wanted
+
+
+def test_two_processes_at_once_make_one(tmp_path: Path, cache: Path) -> None:
+    home, trained = java(tmp_path, "17.0.15"), []
+
+    def train(folder: Path, options: Sequence[str]) -> None:
+        trained.append(folder)
+        JavaImage(home, cache).make(train)
+        write_image(options)
+
+    JavaImage(home, cache).make(train)
+
+    assert len(trained) == 1
+    assert JavaImage(home, cache).is_there
+
+
+def test_a_training_that_was_killed_is_done_again(tmp_path: Path, cache: Path) -> None:
+    home = java(tmp_path, "17.0.15")
+    # what a killed process leaves
+    (cache / "making-x" / "models").mkdir(parents=True)
+    JavaImage(home, cache).path.with_suffix(".lock").touch()
+
+    JavaImage(home, cache).make(lambda _, options: write_image(options))
+
+    assert JavaImage(home, cache).is_there
 
 
 def test_an_image_in_use_is_kept_and_others_go_after_a_month(tmp_path: Path, cache: Path) -> None:

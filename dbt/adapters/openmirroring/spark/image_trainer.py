@@ -1,4 +1,4 @@
-"""The program that makes an image of Spark's classes by publishing small tables."""
+"""The program that makes an image of Spark's classes by publishing tables."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from dbt.adapters.openmirroring.spark.submit import end_jvm
 # seconds to wait until Java has written the image
 _PATIENCE = 300.0
 
-# these models load most of the Spark classes that a publication uses
+# These models load most of the Spark classes that a publication uses. The rows of the large one
+# are shuffled.
 _MODELS = {
     "small": "select id, 'a' as name from range({rows})",
-    "large": "select id, sha2(cast(id as string), 256) as name from range({rows})",
+    "large": "select id, sha2(cast(id as string), 256) as name from range({rows} * 40000)",
     "plain": "select id, current_date() as day, array(id) as list from range({rows})",
 }
 
 
 def train(folder: Path, options: Sequence[str]) -> None:
-    """Publish small tables in a new JVM: an initial load, an unchanged run, and a change set.
+    """Publish tables in a new JVM: an initial load, an unchanged run, and a change set.
 
     Args:
         folder: the folder for the dbt project, the landing zone and Spark's files

@@ -2,7 +2,7 @@
 
 The image is an archive of class data sharing (JEP 350). From Java 25 on it is an AOT cache (JEP
 514), which also stores what to compile. After a command, a separate process makes the image once
-by publishing small tables. Java checks whether an image fits, and starts without it if not.
+by publishing tables. Java checks whether an image fits, and starts without it if not.
 """
 
 from __future__ import annotations
@@ -171,7 +171,8 @@ class JavaImage:
         folder = self._folder
         while not folder.exists():
             folder = folder.parent
-        return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > _ROOM
+        is_writable = folder.is_dir() and os.access(folder, os.W_OK)
+        return is_writable and shutil.disk_usage(folder).free > _ROOM
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
