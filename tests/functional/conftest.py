@@ -33,6 +33,10 @@ SETTINGS = {
     "spark.hadoop.fs.s3a.secret.key": SECRET,
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "2g",
+    # which a publication does not follow
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.writeLegacyFormat": "true",
     # Most statements are run only a few times, so compiling them well is not worth it. The code of
     # so many statements does not fit in the usual cache.
     "spark.driver.extraJavaOptions": (

@@ -95,3 +95,18 @@ def test_rows_that_somebody_else_has_written_are_seen(project: Project) -> None:
     assert "somebody else has written to the table" in project.fail()
 
     project.run("--full-refresh")
+    project.assert_mirrored()
+
+
+def test_rows_that_somebody_else_has_written_are_seen_if_the_model_has_them_too(
+    project: Project,
+) -> None:
+    project.model("select id from range(0, 4, 1, 2)")
+    project.run()
+    project.sql(f"insert into {project.schema}.orders select id from range(4, 6, 1, 1)")
+    project.model("select id from range(0, 6, 1, 3)")
+
+    assert "somebody else has written to the table" in project.fail()
+
+    project.run("--full-refresh")
+    project.assert_mirrored()

@@ -14,7 +14,7 @@ from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark import submit as spark_submit
-from dbt.adapters.openmirroring.spark.session import PySparkHandle
+from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, PySparkHandle
 from tests.functional.conftest import SECRET
 from tests.functional.project import Project
 
@@ -215,6 +215,14 @@ def test_show_prints_rows(project: Project, limit: str) -> None:
     )
     rows = done.result.results[0].agate_table.rows  # type: ignore[union-attr]
     assert len(rows) == (2 if limit == "2" else 7)
+
+
+@pytest.mark.session("servers are started by somebody else")
+@pytest.mark.parametrize("name", SESSION_SETTINGS)
+def test_the_embedded_spark_does_not_follow_settings_that_change_what_files_say(
+    spark: SparkSession, name: str
+) -> None:
+    assert spark.conf.get(name) == SESSION_SETTINGS[name]
 
 
 @pytest.mark.session("servers are started by somebody else")

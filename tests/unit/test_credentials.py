@@ -11,6 +11,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
+from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
 
 ONELAKE = "https://onelake.dfs.fabric.microsoft.com/shop/m.MirroredDatabase/Files/LandingZone"
 
@@ -124,6 +125,22 @@ def test_settings_of_dbt_spark_and_of_dbt_are_known() -> None:
     given = OpenMirroringCredentials.from_dict(profile)
 
     assert (given.port, given.query_retries) == (10001, 3)
+
+
+@pytest.mark.parametrize("name", SESSION_SETTINGS)
+def test_no_server_follows_settings_that_change_what_files_say(name: str) -> None:
+    profile = {
+        "schema": "analytics",
+        "landing_zone": "zone",
+        "method": "connect",
+        "host": "sc://spark",
+    }
+
+    given = OpenMirroringCredentials.from_dict(
+        profile | {"server_side_parameters": {name: "other"}}
+    )
+
+    assert given.server_side_parameters[name] == SESSION_SETTINGS[name]
 
 
 def test_a_statement_that_may_have_run_is_not_sent_again_by_thrift() -> None:

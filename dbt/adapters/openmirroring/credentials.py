@@ -165,7 +165,7 @@ class OpenMirroringCredentials(SparkCredentials):
             self.server_side_parameters["spark.sql.ansi.enabled"] = str(ansi)
         if self.method != ConnectionMethod.SESSION:
             # `method: session` adds these settings when it finds its Spark
-            self.server_side_parameters = SESSION_SETTINGS | self.server_side_parameters
+            self.server_side_parameters |= SESSION_SETTINGS
         if self.method == ConnectionMethod.THRIFT:
             self.server_side_parameters = {
                 _SET + key.removeprefix(_SET): value

@@ -79,6 +79,12 @@ def test_nothing_is_kept_if_less_than_half_of_the_bytes_would_be(folder: Path) -
     assert keep(description(folder), folder / "a.parquet", folder / "b.parquet") is None
 
 
+def test_nothing_is_kept_if_a_touched_file_is_not_found(folder: Path) -> None:
+    write(folder, "a.parquet", "b.parquet", "c.parquet")
+
+    assert keep(description(folder), folder / "spelled otherwise.parquet") is None
+
+
 def test_many_small_files_are_joined(folder: Path) -> None:
     write(folder, *(f"day=1/{number}.parquet" for number in range(64)))
     write(folder, *(f"day=2/{number}.parquet" for number in range(64)))

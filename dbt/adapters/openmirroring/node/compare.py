@@ -97,7 +97,9 @@ class Comparer:
             DbtRuntimeError: if keys are NULL or not unique
             SnapshotMismatchError: if the snapshot does not have the rows that were published
         """
-        if self.built.reuse.is_everything:
+        equal_rows = self.built.reuse.equal_rows
+        if equal_rows is not None:
+            self.published.verify_rows(journal, equal_rows)
             return Comparison(RowCounts())
         is_keyed = bool(self.definition.key_columns)
         is_small = self.warehouse.is_small(

@@ -115,6 +115,8 @@ def kept_files(snapshot: TableDescription, touched: Sequence[str]) -> KeptFiles 
     assert folder, "its files can be kept"
     replaced = {local_path(unquote(path)) for path in touched}
     sizes = {path: path.stat().st_size for path in data_files(folder)}
+    if not replaced <= sizes.keys():  # a touched file that is not found here would be kept
+        return None
     kept = [path for path in sizes if path not in replaced]
     small = Counter(path.parent for path in kept if sizes[path] < _SMALL_FILE)
     if not kept or max(small.values(), default=0) > _MANY_FILES:

@@ -30,20 +30,20 @@ class SameFiles(Reuse):
     Args:
         names_before: their names in the snapshot
         names_after: their names in the next snapshot
-        are_all: whether neither snapshot has other files
+        rows: the number of their rows if neither snapshot has other files, otherwise None
     """
 
     names_before: tuple[str, ...]
     names_after: tuple[str, ...]
-    are_all: bool
+    rows: int | None
 
     @property
     def compares_all(self) -> bool:
         return False
 
     @property
-    def is_everything(self) -> bool:
-        return self.are_all
+    def equal_rows(self) -> int | None:
+        return self.rows
 
     @property
     def may_repeat_keys(self) -> bool:
@@ -79,8 +79,12 @@ def same_files(before: TableDescription, after: TableDescription) -> SameFiles |
     is_flat = all(path.parent == next_folder for path in pairs)
     if not pairs or (is_rest and not is_flat):
         return None
-    names = sorted(path.name for path in pairs.values())
-    return SameFiles(tuple(names), tuple(sorted(path.name for path in pairs)), not is_rest)
+    rows = sum(parquet_reader().read_metadata(path).num_rows for path in pairs)
+    return SameFiles(
+        names_before=tuple(sorted(path.name for path in pairs.values())),
+        names_after=tuple(sorted(path.name for path in pairs)),
+        rows=None if is_rest else rows,
+    )
 
 
 def _pairs(before: Path, after: Path) -> tuple[dict[Path, Path], bool]:

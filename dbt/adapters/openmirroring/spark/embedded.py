@@ -78,7 +78,7 @@ def start(
     shutil.rmtree(scratch, ignore_errors=True)  # leftovers of a killed process
     scratch.mkdir()
 
-    conf = {**defaults(home), **SESSION_SETTINGS, **settings}
+    conf = {**defaults(home), **settings, **SESSION_SETTINGS}
     silence_pyspark()
     given = os.environ.get("SPARK_SUBMIT_OPTS", "")
     java_options = [*collector(conf), *java_options]

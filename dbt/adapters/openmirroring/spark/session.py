@@ -17,10 +17,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from dbt.adapters.openmirroring.spark import python_models
 from dbt.adapters.openmirroring.spark.tasks import Tasks, follow_tasks
 
-# A publication needs these settings in every Spark. Spark reads them from the session, so they
-# cannot be options of a statement.
+# A publication needs these settings in every Spark, whatever the profile says. Spark reads them
+# from the session, so they cannot be options of a statement.
 SESSION_SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Spark can store dates before 1582 in the Julian calendar, which other readers do not know
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
     # `describe` truncates the type of a struct after this many fields, by default 25
     "spark.sql.debug.maxToStringFields": "100000",
