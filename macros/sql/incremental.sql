@@ -24,7 +24,7 @@
   {%- else -%}
     (select
     {%- for column in columns if column.snapshot_type is not none %}
-      {{ mirror_cast(column.quoted, column.dtype) if column in cast else column.quoted }} as {{ column.quoted }} {{- ',' if not loop.last }}
+      {{ mirror_cast(column.quoted, column.sql_type) if column in cast else column.quoted }} as {{ column.quoted }} {{- ',' if not loop.last }}
     {%- endfor %}
     from {{ mirror_rows(rows) }})
   {%- endif -%}
@@ -141,5 +141,5 @@
 {% endmacro %}
 
 {% macro mirror_null_of(column) %}
-  {{- return('cast(null as ' ~ column.dtype ~ ')') -}}
+  {{- return('cast(null as ' ~ column.sql_type ~ ')') -}}
 {% endmacro %}

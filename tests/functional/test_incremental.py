@@ -804,3 +804,21 @@ def test_a_new_struct_of_many_fields_is_appended(project: Project) -> None:
 
     assert rows(project) == [(1, None), (2, tuple(range(30)))]
     project.assert_mirrored()
+
+
+@pytest.mark.parquet("other formats have fewer names")
+def test_fields_of_any_name_are_appended_and_take_another_type(project: Project) -> None:
+    old = r"named_struct('a b', 1, 'c`d', array(named_struct('it\'s', 'x'))) as s"
+    new = f"{old.replace(', 1,', ', 2L,')}, map('k', named_struct('x:y', date'2024-01-01')) as m"
+    incremental(
+        project,
+        f"select 1 as id, {old}",
+        f"select 2 as id, {new}",
+        unique_key="id",
+        on_schema_change="sync_all_columns",
+    )
+    project.run()
+
+    assert project.run()["publication"] == "changes"
+
+    project.assert_mirrored()

@@ -8,6 +8,7 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.spark.data_types import type_in_sql
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, quoted
 
 
@@ -31,6 +32,10 @@ class IncrementalColumn:
     @property
     def quoted(self) -> str:
         return quoted(self.name)
+
+    @property
+    def sql_type(self) -> str:
+        return type_in_sql(self.dtype)
 
 
 def incremental_columns(

@@ -169,7 +169,7 @@ def _typed_rows(
     Returns:
         `computed` itself if it already has these types
     """
-    types = {c.name.lower(): c.dtype for c in columns if c.new_type not in (None, c.dtype)}
+    types = {c.name.lower(): c.sql_type for c in columns if c.new_type not in (None, c.dtype)}
     if not types:
         return computed
     cast = [(column.quoted, types.get(column.name.lower())) for column in found]

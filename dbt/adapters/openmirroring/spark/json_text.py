@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from dbt.adapters.openmirroring.spark.data_types import (
+    PLAIN,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+    parse,
+)
 from dbt.adapters.openmirroring.spark.relation import quoted
 
 # by default Spark drops NULL fields and microseconds
@@ -14,39 +21,8 @@ _OPTIONS = (
     "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS')"
 )
 
-# types that `to_json` writes in the same way as a key and as a value
-_PLAIN = (
-    r"(?:string(?: collate [\w.]+)?|(?:var)?char\(\d+\)|boolean|tinyint|smallint|int|bigint|float"
-    r"|double|decimal\(\d+, ?-?\d+\))"
-)
-_OTHER = (
-    r"(?:binary|date|timestamp(?:_[nl]tz)?(?:\(\d+\))?|time(?:\(\d+\))?"
-    r"|interval(?: \w+(?: to \w+)?)?|variant|void|geometry\([^)]*\)|geography\([^)]*\))"
-)
-_PLAIN_KEY = re.compile(_PLAIN, re.IGNORECASE)
-_OTHER_MAP = re.compile(rf"map<(?!{_PLAIN},)", re.IGNORECASE)
-_SCALAR = re.compile(rf"(?:{_PLAIN}|{_OTHER})(?=[,>]|$)", re.IGNORECASE)
-_NESTED = re.compile(r"(array|map|struct)<", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class _Array:
-    element: _Type
-
-
-@dataclass(frozen=True)
-class _Map:
-    key: _Type
-    value: _Type
-
-
-@dataclass(frozen=True)
-class _Struct:
-    fields: tuple[tuple[str, _Type], ...]
-
-
-# the text of a scalar type, or a nested type
-_Type = str | _Array | _Map | _Struct
+_PLAIN_KEY = re.compile(PLAIN, re.IGNORECASE)
+_OTHER_MAP = re.compile(rf"map<(?!{PLAIN},)", re.IGNORECASE)
 
 
 def json_text(dtype: str, value: str) -> str:
@@ -77,17 +53,14 @@ def with_keys_as_text(dtype: str, value: str) -> str:
     """
     if not _OTHER_MAP.search(dtype):
         return value
-    type_, end = _parse(dtype, 0)
-    if end < len(dtype):
-        raise ValueError(f"{dtype} is no type: {dtype[end:]}")
-    return _converted(type_, value, 1)
+    return _converted(parse(dtype), value, 1)
 
 
 def _json(value: str) -> str:
     return f"to_json({value}, {_OPTIONS})"
 
 
-def _converted(type_: _Type, value: str, depth: int) -> str:
+def _converted(type_: DataType, value: str, depth: int) -> str:
     """Return the SQL of a value with converted keys, or the value itself if none needs it.
 
     Args:
@@ -95,11 +68,11 @@ def _converted(type_: _Type, value: str, depth: int) -> str:
         value: the SQL of the value
         depth: the nesting depth of lambdas, which makes their variable names unique
     """
-    if isinstance(type_, _Array):
+    if isinstance(type_, ArrayType):
         name = f"element_{depth}"
         element = _converted(type_.element, name, depth + 1)
         return value if element == name else f"transform({value}, {name} -> {element})"
-    if isinstance(type_, _Map):
+    if isinstance(type_, MapType):
         name = f"entry_{depth}"
         key = _key(type_.key, f"{name}.key", depth + 1)
         item = _converted(type_.value, f"{name}.value", depth + 1)
@@ -109,7 +82,7 @@ def _converted(type_: _Type, value: str, depth: int) -> str:
             f"map_from_entries(transform(map_entries({value}), "
             f"{name} -> struct({key} as key, {item} as value)))"
         )
-    if isinstance(type_, _Struct):
+    if isinstance(type_, StructType):
         names = [quoted(name) for name, _ in type_.fields]
         before = [f"{value}.{name}" for name in names]
         after = [
@@ -123,7 +96,7 @@ def _converted(type_: _Type, value: str, depth: int) -> str:
     return value
 
 
-def _key(type_: _Type, key: str, depth: int) -> str:
+def _key(type_: DataType, key: str, depth: int) -> str:
     if not isinstance(type_, str):
         return _json(_converted(type_, key, depth))
     if _PLAIN_KEY.fullmatch(type_):
@@ -131,54 +104,3 @@ def _key(type_: _Type, key: str, depth: int) -> str:
     # `to_json` takes no scalar, so wrap the key in an array and trim the brackets. A cast to a
     # string would depend on the time zone of the session.
     return "trim(both '[\"]' from " + _json(f"array({key})") + ")"
-
-
-def _parse(text: str, start: int) -> tuple[_Type, int]:
-    """Parse the type that begins at a position of a text. Return it and its end position."""
-    nested = _NESTED.match(text, start)
-    if not nested:
-        scalar = _SCALAR.match(text, start)
-        if not scalar:
-            raise ValueError(f"{text} is no type: {text[start:]}")
-        return scalar[0], scalar.end()
-    kind = nested[1].lower()
-    if kind == "array":
-        element, end = _parse(text, nested.end())
-        return _Array(element), _after(text, end, ">")
-    if kind == "map":
-        key, end = _parse(text, nested.end())
-        value, end = _parse(text, _after(text, end, ","))
-        return _Map(key, value), _after(text, end, ">")
-    fields: list[tuple[str, _Type]] = []
-    end = nested.end()
-    while text[end - 1] != ">":
-        if text.startswith(">", end):  # a struct without fields
-            end += 1
-            break
-        name, type_, end = _parse_field(text, end)
-        fields.append((name, type_))
-        end += 1
-    return _Struct(tuple(fields)), end
-
-
-def _parse_field(text: str, start: int) -> tuple[str, _Type, int]:
-    """Parse the field that begins at a position of a text. Return its name, type and end.
-
-    Spark does not quote field names, so a name ends where a colon and a type follow.
-    """
-    colon = text.find(":", start)
-    while colon >= 0:
-        try:
-            type_, end = _parse(text, colon + 1)
-        except ValueError:
-            end = len(text)
-        if text[end : end + 1] in (",", ">"):
-            return text[start:colon], type_, end
-        colon = text.find(":", colon + 1)
-    raise ValueError(f"{text} is no type: {text[start:]}")
-
-
-def _after(text: str, position: int, character: str) -> int:
-    if not text.startswith(character, position):
-        raise ValueError(f"{text} is no type: {text[position:]}")
-    return position + 1

@@ -1,0 +1,129 @@
+"""Types of Spark, parsed from what `describe` says of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dbt.adapters.openmirroring.spark.relation import quoted
+
+# types that `to_json` writes in the same way as a key and as a value
+PLAIN = (
+    r"(?:string(?: collate [\w.]+)?|(?:var)?char\(\d+\)|boolean|tinyint|smallint|int|bigint|float"
+    r"|double|decimal\(\d+, ?-?\d+\))"
+)
+_OTHER = (
+    r"(?:binary|date|timestamp(?:_[nl]tz)?(?:\(\d+\))?|time(?:\(\d+\))?"
+    r"|interval(?: \w+(?: to \w+)?)?|variant|void|geometry\([^)]*\)|geography\([^)]*\))"
+)
+_SCALAR = re.compile(rf"(?:{PLAIN}|{_OTHER})(?=[,>]|$)", re.IGNORECASE)
+_NESTED = re.compile(r"(array|map|struct)<", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    element: DataType
+
+
+@dataclass(frozen=True)
+class MapType:
+    key: DataType
+    value: DataType
+
+
+@dataclass(frozen=True)
+class StructType:
+    fields: tuple[tuple[str, DataType], ...]
+
+
+# the text of a scalar type, or a nested type
+DataType = str | ArrayType | MapType | StructType
+
+
+def parse(dtype: str) -> DataType:
+    """Parse a type.
+
+    Args:
+        dtype: the type as Spark describes it, which does not quote the names of fields
+
+    Raises:
+        ValueError: if it is no type
+    """
+    type_, end = _parse(dtype, 0)
+    if end < len(dtype):
+        raise ValueError(f"{dtype} is no type: {dtype[end:]}")
+    return type_
+
+
+def type_in_sql(dtype: str) -> str:
+    """Return a type as SQL can contain it, with the names of fields quoted.
+
+    Args:
+        dtype: the type as Spark describes it; returned unchanged if it cannot be parsed
+    """
+    try:
+        return _sql(parse(dtype))
+    except ValueError:
+        return dtype
+
+
+def _sql(type_: DataType) -> str:
+    if isinstance(type_, ArrayType):
+        return f"array<{_sql(type_.element)}>"
+    if isinstance(type_, MapType):
+        return f"map<{_sql(type_.key)},{_sql(type_.value)}>"
+    if isinstance(type_, StructType):
+        fields = (f"{quoted(name)}:{_sql(field)}" for name, field in type_.fields)
+        return f"struct<{','.join(fields)}>"
+    return type_
+
+
+def _parse(text: str, start: int) -> tuple[DataType, int]:
+    """Parse the type that begins at a position of a text. Return it and its end position."""
+    nested = _NESTED.match(text, start)
+    if not nested:
+        scalar = _SCALAR.match(text, start)
+        if not scalar:
+            raise ValueError(f"{text} is no type: {text[start:]}")
+        return scalar[0], scalar.end()
+    kind = nested[1].lower()
+    if kind == "array":
+        element, end = _parse(text, nested.end())
+        return ArrayType(element), _after(text, end, ">")
+    if kind == "map":
+        key, end = _parse(text, nested.end())
+        value, end = _parse(text, _after(text, end, ","))
+        return MapType(key, value), _after(text, end, ">")
+    fields: list[tuple[str, DataType]] = []
+    end = nested.end()
+    while text[end - 1] != ">":
+        if text.startswith(">", end):  # a struct without fields
+            end += 1
+            break
+        name, type_, end = _parse_field(text, end)
+        fields.append((name, type_))
+        end += 1
+    return StructType(tuple(fields)), end
+
+
+def _parse_field(text: str, start: int) -> tuple[str, DataType, int]:
+    """Parse the field that begins at a position of a text. Return its name, type and end.
+
+    Spark does not quote field names, so a name ends where a colon and a type follow.
+    """
+    colon = text.find(":", start)
+    while colon >= 0:
+        try:
+            type_, end = _parse(text, colon + 1)
+        except ValueError:
+            end = len(text)
+        if text[end : end + 1] in (",", ">"):
+            return text[start:colon], type_, end
+        colon = text.find(":", colon + 1)
+    raise ValueError(f"{text} is no type: {text[start:]}")
+
+
+def _after(text: str, position: int, character: str) -> int:
+    if not text.startswith(character, position):
+        raise ValueError(f"{text} is no type: {text[position:]}")
+    return position + 1
