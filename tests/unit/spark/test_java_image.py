@@ -30,15 +30,14 @@ def cache(tmp_path: Path) -> Path:
 def image(home: Path, cache: Path, content: bytes = b"") -> JavaImage:
     cache.mkdir(parents=True, exist_ok=True)
     found = JavaImage(home, cache)
-    found.path.write_bytes(content)
-    found.path.with_suffix(".size").write_text(str(len(content)))
+    found.make(lambda _, options: write_image(options, content))
     return found
 
 
-def write_image(options: Sequence[str]) -> None:
+def write_image(options: Sequence[str], content: bytes = b"classes") -> None:
     """Write an image to the place that Java is told."""
     [option] = options
-    Path(option.partition("=")[2]).write_bytes(b"classes")
+    Path(option.partition("=")[2]).write_bytes(content)
 
 
 def test_without_an_image_java_gets_no_option_and_one_is_wanted(
@@ -97,6 +96,23 @@ def test_an_image_tells_where_it_is_and_how_much_room_it_takes(
 def test_a_part_of_an_image_is_none(tmp_path: Path, cache: Path) -> None:
     found = image(java(tmp_path, "17.0.15"), cache, b"classes")
     found.path.write_bytes(b"class")
+
+    assert found.options() == []
+    assert found.is_wanted
+
+
+def test_a_damaged_image_is_none(tmp_path: Path, cache: Path) -> None:
+    found = image(java(tmp_path, "17.0.15"), cache, b"classes")
+    found.path.write_bytes(b"cl\0\0ses")
+
+    assert found.options() == []
+    assert found.is_wanted
+
+
+@pytest.mark.parametrize("record", [b"", b"7", b"7 00000000", b"\xff"])
+def test_an_image_without_its_checksum_is_none(tmp_path: Path, cache: Path, record: bytes) -> None:
+    found = image(java(tmp_path, "17.0.15"), cache, b"classes")
+    found.path.with_suffix(".sum").write_bytes(record)
 
     assert found.options() == []
     assert found.is_wanted
