@@ -36,7 +36,8 @@ NAME = "shop"
 # how complex values land (docs/types.md, "What lands")
 JSON_OPTIONS = (
     "map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
-    "'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
+    "'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
+    "'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
 )
 
 # the columns that are not NULL, by name

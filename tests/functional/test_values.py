@@ -218,6 +218,25 @@ KEYS = {
 }
 
 
+def test_json_does_not_depend_on_settings_of_times_and_strings(project: Project) -> None:
+    project.target["server_side_parameters"] = {
+        "spark.sql.parser.escapedStringLiterals": "true",
+        "spark.sql.legacy.timeParserPolicy": "LEGACY",
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+    }
+    project.write_project()
+    instant = "timestamp'2024-01-01 10:00:00.123456Z'"
+    local = "timestamp_ntz'1500-01-01 10:00:00.5'"
+    project.model(f"select map({instant}, named_struct('at', {instant}, 'here', {local})) as m")
+
+    project.run()
+
+    [row] = project.mirror()
+    time = "2024-01-01T10:00:00.123456Z"
+    value = {"at": time, "here": "1500-01-01T10:00:00.500000"}
+    assert json.loads(dict(row)["m"].removeprefix("str ")) == {time: value}
+
+
 def test_json_has_the_keys_of_maps_as_it_has_values(project: Project) -> None:
     project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Europe/Berlin"}
     project.write_project()

@@ -6,10 +6,10 @@ import pytest
 
 from dbt.adapters.openmirroring.spark.json_text import json_text, with_keys_as_text
 
+TIME = "'yyyy-MM-dd', chr(39L), 'T', chr(39L), 'HH:mm:ss.SSSSSS'"
 OPTIONS = (
     "map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
-    "'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
-    "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS')"
+    f"'timestampFormat', concat({TIME}, 'XXX'), 'timestampNTZFormat', concat({TIME}))"
 )
 
 

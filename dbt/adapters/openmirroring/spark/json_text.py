@@ -14,11 +14,13 @@ from dbt.adapters.openmirroring.spark.data_types import (
 )
 from dbt.adapters.openmirroring.spark.relation import quoted
 
+# `T` in quotes, without a backslash: a setting of Spark turns off the escapes in strings
+_TIME = "'yyyy-MM-dd', chr(39L), 'T', chr(39L), 'HH:mm:ss.SSSSSS'"
+
 # by default Spark drops NULL fields and microseconds
 _OPTIONS = (
     "map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
-    "'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
-    "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS')"
+    f"'timestampFormat', concat({_TIME}, 'XXX'), 'timestampNTZFormat', concat({_TIME}))"
 )
 
 _PLAIN_KEY = re.compile(PLAIN, re.IGNORECASE)
