@@ -130,6 +130,6 @@
     group by {{ k | join(', ') }}
     having count(*) > 1 or {{ mirror_any_null(k) }}
   )
-  order by all
+  order by {{ k | join(', ') }}
   limit 5
 {% endmacro %}

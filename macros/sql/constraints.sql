@@ -26,5 +26,5 @@
     {{ mirror_repeated(table, constraint) }}
   {%- else -%}
     select {{ mirror_quoted(columns) }}, 1 from {{ table }} where {{ constraint.broken }}
-  {%- endif %} order by all limit 5
+  {%- endif %} order by {{ mirror_quoted(columns) }} limit 5
 {% endmacro %}

@@ -124,14 +124,14 @@
   {%- for _ in plan.definition.columns -%}{%- do columns.append('c' ~ loop.index0 ~ ' string') -%}{%- endfor -%}
   {%- if plan.is_marked -%}{%- do columns.append('marker int') -%}{%- endif -%}
   create or replace temporary view openmirroring_staged ({{ columns | join(', ') }}) using csv options (
-    path '{{ mirror_literal(mirror_no_pattern(url)) }}',
-    header 'true',
-    multiLine 'true',
-    sep '{{ mirror_literal(text.column_separator) }}',
-    lineSep '{{ mirror_literal(text.row_separator) }}',
-    quote '{{ mirror_literal(text.quote_character) }}',
-    escape '{{ mirror_literal(text.escape_character) }}',
-    encoding '{{ text.reader_charset }}'
+    'path' '{{ mirror_literal(mirror_no_pattern(url)) }}',
+    'header' 'true',
+    'multiLine' 'true',
+    'sep' '{{ mirror_literal(text.column_separator) }}',
+    'lineSep' '{{ mirror_literal(text.row_separator) }}',
+    'quote' '{{ mirror_literal(text.quote_character) }}',
+    'escape' '{{ mirror_literal(text.escape_character) }}',
+    'encoding' '{{ text.reader_charset }}'
   )
 {% endmacro %}
 

@@ -34,7 +34,7 @@
 {#- New rows with the same key: a row of the snapshot can take the values of one only. -#}
 {% macro openmirroring__mirror_ambiguous_rows(new_rows, keys) %}
   select {{ mirror_quoted(keys) }}, count(*) from {{ new_rows }} where not {{ mirror_any_null(keys) }}
-  group by {{ mirror_quoted(keys) }} having count(*) > 1 order by all limit 5
+  group by {{ mirror_quoted(keys) }} having count(*) > 1 order by {{ mirror_quoted(keys) }} limit 5
 {% endmacro %}
 
 

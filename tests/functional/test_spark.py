@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from dbt.cli.main import dbtRunner
+from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark import submit as spark_submit
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, PySparkHandle
 from tests.functional.conftest import SECRET
 from tests.functional.project import Project
+from tests.unit.macros.test_golden import GOLDEN
 
 
 def test_a_setting_of_one_model_does_not_leak_into_the_next(project: Project) -> None:
@@ -215,6 +217,21 @@ def test_show_prints_rows(project: Project, limit: str) -> None:
     )
     rows = done.result.results[0].agate_table.rows  # type: ignore[union-attr]
     assert len(rows) == (2 if limit == "2" else 7)
+
+
+@pytest.mark.session("parses in this process")
+def test_what_macros_write_is_sql_where_spark_reserves_the_words_of_the_standard(
+    spark: SparkSession,
+) -> None:
+    strict = spark.newSession()
+    strict.conf.set("spark.sql.ansi.enabled", "true")
+    strict.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
+    with pytest.raises(ParseException):
+        strict.sql("explain select 1 order by all")
+
+    for file in sorted(GOLDEN.iterdir()):
+        sql = file.read_text()
+        strict.sql(f"explain {sql if sql[0].isalpha() else f'select * from {sql}'}")
 
 
 @pytest.mark.session("servers are started by somebody else")

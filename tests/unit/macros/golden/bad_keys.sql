@@ -5,5 +5,5 @@ select count(*) over () as bad, cast(k0 as string) as k0, rows
     group by k0
     having count(*) > 1 or (`k0` is null)
   )
-  order by all
+  order by k0
   limit 5

@@ -5,5 +5,5 @@ select count(*) over () as bad, cast(k0 as string) as k0, cast(k1 as string) as 
     group by k0, k1
     having count(*) > 1 or (`k0` is null or `k1` is null)
   )
-  order by all
+  order by k0, k1
   limit 5

@@ -1,10 +1,10 @@
 create or replace temporary view openmirroring_staged (c0 string, c1 string) using csv options (
-    path 'file:/lake/it\'s \\[odd\\]/rows',
-    header 'true',
-    multiLine 'true',
-    sep ',',
-    lineSep '\r\n',
-    quote '"',
-    escape '\\',
-    encoding 'UTF-16'
+    'path' 'file:/lake/it\'s \\[odd\\]/rows',
+    'header' 'true',
+    'multiLine' 'true',
+    'sep' ',',
+    'lineSep' '\r\n',
+    'quote' '"',
+    'escape' '\\',
+    'encoding' 'UTF-16'
   )
