@@ -16,6 +16,7 @@ from dbt.adapters.openmirroring.spark import embedded, process
 from dbt.adapters.openmirroring.spark.embedded import SparkInUseError
 from dbt.adapters.openmirroring.spark.java_image import JavaImage
 from dbt.adapters.openmirroring.spark.process import ProcessSpark
+from tests.unit.spark.test_java_image import write_image
 
 OPTION = "-XX:SharedArchiveFile="
 
@@ -56,8 +57,7 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JavaImage:
     """An image that Java can start from."""
     (tmp_path / "release").write_text('JAVA_VERSION="17.0.15"\n')
     made = JavaImage(tmp_path, tmp_path)
-    made.path.write_bytes(b"classes")
-    made.path.with_suffix(".size").write_text("7")
+    made.make(lambda _, options: write_image(options))
     monkeypatch.setattr(embedded, "java_home_for", lambda _: tmp_path)
     monkeypatch.setattr(process, "JavaImage", lambda _: made)
     return made
