@@ -79,11 +79,13 @@ def same_files(before: TableDescription, after: TableDescription) -> SameFiles |
     is_flat = all(path.parent == next_folder for path in pairs)
     if not pairs or (is_rest and not is_flat):
         return None
-    rows = sum(parquet_reader().read_metadata(path).num_rows for path in pairs)
+    rows = None
+    if not is_rest:
+        rows = sum(parquet_reader().read_metadata(path).num_rows for path in pairs)
     return SameFiles(
         names_before=tuple(sorted(path.name for path in pairs.values())),
         names_after=tuple(sorted(path.name for path in pairs)),
-        rows=None if is_rest else rows,
+        rows=rows,
     )
 
 
