@@ -135,7 +135,7 @@
 {% endmacro %}
 
 
-{#- 3. Versions of a dbt snapshot that it has more than once: of how many keys, and a few of them.
+{#- 3. Versions of a dbt snapshot that are NULL or not unique: of how many keys, and a few of them.
 
     Args:
       version: the column that names a version
@@ -150,7 +150,7 @@
       select {% for key in keys %}any_value(cast({{ key }} as string)) as k{{ loop.index0 }}, {% endfor %}count(*) as rows
       from {{ table }}
       group by {{ version.quoted }}
-      having count(*) > 1
+      having count(*) > 1 or {{ version.quoted }} is null
     )
     group by {{ k | join(', ') }}
   )
