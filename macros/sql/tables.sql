@@ -80,6 +80,14 @@
   select coalesce(sum(file_size_in_bytes), 0) from {{ table }}.`files`
 {% endmacro %}
 
+{#- The snapshots of an Iceberg table as they became its rows, the latest first, and what made each. -#}
+{% macro openmirroring__mirror_iceberg_operations(table) %}
+  select history.snapshot_id as version, snapshots.operation
+  from {{ table }}.`history` as history
+  left join {{ table }}.`snapshots` as snapshots on history.snapshot_id = snapshots.snapshot_id
+  order by history.made_current_at desc
+{% endmacro %}
+
 
 {#- Set properties of a table. -#}
 {% macro openmirroring__mirror_mark(table, properties) %}
