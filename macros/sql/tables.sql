@@ -9,13 +9,7 @@
   create table {{ table }}
   {{ file_format_clause() }}
   {% if compression %}options (compression '{{ compression }}'){% else %}{{ options_clause() }}{% endif %}
-  {%- if properties %}
-  tblproperties (
-    {%- for name, value in properties.items() %}
-    '{{ mirror_literal(name) }}' = '{{ mirror_literal(value | string) }}' {{- ',' if not loop.last }}
-    {%- endfor %}
-  )
-  {%- endif %}
+  {{- mirror_properties(properties) }}
   {{ mirror_partitioned(partition_by) }}
   {{ clustered_cols(label='clustered by') }}
   {{ comment_clause() }}
@@ -24,9 +18,20 @@
 {% endmacro %}
 
 
+{% macro mirror_properties(properties) %}
+  {%- if properties %}
+  tblproperties (
+    {%- for name, value in properties.items() %}
+    '{{ mirror_literal(name) }}' = '{{ mirror_literal(value | string) }}' {{- ',' if not loop.last }}
+    {%- endfor %}
+  )
+  {%- endif -%}
+{% endmacro %}
+
+
 {#- Rows that are kept until the node ends. -#}
-{% macro openmirroring__mirror_keep(table, query) %}
-  create table {{ table }} using parquet as
+{% macro openmirroring__mirror_keep(table, query, properties={}) %}
+  create table {{ table }} using parquet {{- mirror_properties(properties) }} as
   {{ query }}
 {% endmacro %}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.functional.project import Project
@@ -306,5 +308,197 @@ def test_rows_of_others_are_noticed_by_the_next_run(project: Project) -> None:
     arguments = "{table: orders}"
     assert project.dbt("run-operation", "mirror_rebuild", "--args", arguments)
     project.assert_mirrored()
+    project.run()
+    project.assert_mirrored()
+
+
+# Settings of a session that decide what is read and written, each the opposite of what is needed.
+SETTINGS = {
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.writeLegacyFormat": "true",
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.ansi.enforceReservedKeywords": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    "spark.sql.jsonGenerator.ignoreNullFields": "true",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.files.maxRecordsPerFile": "1",
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "spark.sql.parquet.compression.codec": "gzip",
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+}
+VALUES = (
+    "select id, date'1400-02-28' as day, timestamp'1400-02-28 01:02:03.000004Z' as at, "
+    "cast(1.5 as decimal(9, 2)) as small, cast(1.5 as decimal(18, 2)) as large, "
+    "named_struct('d', timestamp'1400-02-28 01:02:03Z', 'n', null) as nested, "
+    "timestamp_ntz'1500-01-01 00:00:00' as local, map('a', '{{ var(\"n\") }}') as m "
+    "from range({{ var('n') }})"
+)
+
+
+@pytest.mark.usefixtures("each_size")
+@pytest.mark.parametrize("place", ["pre_hook", "post_hook", "sql_header"])
+@pytest.mark.parametrize("setting", [*SETTINGS, "all"])
+def test_settings_of_hooks_do_not_reach_the_files(
+    project: Project, place: str, setting: str
+) -> None:
+    names = list(SETTINGS) if setting == "all" else [setting]
+    statements = [f"set {name}={SETTINGS[name]}" for name in names]
+    value = ";".join(statements) if place == "sql_header" else statements
+    project.model(VALUES, unique_key="id", **{place: value})
+
+    for n, publication in ((2, "initial"), (3, "changes")):
+        assert project.run("--vars", f"n: {n}")["publication"] == publication
+        project.assert_mirrored()
+
+    for path in project.files():
+        schema, footer = pq.read_schema(path), pq.read_metadata(path)
+        assert {str(schema.field(name).type) for name in ("at", "local")} == {
+            "timestamp[us, tz=UTC]"
+        }
+        stored = {footer.schema.column(i).name: footer.schema.column(i) for i in range(5)}
+        assert stored["small"].physical_type == "INT32"
+        assert stored["large"].physical_type == "INT64"
+        legacy = [key for key in footer.metadata or {} if b"legacy" in key]
+        assert not legacy
+        assert set(pq.read_table(path)["day"].to_pylist()) == {dt.date(1400, 2, 28)}
+
+
+@pytest.mark.parametrize("legacy", ["parquet.writeLegacyFormat=true", "all"])
+def test_files_written_under_settings_of_hooks_are_not_linked_as_a_load(
+    project: Project, legacy: str
+) -> None:
+    rebase = "set spark.sql.parquet.datetimeRebaseModeInWrite=LEGACY"
+    hooks = [f"set spark.sql.{legacy}"] if legacy != "all" else [rebase]
+    project.model(
+        "select 1 as id, date'1400-02-28' as day, cast(1.5 as decimal(9, 2)) as price",
+        unique_key="id",
+        pre_hook=hooks,
+    )
+
+    project.run()
+
+    (file,) = project.files()
+    assert pq.read_table(file)["day"].to_pylist() == [dt.date(1400, 2, 28)]
+    assert pq.read_metadata(file).schema.column(2).physical_type == "INT32"
+    project.assert_mirrored()
+
+
+def test_another_current_schema_of_a_hook_does_not_matter(project: Project) -> None:
+    use = ["create schema if not exists {{ this.schema }}_other", "use {{ this.schema }}_other"]
+    project.model(THREE, unique_key="id", pre_hook=use)
+    project.run()
+    project.model(THREE.replace("'b'", "'B'"), unique_key="id", pre_hook=use)
+
+    assert project.run()["rows_updated"] == 1
+    project.assert_mirrored()
+
+
+@pytest.mark.usefixtures("each_size")
+@pytest.mark.parametrize("strategy", ["merge", "append"])
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_column_that_somebody_adds_and_fills_is_mirrored(
+    project: Project, strategy: str, twice: bool
+) -> None:
+    config: dict[str, Any] = {"materialized": "incremental", "incremental_strategy": strategy}
+    config |= {"unique_key": "id"} if strategy == "merge" else {}
+    config["on_schema_change"] = "append_new_columns"
+    rows = "select id, 'n' as name from range({{ var('from') }}, {{ var('from') }} + 12)"
+    project.model(rows, **config)
+    project.run("--vars", "from: 0")
+    table = f"{project.schema}.orders"
+    if project.file_format == "parquet":
+        project.sql(f"alter table {table} add columns (x string default 'old')")
+    else:
+        project.sql(f"alter table {table} add columns (x string)")
+        project.sql(f"update {table} set x = 'filled'")
+    project.model(f"select *, 'new' as x from ({rows})", **config)
+
+    for start in (11, 20) if twice else (11,):
+        start += strategy == "append"
+        project.run("--vars", f"from: {start}")
+        project.assert_mirrored()
+
+    filled = "old" if project.file_format == "parquet" else "filled"
+    assert {dict(row).get("x") for row in project.mirror()} == {f"str {filled}", "str new"}
+
+
+def test_the_default_of_a_column_that_a_hook_adds_stays_in_old_rows(project: Project) -> None:
+    if project.file_format != "parquet":
+        pytest.skip("a default of a new column is for Parquet tables")
+    config = {"materialized": "incremental", "incremental_strategy": "append"}
+    config["on_schema_change"] = "append_new_columns"
+    hook = "alter table {{ this }} add columns (x string default 'old')"
+    project.model("select {{ var('n') }} as id", post_hook=hook, **config)
+    project.run("--vars", "n: 1")
+    project.assert_mirrored()
+    project.model("select {{ var('n') }} as id, 'new' as x", **config)
+
+    project.run("--vars", "n: 2")
+
+    project.assert_mirrored()
+    assert {dict(row).get("x") for row in project.mirror()} == {"str old", "str new"}
+
+
+# What was never published does not exist.
+
+
+@pytest.mark.parametrize("mode", ["--empty", "--sample=1 day"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_only_checked_sql_does_not_exist_for_its_model(
+    project: Project, mode: str, times: int
+) -> None:
+    project.model(
+        "select id from range(20) {% if is_incremental() %} where id >= 4 {% endif %}",
+        materialized="incremental",
+        unique_key="id",
+    )
+    project.model("select count(*) as n from {{ ref('orders') }}", "totals")
+    for _ in range(times):
+        project.run(mode)
+    assert {"orders", "totals"} <= set(project.tables())
+    with project.dry_run():
+        assert project.run()["rows_inserted"] == 20
+
+    response = project.run()
+
+    assert (response["publication"], response["rows_inserted"]) == ("initial", 20)
+    project.assert_mirrored()
+    project.assert_mirrored("totals")
+    # what was published stays as it is
+    before = project.state()
+    project.run(mode)
+    assert project.state() == before
+    assert project.run()["publication"] == "unchanged"
+
+
+@pytest.mark.parametrize("mode", ["--empty", "--sample=1 day"])
+def test_hooks_of_a_check_leave_the_published_rows_alone(project: Project, mode: str) -> None:
+    project.model(THREE, unique_key="id")
+    project.run()
+    project.model(
+        THREE,
+        unique_key="id",
+        pre_hook=["insert into {{ this }} values (8, 'x')", "create temporary view v as select 1"],
+        post_hook=UNKNOWN,
+    )
+    before = project.state()
+
+    project.run(mode)
+
+    assert project.state() == before
+
+
+def test_rows_of_a_check_cannot_be_published_by_hand(project: Project) -> None:
+    project.model(THREE, unique_key="id")
+    project.run("--empty")
+
+    assert not project.dbt("run-operation", "mirror_rebuild", "--args", "{table: orders}")
+
+    assert not project.folder().exists()
     project.run()
     project.assert_mirrored()

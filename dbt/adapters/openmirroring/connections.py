@@ -331,6 +331,13 @@ def is_publishing() -> bool:
     return _is_one_of(*_BUILDING)
 
 
+def is_building() -> bool:
+    """Check whether the command builds nodes, perhaps with `--empty` or `--sample`."""
+    from dbt.flags import get_flags
+
+    return getattr(get_flags(), "WHICH", None) in _BUILDING
+
+
 def _is_one_of(*commands: str) -> bool:
     """Check whether dbt runs one of the commands, without `--empty` and `--sample`."""
     from dbt.flags import get_flags

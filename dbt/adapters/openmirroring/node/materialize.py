@@ -23,7 +23,7 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     tidy_warehouse,
 )
 from dbt.adapters.openmirroring.node.swap import swap, take_in_place
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import CHECKED_PROPERTY, OpenMirroringRelation
 
 
 class Target(Destination, Preview, Protocol):
@@ -49,6 +49,7 @@ def materialize(node: Node, destination: Target) -> OpenMirroringRelation:
             built, response = preview(node, destination)
             node.stored(response)
             return built
+        node.warehouse.drop_checked(node.target)
         response = _materialize(node, destination)
         node.stored(response)
         node.document()
@@ -110,5 +111,9 @@ def _check_only(node: Node) -> AdapterResponse:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)
         following, _ = build(node, rows, scratch, {})
         if not warehouse.found(target):
-            swap(warehouse, target, following, bool(node.options.partition_by))
+            # Parquet, because dbt's list shows the properties of its tables
+            marks = {CHECKED_PROPERTY: "true"}
+            query = f"select * from {following}"
+            warehouse.execute(warehouse.sql("mirror_keep", target, query, marks))
+            warehouse.added(target)
     return AdapterResponse(_message="SQL checked, nothing published")

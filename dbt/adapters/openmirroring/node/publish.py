@@ -377,6 +377,11 @@ def _require_table(node: Node) -> None:
         raise CompilationError(
             f"Spark has no table {node.target}, so there is nothing to publish. Run its node."
         )
+    if snapshot.is_checked:
+        raise CompilationError(
+            f"{node.target} does not have the rows of its node: `--empty` or `--sample` has made "
+            "it to check SQL. Nothing was published. Run its node."
+        )
 
 
 def _everything(node: Node, rows: NextRows, part: NextSnapshot) -> NextRows:

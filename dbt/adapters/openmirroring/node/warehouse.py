@@ -119,6 +119,12 @@ class Warehouse:
     def drop(self, relation: OpenMirroringRelation) -> None:
         self.adapter.drop_relation(relation)
 
+    def drop_checked(self, relation: OpenMirroringRelation) -> None:
+        """Drop the relation that `--empty` or `--sample` has made of a node, if there is one."""
+        checked = self.adapter.checked.pop(relation.place, None)
+        if checked:
+            self.drop(checked)
+
     def drop_if_there(self, relation: OpenMirroringRelation) -> None:
         """Drop a relation if it exists. Only log an error, so that it hides no earlier one."""
         try:
