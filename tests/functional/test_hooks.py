@@ -348,8 +348,10 @@ def test_settings_of_hooks_do_not_reach_the_files(
 ) -> None:
     names = list(SETTINGS) if setting == "all" else [setting]
     statements = [f"set {name}={SETTINGS[name]}" for name in names]
-    value = ";".join(statements) if place == "sql_header" else statements
-    project.model(VALUES, unique_key="id", **{place: value})
+    options: dict[str, Any] = {place: statements}
+    if place == "sql_header":
+        options = {place: ";".join(statements)}
+    project.model(VALUES, unique_key="id", **options)
 
     for n, publication in ((2, "initial"), (3, "changes")):
         assert project.run("--vars", f"n: {n}")["publication"] == publication
@@ -368,16 +370,14 @@ def test_settings_of_hooks_do_not_reach_the_files(
         assert set(pq.read_table(path)["day"].to_pylist()) == {dt.date(1400, 2, 28)}
 
 
-@pytest.mark.parametrize("legacy", ["parquet.writeLegacyFormat=true", "all"])
+@pytest.mark.parametrize("setting", ["writeLegacyFormat=true", "datetimeRebaseModeInWrite=LEGACY"])
 def test_files_written_under_settings_of_hooks_are_not_linked_as_a_load(
-    project: Project, legacy: str
+    project: Project, setting: str
 ) -> None:
-    rebase = "set spark.sql.parquet.datetimeRebaseModeInWrite=LEGACY"
-    hooks = [f"set spark.sql.{legacy}"] if legacy != "all" else [rebase]
     project.model(
         "select 1 as id, date'1400-02-28' as day, cast(1.5 as decimal(9, 2)) as price",
         unique_key="id",
-        pre_hook=hooks,
+        pre_hook=f"set spark.sql.parquet.{setting}",
     )
 
     project.run()
