@@ -1,11 +1,7 @@
-{#- Tables, incremental models, seeds and dbt snapshots: what happens between the hooks is in
+{#- Tables, incremental models, seeds and dbt snapshots: what happens, the hooks included, is in
     dbt/adapters/openmirroring/node/materialize.py. -#}
 {% macro mirror_materialization() %}
-  {#- what hooks do, a dry run could not undo -#}
-  {%- if not target.dry_run %}{{ run_hooks(pre_hooks) }}{% endif -%}
-  {%- set relation = adapter.materialize(context) -%}
-  {%- if not target.dry_run %}{{ run_hooks(post_hooks) }}{% endif -%}
-  {{ return({'relations': [relation]}) }}
+  {{ return({'relations': [adapter.materialize(context)]}) }}
 {% endmacro %}
 
 
@@ -26,5 +22,16 @@
 {% endmaterialization %}
 
 {% materialization view, adapter='openmirroring' %}
-  {{ return(mirror_materialization() if target.dry_run else create_or_replace_view()) }}
+  {%- if target.dry_run -%}{{ return(mirror_materialization()) }}{%- endif -%}
+  {%- do mirror_run_hooks_outside(pre_hooks) -%}
+  {%- set result = create_or_replace_view() -%}
+  {%- do mirror_run_hooks_outside(post_hooks) -%}
+  {{ return(result) }}
 {% endmaterialization %}
+
+{#- Hooks outside of a transaction. dbt leaves them out here, or begins them with a `commit`, which Spark does not know. -#}
+{% macro mirror_run_hooks_outside(hooks) %}
+  {%- for hook in hooks | rejectattr('transaction') -%}
+    {%- do run_query(render(hook.sql)) -%}
+  {%- endfor -%}
+{% endmacro %}

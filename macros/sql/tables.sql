@@ -9,13 +9,7 @@
   create table {{ table }}
   {{ file_format_clause() }}
   {% if compression %}options (compression '{{ compression }}'){% else %}{{ options_clause() }}{% endif %}
-  {%- if properties %}
-  tblproperties (
-    {%- for name, value in properties.items() %}
-    '{{ mirror_literal(name) }}' = '{{ mirror_literal(value | string) }}' {{- ',' if not loop.last }}
-    {%- endfor %}
-  )
-  {%- endif %}
+  {{- mirror_properties(properties) }}
   {{ mirror_partitioned(partition_by) }}
   {{ clustered_cols(label='clustered by') }}
   {{ comment_clause() }}
@@ -24,9 +18,20 @@
 {% endmacro %}
 
 
+{% macro mirror_properties(properties) %}
+  {%- if properties %}
+  tblproperties (
+    {%- for name, value in properties.items() %}
+    '{{ mirror_literal(name) }}' = '{{ mirror_literal(value | string) }}' {{- ',' if not loop.last }}
+    {%- endfor %}
+  )
+  {%- endif -%}
+{% endmacro %}
+
+
 {#- Rows that are kept until the node ends. -#}
-{% macro openmirroring__mirror_keep(table, query) %}
-  create table {{ table }} using parquet as
+{% macro openmirroring__mirror_keep(table, query, properties={}) %}
+  create table {{ table }} using parquet {{- mirror_properties(properties) }} as
   {{ query }}
 {% endmacro %}
 
@@ -79,6 +84,14 @@
 
 {% macro openmirroring__mirror_iceberg_bytes(table) %}
   select coalesce(sum(file_size_in_bytes), 0) from {{ table }}.`files`
+{% endmacro %}
+
+{#- The snapshots of an Iceberg table as they became its rows, the latest first, and what made each. -#}
+{% macro openmirroring__mirror_iceberg_operations(table) %}
+  select history.snapshot_id as version, snapshots.operation
+  from {{ table }}.`history` as history
+  left join {{ table }}.`snapshots` as snapshots on history.snapshot_id = snapshots.snapshot_id
+  order by history.made_current_at desc
 {% endmacro %}
 
 

@@ -143,6 +143,47 @@ class HeldMerge(Merge):
         project.model(new_rows, materialized="incremental", publish="after_tests", **KEYED)
 
 
+UNKNOWN = "select -1L as id, 'unknown' as name"
+
+
+class PostHook(Changes):
+    """Rows that a hook adds after the build."""
+
+    def change(self, project: Project, n: int) -> None:
+        hook = f"insert into {{{{ this }}}} {UNKNOWN}"
+        project.model(super().expected(n), self.table(n), post_hook=hook, **KEYED)
+
+    def expected(self, n: int) -> str:
+        return f"{super().expected(n)} union all {UNKNOWN}"
+
+
+class DropBefore(Changes):
+    """A table that a hook drops before each build."""
+
+    def change(self, project: Project, n: int) -> None:
+        drop = "drop table if exists {{ this }}"
+        project.model(self.expected(n), self.table(n), pre_hook=drop, **KEYED)
+
+
+class HookedMerge(Merge):
+    """Rows that hooks add to an incremental model, before and after new rows are merged."""
+
+    def change(self, project: Project, n: int) -> None:
+        def add(id_: int) -> str:
+            absent = f"not exists (select 1 from {{{{ this }}}} where id = {id_})"
+            return f"insert into {{{{ this }}}} select {id_}L, {-id_} where {absent}"
+
+        before = f"{{% if is_incremental() %}}{add(-n)}{{% endif %}}"
+        new_rows = f"select id, {n} as name from range({n % 3}, {10 + n})"
+        project.model(
+            new_rows, materialized="incremental", pre_hook=before, post_hook=add(-1000), **KEYED
+        )
+
+    def expected(self, n: int) -> str:
+        added = f"select -id as id, cast(id as int) as name from range(1, {n + 1})"
+        return f"{super().expected(n)} union all {added} union all select -1000L, 1000"
+
+
 class Seed(Scenario):
     command = "seed"
 
@@ -182,6 +223,9 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "append": Append,
     "watermark": Watermark,
     "merge": Merge,
+    "post-hook": PostHook,
+    "dropped before": DropBefore,
+    "hooked merge": HookedMerge,
     "seed": Seed,
     "dbt snapshot": Snapshot,
 }

@@ -196,8 +196,8 @@ def test_what_another_run_holds_meanwhile_is_noticed(project: Project) -> None:
         f"create table {table} using parquet tblproperties ('openmirroring.held' = 'b1') "
         "as select * from values (1, 'a'), (3, 'c') as t(id, name)",
     ]
-    rows = ("(1, 'a')", "(3, 'c')", "(2, 'b')")
-    orders(project, *rows, publish="immediately", pre_hook=held_by_another_run)
+    orders(project, "(1, 'a')", "(3, 'c')", "(2, 'b')", publish="immediately")
+    project.write_project(**{"on-run-start": held_by_another_run})
     assert project.run()["rows_inserted"] == 1
 
     project.assert_mirrored()

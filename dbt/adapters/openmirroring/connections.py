@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from dbt.adapters.contracts.connection import (
     AdapterResponse,
     Connection,
     ConnectionState,
+    LazyHandle,
 )
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
@@ -66,6 +68,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._is_server_there = False
         self._livy: LivySession | None = None
         self._short_command: ShortCommand | None = None
+        self._users_handles: dict[Hashable, Any] = {}
+        self._own_handles: dict[Hashable, Any] = {}
         self.embedded_warehouse: Path | None = None
 
     # dbt-spark's `open` is a class method, which cannot store the Spark that it found
@@ -174,6 +178,55 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             java_options = self._short_command.java_options()
         process_spark.start_early(self, project, parameters, prepared, java_options)
 
+    @contextmanager
+    def own_session(self) -> Iterator[None]:
+        """Run the statements of this thread in sessions in which no code of the user has run.
+
+        Hooks and Python models may set anything in the session of the connection, for example how
+        files are written. A publication must not depend on that.
+        """
+        key, connection = self.get_thread_identifier(), self.get_thread_connection()
+        users = self._users_handles[key] = connection.handle
+        connection.handle = LazyHandle(self._open_own)
+        try:
+            yield
+        finally:
+            self._close_own(key)
+            connection.handle = users
+            self._users_handles.pop(key, None)
+
+    @contextmanager
+    def users_session(self) -> Iterator[None]:
+        """Run code of the user in the session of the connection, inside of `own_session`.
+
+        Afterwards, a new session takes the place of the old one, which would remember the files of
+        tables that the code has changed.
+        """
+        key, connection = self.get_thread_identifier(), self.get_thread_connection()
+        users = self._users_handles.pop(key, None)
+        if users is None:  # it is the session already
+            yield
+            return
+        self._close_own(key)
+        connection.handle = users
+        try:
+            yield
+        finally:
+            self._users_handles[key] = users
+            connection.handle = LazyHandle(self._open_own)
+
+    def _open_own(self, connection: Connection) -> Connection:
+        other = copy(connection)
+        other.state = ConnectionState.INIT
+        handle = self._own_handles[self.get_thread_identifier()] = self.open(other).handle
+        connection.handle = handle
+        return connection
+
+    def _close_own(self, key: Hashable) -> None:
+        handle = self._own_handles.pop(key, None)
+        if handle:
+            handle.close()
+
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, Any]:
@@ -276,6 +329,13 @@ def _is_configured(parameters: Mapping[str, str]) -> bool:
 def is_publishing() -> bool:
     """Check whether the command builds nodes with all their rows."""
     return _is_one_of(*_BUILDING)
+
+
+def is_building() -> bool:
+    """Check whether the command builds nodes, perhaps with `--empty` or `--sample`."""
+    from dbt.flags import get_flags
+
+    return getattr(get_flags(), "WHICH", None) in _BUILDING
 
 
 def _is_one_of(*commands: str) -> bool:

@@ -19,6 +19,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.command import Command
 from dbt.adapters.openmirroring.connections import (
     OpenMirroringConnectionManager,
+    is_building,
     logger,
     project_folder,
     terminal,
@@ -79,6 +80,8 @@ class OpenMirroringAdapter(SparkAdapter):
             uploads=self.progress.uploads,
         )
         self._command = Command(self, self._mirror)
+        # by place: relations that `--empty` or `--sample` has made, which dbt's cache leaves out
+        self.checked: dict[tuple[str, str], OpenMirroringRelation] = {}
         self.connections.start_early()  # type: ignore[attr-defined]
 
     @classmethod
@@ -152,7 +155,19 @@ class OpenMirroringAdapter(SparkAdapter):
                     schema=schema_relation.schema, identifier=name, type=RelationType.View
                 )
                 relations.append(view)
-        return relations
+        return self._without_checked(relations)
+
+    def _without_checked(self, relations: list[Any]) -> list[Any]:
+        """Leave out what `--empty` or `--sample` has made, for a command that builds nodes.
+
+        Such a relation is there for the models downstream and for unit tests. For its own node it
+        does not exist, because it was never published: is_incremental() is false.
+        """
+        if not is_building():
+            return relations
+        checked = [relation for relation in relations if relation.is_checked]
+        self.checked.update({relation.place: relation for relation in checked})
+        return [relation for relation in relations if not relation.is_checked]
 
     def drop_schema(self, relation: Any) -> None:
         """Drop a schema and its relations. Iceberg's catalogs drop only an empty schema."""

@@ -12,6 +12,7 @@ from dbt.adapters.openmirroring.landing_zone.requirements import (
     SameBatch,
     SameOwner,
     SameRows,
+    SameState,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 
@@ -100,3 +101,15 @@ class PublishedTable:
             SnapshotMismatchError: if the numbers differ
         """
         SameRows(self.table, rows).validate(journal)
+
+    def verify_state(self, journal: Journal, state: str) -> None:
+        """2. Check that the snapshot is in the state in which the last publication left it.
+
+        Args:
+            journal: the journal of the last publication
+            state: the state of the snapshot now
+
+        Raises:
+            SnapshotMismatchError: if the states differ
+        """
+        SameState(self.table, state).validate(journal)

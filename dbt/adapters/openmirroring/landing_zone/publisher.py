@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Protocol
 
@@ -185,6 +186,7 @@ class Publication(PublishedTable):
         files: list[StagedFile],
         snapshot_version: str | None = None,
         held: str | None = None,
+        snapshot_state: str | None = None,
     ) -> Manifest:
         """5. Create the manifest. From here on every step can be repeated.
 
@@ -194,6 +196,8 @@ class Publication(PublishedTable):
             snapshot_version: the version, before the change, of a snapshot that is changed in
                 place
             held: the id of the held snapshot that is published
+            snapshot_state: the state of the snapshot's data after this batch; None if nobody
+                knows it yet
 
         Raises:
             ConcurrentPublicationError: if another run has published since the plan was made
@@ -206,7 +210,14 @@ class Publication(PublishedTable):
         previous = journal.batch.id if journal else None
         history = journal.batches if journal else ()
         manifest = Manifest(
-            batch, self.table, previous, tuple(files), snapshot_version, history, held
+            batch,
+            self.table,
+            previous,
+            tuple(files),
+            snapshot_version,
+            history,
+            held,
+            snapshot_state,
         )
         if files:
             self._storage.flush(self._staged(batch.id).folder, [file.name for file in files])
@@ -329,14 +340,17 @@ class Publication(PublishedTable):
             if number > found.largest or found.sizes.get(number, file.size) != file.size
         ]
 
-    def complete(self, manifest: Manifest) -> None:
-        """7. Write the journal and clear the scratch pad, after the snapshot was swapped."""
+    def complete(self, manifest: Manifest, snapshot_state: str | None = None) -> None:
+        """7. Write the journal and clear the scratch pad, after the snapshot was swapped.
+
+        Args:
+            snapshot_state: the state of the snapshot's data; None if the manifest has it
+        """
         # If an earlier run has renamed all files, nobody knows when. A time that is too late would
         # leave the table behind until its next batch.
         published_at = self._renamed_at or manifest.batch.begun_at
-        journal = Journal.of(manifest.batch, published_at, manifest.history)
-        self._storage.write(self.table.journal, journal.to_json())
-        self._last = journal
+        state = snapshot_state or manifest.snapshot_state
+        self._record(Journal.of(manifest.batch, published_at, manifest.history, state))
         self.let_go()
         self._storage.delete(self.table.manifest)
         self._storage.delete(self.table.staging(manifest.batch.id))
@@ -344,6 +358,18 @@ class Publication(PublishedTable):
         self._is_completed = manifest.batch.id == self.batch_id
         if manifest.files:
             self.published_at = published_at
+
+    def keep(self, journal: Journal, snapshot_state: str | None) -> None:
+        """Record the state of a snapshot that was replaced by another one with the same rows.
+
+        Args:
+            journal: the journal of the last publication
+        """
+        self._record(replace(journal, snapshot_state=snapshot_state))
+
+    def _record(self, journal: Journal) -> None:
+        self._storage.write(self.table.journal, journal.to_json())
+        self._last = journal
 
     def close(self) -> None:
         """Release the lock, and delete the staged files if they were never committed."""

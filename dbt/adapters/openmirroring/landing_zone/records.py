@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -25,6 +26,9 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 VERSION = 1
+
+# the state of a snapshot's data: the version of a table, or a digest of its files
+_STATE = re.compile(r"(version|files):\w+", re.ASCII)
 
 # the number of batches in a journal
 _REMEMBERED = 100
@@ -83,6 +87,7 @@ class Manifest:
             rebuild drops the journal
         held: the id of the held snapshot that the batch publishes; None if the snapshot was built
             in the same run
+        snapshot_state: the state of the snapshot's data after the batch; None if nobody knows it
     """
 
     batch: Batch
@@ -92,8 +97,10 @@ class Manifest:
     snapshot_version: str | None = None
     history: tuple[PastBatch, ...] = ()
     held: str | None = None
+    snapshot_state: str | None = None
 
     def __post_init__(self) -> None:
+        _check_state(self.snapshot_state)
         for batch_id in (self.previous_batch_id, self.held):
             if batch_id is not None:
                 check_batch_id(batch_id)
@@ -133,20 +140,29 @@ class Journal:
         published_at: when its last file appeared, or when its run began if nobody saw that; UTC,
             ISO 8601
         history: the batches before it, the latest first
+        snapshot_state: the state in which the publication left the data of the snapshot; None if
+            nobody knows it
     """
 
     batch: Batch
     published_at: str
     history: tuple[PastBatch, ...] = ()
+    snapshot_state: str | None = None
 
     def __post_init__(self) -> None:
         _check_time(self.published_at)
+        _check_state(self.snapshot_state)
 
     @classmethod
     def of(
-        cls, batch: Batch, published_at: datetime, history: tuple[PastBatch, ...] = ()
+        cls,
+        batch: Batch,
+        published_at: datetime,
+        history: tuple[PastBatch, ...] = (),
+        snapshot_state: str | None = None,
     ) -> Journal:
-        return cls(batch, published_at.isoformat(timespec="milliseconds"), history)
+        at = published_at.isoformat(timespec="milliseconds")
+        return cls(batch, at, history, snapshot_state)
 
     @property
     def batches(self) -> tuple[PastBatch, ...]:
@@ -252,6 +268,11 @@ def _checksum(data: Mapping[str, Any]) -> str:
     """Return the checksum of a record. A run refuses a record that was edited after writing."""
     content = json.dumps(data, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _check_state(state: str | None) -> None:
+    if state is not None and not _STATE.fullmatch(state):
+        raise ValueError(f"{state!r} is no state of a snapshot")
 
 
 def _check_time(text: str) -> None:

@@ -130,6 +130,31 @@ class SameRows:
 
 
 @dataclass(frozen=True)
+class SameState:
+    """The requirement that nobody else has written to the snapshot since it was published.
+
+    Args:
+        state: the state of the snapshot's data
+    """
+
+    table: TableFolder
+    state: str
+
+    def validate(self, journal: Journal) -> None:
+        """Compare with the state in which the last publication left the snapshot.
+
+        Raises:
+            SnapshotMismatchError: if it is in another state
+        """
+        if journal.snapshot_state not in (None, self.state):
+            raise SnapshotMismatchError(
+                f"The rows of {self.table} in Spark are not those that were published last "
+                f"({shown(journal.published_at)}): somebody else has written to the table, or a "
+                f"hook has, for example `on-run-end`. Nothing was changed. {_REBUILD_FROM_SPARK}"
+            )
+
+
+@dataclass(frozen=True)
 class FilesUntouched:
     """The requirement that nobody else has changed the data files of the table folder."""
 

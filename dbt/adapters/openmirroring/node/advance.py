@@ -7,7 +7,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.node.held import bring_back, forget, settle
+from dbt.adapters.openmirroring.node.held import bring_back, forget, is_torn, settle
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.scratch_tables import (
     NEW_ROWS,
@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     table_beside,
     tidy_warehouse,
 )
+from dbt.adapters.openmirroring.node.snapshot_state import version_state
 from dbt.adapters.openmirroring.node.swap import snapshot_version, swap, take_in_place
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
@@ -45,7 +46,10 @@ def recover(
         warehouse.list_again(target)
     if manifest:
         finish(warehouse, publication, target, manifest, may_have_partitions=True)
-    bring_back(warehouse, target, publication.last.batch.id if publication.last else None)
+    last = publication.last
+    if last and is_torn(warehouse, target):
+        publication.keep(last, None)  # the rows that are brought back may be a copy
+    bring_back(warehouse, target, last.batch.id if last else None)
     for leftover in leftovers(warehouse, target, (NEXT, *ROWS)):
         warehouse.drop(leftover)
     return manifest
@@ -68,14 +72,16 @@ def finish(
         SnapshotMismatchError: if Spark does not have the rows of the batch
     """
     warehouse.begin(PUBLISHING)
-    batch_id = manifest.batch.id
+    batch_id, state = manifest.batch.id, None
     following = table_beside(target, NEXT, batch_id).carrying(batch_id)
     part = table_beside(target, PART, batch_id)
     has_next = warehouse.found(following) is not None
-    in_place = not has_next and warehouse.found(part) is not None
+    # a held snapshot has taken its part already
+    in_place = not (has_next or manifest.held) and warehouse.found(part) is not None
     if in_place:
         # before anything is published, because the table may refuse the rows
         _store_in_place(warehouse, publication, target, manifest)
+        state = version_state(warehouse, target)
     elif not has_next and not _has_rows(warehouse, target, manifest):
         raise _lost(manifest, target)
     publication.publish(manifest)  # 6
@@ -86,7 +92,7 @@ def finish(
         forget(warehouse, target, manifest.previous_batch_id)
     else:
         settle(warehouse, target, manifest.previous_batch_id, batch_id)
-    publication.complete(manifest)  # 7
+    publication.complete(manifest, state)  # 7
 
 
 def _has_rows(warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest) -> bool:

@@ -47,17 +47,18 @@ def build(
     properties = {**(node.config.get("tblproperties") or {}), **marks}
     if BATCH_ID_PROPERTY in marks:
         following = following.carrying(marks[BATCH_ID_PROPERTY])
-    if node.has_contract:
-        query = node.checked_contract(query)
-    statement = warehouse.sql(
-        "mirror_create_table",
-        following,
-        query,
-        properties,
-        _compression(node),
-        node.options.partition_by,
-    )
-    response = warehouse.build(statement)
+    with warehouse.users_session():  # which may have what the model's SQL needs
+        if node.has_contract:
+            query = node.checked_contract(query)
+        statement = warehouse.sql(
+            "mirror_create_table",
+            following,
+            query,
+            properties,
+            _compression(node),
+            node.options.partition_by,
+        )
+        response = warehouse.build(statement)
     if rows.kept:
         rows.kept.link_into(warehouse.describe(following))
         find_files(node, following)

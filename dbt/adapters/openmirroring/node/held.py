@@ -8,6 +8,7 @@ the snapshot's own table.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from dbt_common.exceptions import CompilationError
 
@@ -23,6 +24,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     Marks,
     OpenMirroringRelation,
 )
+from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class PublishedRows:
     """The rows that were published last, as Spark has them.
 
     Args:
+        warehouse: Spark's tables
         relation: the relation of these rows, possibly an earlier version of the snapshot; None if
             there is no such relation
         batch_id: the id of the batch that published them; None if they were not published
@@ -37,6 +40,7 @@ class PublishedRows:
         are_beside: whether they are in a separate table beside the snapshot
     """
 
+    warehouse: Warehouse
     relation: OpenMirroringRelation | None
     batch_id: str | None
     marks: Marks
@@ -44,8 +48,8 @@ class PublishedRows:
 
     @property
     def is_held(self) -> bool:
-        """Whether the snapshot is ahead of these rows."""
-        return self.marks.held is not None or self.are_beside
+        """Whether the snapshot is ahead of these rows, or may be."""
+        return bool(self.marks.held or self.marks.version) or self.are_beside
 
     @property
     def is_view(self) -> bool:
@@ -55,6 +59,13 @@ class PublishedRows:
     def is_past(self) -> bool:
         """Whether they are an earlier version of a table: readable, but not describable."""
         return self.relation is not None and self.relation.version is not None
+
+    @cached_property
+    def description(self) -> TableDescription | None:
+        """The table of these rows; None if there is none, or an earlier version of one."""
+        if self.relation is None or self.is_view or self.is_past:
+            return None
+        return self.warehouse.describe(self.relation)
 
 
 def published_rows(
@@ -71,10 +82,10 @@ def published_rows(
     if kept:
         kept_marks = warehouse.marks(kept)
         relation = kept.incorporate(version=kept_marks.version)
-        return PublishedRows(relation, kept_marks.batch_id, marks, are_beside=True)
+        return PublishedRows(warehouse, relation, kept_marks.batch_id, marks, are_beside=True)
     if snapshot and marks.version:
         snapshot = snapshot.incorporate(version=marks.version)
-    return PublishedRows(snapshot, marks.batch_id, marks)
+    return PublishedRows(warehouse, snapshot, marks.batch_id, marks)
 
 
 def marks_of_build(build_id: str, rebuild: str) -> dict[str, str]:
@@ -123,14 +134,19 @@ def hold(
     if snapshot and not published.are_beside and last and published.batch_id == last:
         place = beside(target)
         if warehouse.found(place):
-            raise CompilationError(
-                f"{place} already exists, and dbt-openmirroring did not create it. Rows that are "
-                "held back need that name for those that were published last. Nothing was "
-                "changed. Drop it, or give that model another `alias`."
-            )
+            raise refuse_taken(place)
         # the old snapshot may have partitions that the configuration no longer has
         move(warehouse, snapshot, place, may_have_partitions=True)
     swap(warehouse, target, built, may_have_partitions)
+
+
+def refuse_taken(place: OpenMirroringRelation) -> CompilationError:
+    """Return the error for a table of somebody else that has the name for published rows."""
+    return CompilationError(
+        f"{place} already exists, and dbt-openmirroring did not create it. Rows that are "
+        "held back need that name for those that were published last. Nothing was "
+        "changed. Drop it, or give that model another `alias`."
+    )
 
 
 def bring_back(warehouse: Warehouse, target: OpenMirroringRelation, last: str | None) -> None:

@@ -100,6 +100,8 @@ def can_keep_files(snapshot: TableDescription, planned: Layout) -> bool:
         snapshot.layout.format in _FORMATS
         and snapshot.layout == planned
         and not snapshot.layout.buckets
+        # an old file lacks the column, and the next snapshot does not have its default
+        and not snapshot.has_defaults
         and snapshot.folder is not None
     )
 

@@ -9,6 +9,7 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.held import refuse_torn
+from dbt.adapters.openmirroring.node.hooks import may_change
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.preview import Preview, preview
@@ -22,7 +23,7 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     tidy_warehouse,
 )
 from dbt.adapters.openmirroring.node.swap import swap, take_in_place
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import CHECKED_PROPERTY, OpenMirroringRelation
 
 
 class Target(Destination, Preview, Protocol):
@@ -41,26 +42,37 @@ def materialize(node: Node, destination: Target) -> OpenMirroringRelation:
         DbtRuntimeError: if a step fails; the message says what was changed
     """
     check_name(node.target)
-    node.run_header()
-    if destination.dry_run:
-        built, response = preview(node, destination)
+    with node.warehouse.own_session():
+        if destination.dry_run:
+            # what a statement changes in the relation, a dry run could not undo
+            node.run_header(lambda statement: not may_change(statement, node.target))
+            built, response = preview(node, destination)
+            node.stored(response)
+            return built
+        node.warehouse.drop_checked(node.target)
+        response = _materialize(node, destination)
         node.stored(response)
-        return built
-    if not node.options.mirror:
-        response = _build_only(node)
-    elif node.is_checked_only:
-        response = _check_only(node)
-    else:
-        response = publish(node, destination)
-    node.stored(response)
-    node.document()
+        node.document()
     return node.target
 
 
-def _build_only(node: Node) -> AdapterResponse:
+def _materialize(node: Node, destination: Destination) -> AdapterResponse:
+    if node.options.mirror and not node.is_checked_only:
+        return publish(node, destination)
+
+    def allows(statement: str) -> bool:
+        return node.options.mirror is False or not may_change(statement, node.target)
+
+    was_incremental = node.is_incremental
+    node.run_code_before(allows)
+    built = _check_only(node) if node.options.mirror else _build_only(node, was_incremental)
+    node.run_post_hooks(allows)
+    return built
+
+
+def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
     """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap."""
     warehouse, target = node.warehouse, node.target
-    was_incremental = node.is_incremental
     tidy_warehouse(warehouse, target)
     for leftover in leftovers(warehouse, target, ROWS):
         warehouse.drop(leftover)
@@ -70,7 +82,9 @@ def _build_only(node: Node) -> AdapterResponse:
         else:
             swap(warehouse, target, leftover, may_have_partitions=True)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
-        rows = next_rows(node, scratch, was_incremental)
+        found = warehouse.found(target)
+        snapshot = warehouse.describe(found) if found and found.is_table else None
+        rows = next_rows(node, scratch, was_incremental, snapshot)
         following, response = build(node, rows, scratch, {})
         verify_contract(node, following)
         if rows.touched:
@@ -97,5 +111,9 @@ def _check_only(node: Node) -> AdapterResponse:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)
         following, _ = build(node, rows, scratch, {})
         if not warehouse.found(target):
-            swap(warehouse, target, following, bool(node.options.partition_by))
+            # Parquet, because dbt's list shows the properties of its tables
+            marks = {CHECKED_PROPERTY: "true"}
+            query = f"select * from {following}"
+            warehouse.execute(warehouse.sql("mirror_keep", target, query, marks))
+            warehouse.added(target)
     return AdapterResponse(_message="SQL checked, nothing published")

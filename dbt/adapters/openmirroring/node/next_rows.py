@@ -58,14 +58,17 @@ class NextRows:
 
 
 def next_rows(
-    node: Node, scratch: ScratchTables, was_incremental: bool, may_touch: bool = True
+    node: Node,
+    scratch: ScratchTables,
+    was_incremental: bool,
+    snapshot: TableDescription | None = None,
 ) -> NextRows:
     """Return the rows of the next snapshot.
 
     Args:
         scratch: keeps the new rows, which are computed only once
         was_incremental: value of is_incremental() when the node was compiled
-        may_touch: False considers all rows of the snapshot
+        snapshot: the snapshot, if its files and rows may be kept; None considers all rows
 
     Raises:
         CompilationError: if is_incremental() has changed since the node was compiled, or if the
@@ -73,12 +76,12 @@ def next_rows(
         DbtRuntimeError: if several new rows have the same key
     """
     if node.is_history:
-        return _history(node, scratch, may_touch)
+        return _history(node, scratch, snapshot)
     if node.is_incremental != was_incremental:
         raise refuse_stale_compilation()
     if not was_incremental:
         return live_rows(node)
-    return _incremental(node, scratch, may_touch)
+    return _incremental(node, scratch, snapshot)
 
 
 def live_rows(node: Node) -> NextRows:
@@ -89,13 +92,17 @@ def live_rows(node: Node) -> NextRows:
 def first_rows(node: Node) -> NextRows:
     """Return the rows of a node that is built for the first time."""
     if node.is_history:
-        return NextRows(node.first_history(node.history_strategy(False), node.query()))
+        with node.warehouse.users_session():
+            return NextRows(node.first_history(node.history_strategy(False), node.query()))
     return live_rows(node)
 
 
-def _incremental(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRows:
+def _incremental(
+    node: Node, scratch: ScratchTables, snapshot: TableDescription | None
+) -> NextRows:
     warehouse, target, options = node.warehouse, node.target, node.options
-    computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
+    with warehouse.users_session():
+        computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
     found, before = warehouse.columns(computed), warehouse.columns(target)
     columns = incremental_columns(before, found, node.on_schema_change, node.config)
     check_casts(node, computed, columns)
@@ -106,34 +113,34 @@ def _incremental(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRow
         )
         if ambiguous.rows:
             raise refusals.ambiguous_new_rows(options.unique_key, ambiguous)
-    touched_by = options.touched_by if may_touch else None
-    reused = _reused(node, scratch, new_rows, before, columns, touched_by)
-    snapshot = (reused or Reuse()).before(target)
-    rows = warehouse.sql("mirror_typed_snapshot", snapshot, columns, refusals.CAST_IN_MODEL)
+    reused = _reused(node, scratch, new_rows, snapshot, before, columns, options.touched_by)
+    old_rows = (reused or Reuse()).before(target)
+    rows = warehouse.sql("mirror_typed_snapshot", old_rows, columns, refusals.CAST_IN_MODEL)
     query = warehouse.sql(
         options.strategy_macro, rows, new_rows, columns, options, node.predicates
     )
     return NextRows(query, reused)
 
 
-def _history(node: Node, scratch: ScratchTables, may_touch: bool) -> NextRows:
+def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | None) -> NextRows:
     """Return the rows of a dbt snapshot. Its changes, as dbt defines them, are computed once."""
     warehouse, target = node.warehouse, node.target
     if not warehouse.found(target):
         return first_rows(node)
-    query, stored = comparable(node, scratch)
-    query = node.history_changes(node.history_strategy(True), query, stored)
-    computed = _keep_new_rows(node, scratch, NEW_ROWS, query)
+    with warehouse.users_session():
+        query, stored = comparable(node, scratch)
+        query = node.history_changes(node.history_strategy(True), query, stored)
+        computed = _keep_new_rows(node, scratch, NEW_ROWS, query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
     names = node.history_columns
     columns = history_columns(before, found, names)
     changes = _typed_rows(node, scratch, computed, found, columns)
-    touched_by = [[names["dbt_scd_id"]]] if may_touch else None
-    reused = _reused(node, scratch, changes, before, columns, touched_by)
-    snapshot = (reused or Reuse()).before(target)
+    touched_by = [[names["dbt_scd_id"]]]
+    reused = _reused(node, scratch, changes, snapshot, before, columns, touched_by)
+    old_rows = (reused or Reuse()).before(target)
     query = warehouse.sql(
         "mirror_history",
-        warehouse.sql("mirror_typed_snapshot", snapshot, columns, refusals.CAST_IN_SOURCE),
+        warehouse.sql("mirror_typed_snapshot", old_rows, columns, refusals.CAST_IN_SOURCE),
         changes,
         columns,
         names,
@@ -185,6 +192,7 @@ def _reused(
     node: Node,
     scratch: ScratchTables,
     new_rows: OpenMirroringRelation,
+    snapshot: TableDescription | None,
     before: Sequence[OpenMirroringColumn],
     columns: Sequence[IncrementalColumn],
     touched_by: ColumnLists | None,
@@ -195,16 +203,16 @@ def _reused(
 
     Args:
         new_rows: a table of the new rows
+        snapshot: the snapshot; None if nothing of it may be kept
         before: the columns of the snapshot
         columns: the columns of the next snapshot
         touched_by: lists of columns. A row may change if it agrees with a new row in all columns
             of one list. None means that any row may change
     """
-    if touched_by is None or node.has_buckets or len(columns) != len(before):
+    if snapshot is None or touched_by is None or node.has_buckets or len(columns) != len(before):
         return None
     if any(column.snapshot_type != column.dtype for column in columns):
         return None
-    snapshot = node.warehouse.describe(node.target)
     touched = _touched_rows(node, scratch, new_rows, snapshot, touched_by)
     return touched or _kept_files(node, new_rows, snapshot, touched_by)
 

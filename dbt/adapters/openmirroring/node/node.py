@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -141,25 +141,72 @@ class Node:
         validate = self._context["incremental_validate_on_schema_change"]
         return str(validate(self.config.get("on_schema_change"), default="ignore"))
 
-    def run_header(self) -> None:
-        """Run the statements of `sql_header` one by one in the node's own session."""
+    # The user's code around the build
+
+    @property
+    def has_code_before(self) -> bool:
+        """Whether the user's own statements or Python code run before the build."""
+        is_python = self.model.get("language") == "python"
+        return bool(self._context["pre_hooks"] or self.config.get("sql_header") or is_python)
+
+    @property
+    def has_post_hooks(self) -> bool:
+        return bool(self._context["post_hooks"])
+
+    def run_code_before(self, allows: Callable[[str], bool]) -> None:
+        """Run the pre-hooks and `sql_header`.
+
+        Args:
+            allows: returns False for a statement to leave out. It is called before each one
+        """
+        # Spark has no transactions, but hooks outside of one come first here and last after it
+        hooks = sorted(self._context["pre_hooks"], key=lambda hook: bool(hook["transaction"]))
+        self._run_hooks(hooks, allows)
+        self.run_header(allows)
+
+    def run_header(self, allows: Callable[[str], bool]) -> None:
+        """Run the statements of `sql_header` one by one."""
         for statement in sqlparse.split(self.config.get("sql_header") or ""):
-            self.warehouse.execute(statement.rstrip(";"))
+            self._run(statement, allows)
+
+    def run_post_hooks(self, allows: Callable[[str], bool] = lambda _: True) -> None:
+        """Run the post-hooks. `allows` is as for `run_code_before`."""
+        hooks = sorted(self._context["post_hooks"], key=lambda hook: not hook["transaction"])
+        self._run_hooks(hooks, allows)
+
+    def _run_hooks(
+        self, hooks: Sequence[Mapping[str, Any]], allows: Callable[[str], bool]
+    ) -> None:
+        for hook in hooks:
+            with self.warehouse.users_session():  # a macro in it may run statements of its own
+                statement = str(self._context["render"](hook["sql"]))
+            self._run(statement, allows)
+
+    def _run(self, statement: str, allows: Callable[[str], bool]) -> None:
+        statement = statement.strip().rstrip(";")
+        if statement and allows(statement):
+            with self.warehouse.users_session():
+                self.warehouse.execute(statement)
 
     # The rows of the node
 
     def query(self) -> str:
-        """Return a query of the node's rows.
+        """Return a query of the node's rows. A Python model runs at the first call.
 
         Raises:
             DbtRuntimeError: if a Python model fails, or the connection cannot run Python models
         """
-        if self.config["materialized"] == "seed":
-            return self._seed_query()
-        code: str = self._context["compiled_code"]
-        if self.model["language"] == "python":
-            return self._python_query(code)
-        return code
+        return self._query
+
+    @cached_property
+    def _query(self) -> str:
+        with self.warehouse.users_session():
+            if self.config["materialized"] == "seed":
+                return self._seed_query()
+            code: str = self._context["compiled_code"]
+            if self.model["language"] == "python":
+                return self._python_query(code)
+            return code
 
     def _python_query(self, code: str) -> str:
         handle = self.warehouse.handle

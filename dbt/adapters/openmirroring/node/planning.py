@@ -50,20 +50,19 @@ class Planner:
         warehouse, published = self.node.warehouse, self.published
         description = warehouse.describe(built)
         columns = landing_columns(description.columns)
-        stored = None if rows and rows.in_place else self._stored()
-        reuse: Reuse | None = rows.reuse if rows and not published.is_held else None
+        stored = None if rows and rows.in_place else published.description
+        reuse: Reuse | None = rows.reuse if rows else None
         if reuse is None and stored and not rebuild and warehouse.is_local:
             reuse = same_files(stored, description)
         moved = _moved(stored, description)
-        if rows and published.is_held:
-            moved = moved or "what was held is replaced"
         return NextSnapshot(built, description, columns, reuse or Reuse(), moved)
 
-    def check(self, built: OpenMirroringRelation, rebuild: str) -> None:
-        """Check whether rows could be published.
+    def check(self, built: OpenMirroringRelation, rebuild: str, with_rows: bool = True) -> None:
+        """Check whether a table could be published.
 
         Args:
             rebuild: why the table must be rebuilt in any case; empty if the changes decide
+            with_rows: False checks its definition only
 
         Raises:
             MirrorError: if the rows in Spark and the landing zone do not belong together
@@ -75,7 +74,8 @@ class Planner:
         description = self.node.warehouse.describe(built)
         columns = landing_columns(description.columns)
         comparer = self._comparer(NextSnapshot(built, description, columns, Reuse()))
-        comparer.load()
+        if with_rows:
+            comparer.load()
         if journal and not rebuild:
             reasons = reasons_of(journal, comparer.definition, self._outcome_of)
             refuse_rebuild(reasons, self.node.options)
@@ -123,13 +123,6 @@ class Planner:
             built,
             self.node.history_keys if self.node.is_history else (),
         )
-
-    def _stored(self) -> TableDescription | None:
-        """Describe the stored published rows; None if there are none, or no description."""
-        published = self.published
-        if published.relation is None or published.is_view or published.is_past:
-            return None
-        return self.node.warehouse.describe(published.relation)
 
 
 # the reason to rebuild a table that was built as a view since its last publication

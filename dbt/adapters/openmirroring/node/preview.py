@@ -55,14 +55,15 @@ def preview(node: Node, destination: Preview) -> tuple[OpenMirroringRelation, Ad
     with ScratchTables(warehouse, built, new_batch_id()) as scratch:
         if node.is_view:
             view = built.incorporate(type="view")
-            warehouse.execute(node.view(view))
+            with warehouse.users_session():
+                warehouse.execute(node.view(view))
             warehouse.added(view)
             target.let_stand_in(view)
             return view, AdapterResponse(_message="dry run: built beside")
         if node.is_checked_only:
             rows = live_rows(node) if warehouse.found(node.target) else first_rows(node)
         else:
-            rows = next_rows(node, scratch, was_incremental, may_touch=False)
+            rows = next_rows(node, scratch, was_incremental)
         build(node, rows, scratch, {}, built)
         target.let_stand_in(built)
         if stood_in_for:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dbt_common.exceptions import CompilationError
@@ -24,6 +24,7 @@ from dbt.adapters.openmirroring.node.held import (
     published_rows,
     settle,
 )
+from dbt.adapters.openmirroring.node.hooks import CodeBefore, run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.planning import (
@@ -36,10 +37,16 @@ from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.reuse import NextSnapshot
 from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
+from dbt.adapters.openmirroring.node.snapshot_state import (
+    has_published_columns,
+    snapshot_state,
+    verify_state,
+)
 from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.node.swap import snapshot_version
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
 class Destination(Protocol):
@@ -92,6 +99,12 @@ class Attempt:
     def may_have_partitions(self) -> bool:
         return bool(self.node.options.partition_by)
 
+    def with_published_rows(self) -> Attempt:
+        """Return the attempt with the published rows as Spark has them now."""
+        last = self.publication.last
+        found = published_rows(self.warehouse, self.target, last.batch.id if last else None)
+        return replace(self, published=found)
+
 
 def publish(node: Node, destination: Destination) -> MirrorResponse:
     """Build a node and publish its changes, or hold them if the configuration says so.
@@ -100,7 +113,7 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
         DbtRuntimeError: if a step fails. Then nothing was published, or the next run finishes
             the batch
     """
-    was_incremental = node.is_incremental
+    extends = node.is_incremental
     rebuild = "--full-refresh" if node.is_full_refresh else ""
     with _attempt(node, destination) as attempt:
         if attempt.finished and node.reads_itself:
@@ -108,12 +121,13 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
         is_held = node.options.publish != IMMEDIATELY
         if not is_held:
             destination.check_table(attempt.publication.table, bool(rebuild))
-        # While rows are held, the snapshot differs from the published rows. So a comparison cannot
-        # be limited to its touched rows. Rows that are going to be held are not compared now.
-        may_touch = is_held or not attempt.published.is_held
-        rows = next_rows(node, attempt.scratch, was_incremental, may_touch)
+        attempt, rebuild = _before_build(attempt, extends, rebuild)
+        rows = next_rows(node, attempt.scratch, extends, _reusable(attempt, is_held))
         if is_held:
             return _hold_rows(attempt, rows, rebuild)
+        if node.has_post_hooks or attempt.published.is_held:
+            _make_snapshot(attempt, rows, rebuild, "because its last run has failed")
+            return _publish_snapshot(attempt.with_published_rows(), is_limited=True)
         return _publish_rows(attempt, rows, rebuild)
 
 
@@ -151,36 +165,19 @@ def publish_held(
         DbtRuntimeError: if a step fails. Then nothing was published, or the next run finishes
             the batch
     """
-    warehouse, target = node.warehouse, node.target
     with _attempt(node, destination) as attempt:
         publication, marks = attempt.publication, attempt.published.marks
-        if not attempt.published.is_held:
+        if not marks.held:
             publication.let_go()
             return MirrorResponse.of(attempt.finished.batch) if attempt.finished else None
         if tested and marks.held != tested:
             raise CompilationError(
-                f"Another run has built {target} since its tests started, so it stays held. "
+                f"Another run has built {node.target} since its tests started, so it stays held. "
                 "Run its tests again."
             )
         _require_table(node)
         destination.check_table(publication.table, bool(marks.rebuild))
-        built = attempt.planner.next_snapshot(target, None, marks.rebuild)
-        plan = _plan(attempt, built, marks.rebuild)  # 2 and 3
-        finding = beyond_limit(node, plan) if tested else ""
-        if finding:
-            publication.hold(finding)
-            raise too_many_deleted(node, finding)
-        if plan.is_void:
-            assert plan.journal, "a table is unchanged only since it was published"
-            settle(warehouse, target, plan.journal.batch.id, plan.journal.batch.id)
-            publication.let_go()
-            return MirrorResponse.unchanged(plan)
-        files = stage(warehouse, publication, plan, node.options, built)  # 4
-        warehouse.begin(WAITING)
-        wait_for_turn()
-        manifest = publication.commit(plan, files, held=marks.held)  # 5
-        finish(warehouse, publication, target, manifest, attempt.may_have_partitions)  # 6 and 7
-        return MirrorResponse.of(manifest.batch)
+        return _publish_snapshot(attempt, bool(tested), wait_for_turn)
 
 
 def recover_node(node: Node, destination: Destination) -> None:
@@ -215,6 +212,42 @@ def _attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
         yield Attempt(node, destination, publication, scratch, published, finished)
 
 
+def _before_build(attempt: Attempt, extends: bool, rebuild: str) -> tuple[Attempt, str]:
+    """Check that nobody else has changed the published rows, and run the user's code.
+
+    Returns:
+        the attempt with the published rows after that code, and why the table must be rebuilt
+    """
+    node, publication, published = attempt.node, attempt.publication, attempt.published
+    has_code = node.has_code_before or node.has_post_hooks
+    if not (rebuild or published.is_view):
+        if has_code:  # which cannot be undone if the table is refused later
+            publication.verify(published.batch_id, full_refresh=False)
+        published = verify_state(attempt.warehouse, publication, published)
+        attempt = replace(attempt, published=published)
+    if not node.has_code_before:
+        return attempt, rebuild
+    published, replaced = CodeBefore(node, publication, published, extends).run()
+    return replace(attempt, published=published), rebuild or replaced
+
+
+def _reusable(attempt: Attempt, is_held: bool) -> TableDescription | None:
+    """Return the snapshot, if a build may keep rows and files of it; None to consider all rows."""
+    published, last = attempt.published, attempt.publication.last
+    has_hooks = attempt.node.has_post_hooks
+    if published.is_held and (has_hooks or not is_held):
+        return None  # keys may repeat in rows that no publication has checked
+    if is_held and published.is_held:
+        found = attempt.warehouse.found(attempt.target)
+        return attempt.warehouse.describe(found) if found and found.is_table else None
+    description = published.description
+    if is_held or has_hooks:  # then the publication compares all rows, whatever the build keeps
+        return description
+    if description is None or last is None or not has_published_columns(description, last):
+        return None
+    return description
+
+
 def _publish_rows(
     attempt: Attempt, rows: NextRows, rebuild: str, is_limited: bool = True
 ) -> MirrorResponse:
@@ -237,33 +270,77 @@ def _publish_rows(
                 following, marks, marks_of_build(publication.batch_id, rebuild)
             )
         _hold(attempt, following, rows, finding)
+        attempt.destination.built(node.owner.node, publication.batch_id)
         raise too_many_deleted(node, finding)
     files = stage(warehouse, publication, plan, node.options, built)  # 4
     version = snapshot_version(warehouse, attempt.target) if rows.in_place else None
-    manifest = publication.commit(plan, files, version)  # 5
+    state = None if version else snapshot_state(warehouse, following, built.description)
+    manifest = publication.commit(plan, files, version, snapshot_state=state)  # 5
     # 6 and 7
     finish(warehouse, publication, attempt.target, manifest, attempt.may_have_partitions)
     return MirrorResponse.of(manifest.batch)
 
 
+def _publish_snapshot(
+    attempt: Attempt, is_limited: bool, wait_for_turn: Callable[[], None] = lambda: None
+) -> MirrorResponse:
+    """Publish the rows of a held snapshot, as they are now."""
+    node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
+    target, marks = attempt.target, attempt.published.marks
+    built = attempt.planner.next_snapshot(target, None, marks.rebuild)
+    plan = _plan(attempt, built, marks.rebuild)  # 2 and 3
+    finding = beyond_limit(node, plan) if is_limited else ""
+    if finding:
+        publication.hold(finding)
+        raise too_many_deleted(node, finding)
+    state = snapshot_state(warehouse, target, built.description)
+    if plan.is_void:
+        assert plan.journal, "a table is unchanged only since it was published"
+        publication.keep(plan.journal, state)
+        settle(warehouse, target, plan.journal.batch.id, plan.journal.batch.id)
+        publication.let_go()
+        return MirrorResponse.unchanged(plan)
+    files = stage(warehouse, publication, plan, node.options, built)  # 4
+    warehouse.begin(WAITING)
+    wait_for_turn()
+    manifest = publication.commit(plan, files, held=marks.held, snapshot_state=state)  # 5
+    finish(warehouse, publication, target, manifest, attempt.may_have_partitions)  # 6 and 7
+    return MirrorResponse.of(manifest.batch)
+
+
 def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
+    node, why = attempt.node, attempt.node.options.held_until
+    _make_snapshot(attempt, rows, rebuild, why)
+    if node.has_post_hooks:
+        held = attempt.with_published_rows()
+        held.planner.check(attempt.target, held.published.marks.rebuild)
+    attempt.destination.built(node.owner.node, attempt.publication.batch_id)
+    return MirrorResponse.held(why)
+
+
+def _make_snapshot(attempt: Attempt, rows: NextRows, rebuild: str, why: str) -> None:
+    """Build a node, make its rows the snapshot, and run its post-hooks."""
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if published.is_view and publication.last:
         rebuild = rebuild or WAS_VIEW
     rebuild = rebuild or published.marks.rebuild
     marks = marks_of_build(publication.batch_id, rebuild)
     following, _ = build(node, rows, attempt.scratch, marks)
-    verify_contract(node, following)
-    # report rows that cannot be published now, as an error of the node that builds them
-    attempt.planner.check(following, rebuild)
-    why = node.options.held_until
+    # Rows that cannot be published are an error of the node that builds them. With post-hooks,
+    # only the rows that the hooks leave count.
+    if not node.has_post_hooks:
+        verify_contract(node, following)
+    attempt.planner.check(following, rebuild, with_rows=not node.has_post_hooks)
     _hold(attempt, following, rows, why)
-    return MirrorResponse.held(why)
+    if node.has_post_hooks:
+        held = attempt.with_published_rows().published
+        run_post_hooks(node, held, replace(held.marks, held=publication.batch_id))
+        verify_contract(node, attempt.target)
 
 
 def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: str) -> None:
-    node, publication = attempt.node, attempt.publication
+    publication = attempt.publication
     # Written first: if the process is killed here, the record is wrong, but the next run
     # corrects it.
     publication.hold(why)
@@ -277,7 +354,6 @@ def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: s
         publication.batch_id,
         attempt.may_have_partitions,
     )
-    attempt.destination.built(node.owner.node, publication.batch_id)
 
 
 def _plan(attempt: Attempt, built: NextSnapshot, rebuild: str) -> Plan:
@@ -300,6 +376,11 @@ def _require_table(node: Node) -> None:
     if snapshot is None or not snapshot.is_table:
         raise CompilationError(
             f"Spark has no table {node.target}, so there is nothing to publish. Run its node."
+        )
+    if snapshot.is_checked:
+        raise CompilationError(
+            f"{node.target} does not have the rows of its node: `--empty` or `--sample` has made "
+            "it to check SQL. Nothing was published. Run its node."
         )
 
 

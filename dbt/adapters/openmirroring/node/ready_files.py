@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.spark.table import data_files, parquet_reader
 
 if TYPE_CHECKING:
     from pyarrow import Schema
+    from pyarrow.parquet import ParquetFile
 
 # Arrow's names for Spark's types as stored in a file
 _ARROW_TYPES = {
@@ -34,6 +35,9 @@ _ARROW_TYPES = {
     "timestamp": "timestamp[us, tz=UTC]",
 }
 _CODECS = {"none": "UNCOMPRESSED"}
+
+# decimals with more digits are stored as bytes
+_INTEGER_DIGITS = 18
 
 # If there are more files than _FEW, and they are on average smaller than this fraction of the
 # target size, they are joined. Joining fewer files is not worth a Spark job.
@@ -91,7 +95,7 @@ def ready_files(
             codecs = {
                 group.column(i).compression for group in groups for i in range(group.num_columns)
             }
-            if not _has_columns(file.schema_arrow, definition):
+            if not _has_columns(file.schema_arrow, definition) or _is_legacy(file):
                 return None
             if codecs - {_CODECS.get(compression, compression.upper())}:
                 return None
@@ -109,6 +113,24 @@ def _has_columns(schema: Schema, definition: TableDefinition) -> bool:
     return found == [
         (column.name, _arrow_type(column.landed_type), True) for column in definition.columns
     ]
+
+
+def _is_legacy(file: ParquetFile) -> bool:
+    """Check whether a file was written as older versions of Spark and Hive do.
+
+    The user's own code may have set that. Spark notes a Julian calendar in the footer, and stores
+    every decimal as bytes.
+    """
+    names = file.metadata.metadata or {}
+    if any(name.startswith(b"org.apache.spark.legacy") for name in names):
+        return True
+    leaves = [file.schema.column(i) for i in range(len(file.schema))]
+    return any(
+        leaf.logical_type.type == "DECIMAL"
+        and leaf.precision <= _INTEGER_DIGITS
+        and leaf.physical_type not in ("INT32", "INT64")
+        for leaf in leaves
+    )
 
 
 def _arrow_type(spark_type: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,18 @@ class Warehouse:
     def follow(self) -> Tasks:
         """Return a function that reports Spark's progress with this thread's next statements."""
         return self.handle.follow() if self.handle else lambda: None
+
+    # Sessions
+
+    def own_session(self) -> AbstractContextManager[None]:
+        """Keep the statements of this thread apart from what code of the user has set."""
+        session: AbstractContextManager[None] = self.adapter.connections.own_session()
+        return session
+
+    def users_session(self) -> AbstractContextManager[None]:
+        """Run code of the user inside of `own_session`."""
+        session: AbstractContextManager[None] = self.adapter.connections.users_session()
+        return session
 
     # Macros
 
@@ -105,6 +118,12 @@ class Warehouse:
 
     def drop(self, relation: OpenMirroringRelation) -> None:
         self.adapter.drop_relation(relation)
+
+    def drop_checked(self, relation: OpenMirroringRelation) -> None:
+        """Drop the relation that `--empty` or `--sample` has made of a node, if there is one."""
+        checked = self.adapter.checked.pop(relation.place, None)
+        if checked:
+            self.drop(checked)
 
     def drop_if_there(self, relation: OpenMirroringRelation) -> None:
         """Drop a relation if it exists. Only log an error, so that it hides no earlier one."""
@@ -194,15 +213,17 @@ class Warehouse:
         """
         self.unmark(relation, names)
         self.mark(relation, properties)
-        self.adapter.cache_dropped(relation)
-        plain = replace(relation, information=None)
-        self.adapter.cache_added(plain)
-        return plain
+        return self.cache(replace(relation, information=None))
 
     def carries(self, relation: OpenMirroringRelation, batch_id: str) -> None:
         """Record in dbt's cache that a relation has taken the rows of a batch."""
+        self.cache(relation.carrying(batch_id))
+
+    def cache(self, relation: OpenMirroringRelation) -> OpenMirroringRelation:
+        """Replace what dbt's cache has of a relation, and return it."""
         self.adapter.cache_dropped(relation)
-        self.adapter.cache_added(relation.carrying(batch_id))
+        self.adapter.cache_added(relation)
+        return relation
 
     # Spark itself
 

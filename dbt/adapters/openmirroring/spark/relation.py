@@ -22,6 +22,7 @@ BATCH_ID_PROPERTY = "openmirroring.batch_id"
 HELD_PROPERTY = "openmirroring.held"
 REBUILD_PROPERTY = "openmirroring.held_rebuild"
 VERSION_PROPERTY = "openmirroring.published_version"
+CHECKED_PROPERTY = "openmirroring.checked"
 _PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
 _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 
@@ -140,6 +141,12 @@ class OpenMirroringRelation(SparkRelation):
         found = set(_BATCH_ID.findall(properties))
         # a comment or another property may contain the same text, which makes the id ambiguous
         return found.pop() if len(found) == 1 else None
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether `--empty` or `--sample` has made this relation, as of when dbt listed it."""
+        listed = self.information or ""
+        return any(f"{CHECKED_PROPERTY}=true" in line for line in _PROPERTIES.findall(listed))
 
     def carrying(self, batch_id: str) -> OpenMirroringRelation:
         """Return this relation as dbt would list it with the batch id in its properties."""

@@ -57,12 +57,14 @@ class TableDescription:
         layout: the storage layout
         location: the URL of the table's folder; empty if Spark does not report it
         statistics: the size in bytes; None if Spark does not report it, or only guesses
+        has_defaults: whether a column has a default value, which old files may lack
     """
 
     columns: tuple[OpenMirroringColumn, ...]
     layout: Layout
     location: str = ""
     statistics: int | None = None
+    has_defaults: bool = False
 
     @classmethod
     def parse(cls, relation: Any, rows: Iterable[Mapping[str, Any]]) -> TableDescription:
@@ -76,7 +78,8 @@ class TableDescription:
         columns = described_columns(relation, described)
         # the details come after the columns, so they replace columns with the same names
         details = {row["col_name"]: str(row["data_type"] or "") for row in described}
-        layout = _layout([row["col_name"] or "" for row in described], details)
+        names = [row["col_name"] or "" for row in described]
+        layout = _layout(names, details)
         statistics = (columns[0].table_stats or {}).get("stats:bytes:value") if columns else None
         if layout.format in _GUESSING_FORMATS:
             statistics = None
@@ -85,6 +88,7 @@ class TableDescription:
             layout,
             details.get("Location", ""),
             None if statistics is None else int(statistics),
+            "# Column Default Values" in names,
         )
 
     @property

@@ -84,6 +84,7 @@ CASES = {
     "unmark": case("mirror_unmark", NEXT, ("openmirroring.held", "it's")),
     "table_bytes": case("mirror_table_bytes", NEXT),
     "iceberg_bytes": case("mirror_iceberg_bytes", NEXT),
+    "iceberg_operations": case("mirror_iceberg_operations", NEXT),
     "count_broken": case("mirror_count_broken", NEXT, [NOT_NULL, UNIQUE, CHECK]),
     "broken_rows": case("mirror_broken_rows", NEXT, CHECK, ("id", ODD_NAME)),
     "broken_rows_repeated": case("mirror_broken_rows", NEXT, UNIQUE, UNIQUE.unique),

@@ -1,0 +1,218 @@
+"""The user's own code around a build: hooks, `sql_header` and the body of a Python model.
+
+This code may change the relation of the node. A publication is compared with the rows that were
+published last, so these must stay readable until then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sqlparse
+from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
+
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.node.held import (
+    PublishedRows,
+    beside,
+    published_rows,
+    refuse_taken,
+)
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.snapshot_state import snapshot_state
+from dbt.adapters.openmirroring.spark.relation import (
+    BATCH_ID_PROPERTY,
+    HELD_PROPERTY,
+    REBUILD_PROPERTY,
+    VERSION_PROPERTY,
+    Marks,
+    OpenMirroringRelation,
+)
+
+# the first words of statements that change no row of a table
+_READING = {
+    *("analyze", "cache", "clear", "comment", "desc", "describe", "explain", "optimize"),
+    *("refresh", "reset", "select", "set", "show", "uncache", "use", "values"),
+}
+# the first words of statements that may end the history of a table, with its earlier versions
+_REPLACING = {"create", "drop", "replace"}
+
+
+class CodeBefore:
+    """The user's code before a build: pre-hooks, `sql_header`, and the body of a Python model.
+
+    Before the first statement that may change the relation, the rows that were published last are
+    kept: a Delta or Iceberg table keeps its earlier versions, so only the number of the version is
+    noted. Other tables are copied.
+
+    Args:
+        table: the table as it was published last
+        published: the rows that were published last
+        extends: whether the node's SQL was compiled to extend these rows
+    """
+
+    def __init__(
+        self, node: Node, table: PublishedTable, published: PublishedRows, extends: bool
+    ) -> None:
+        self._node = node
+        self._warehouse = node.warehouse
+        self._table = table
+        self._published = published
+        self._extends = extends
+        self._last = table.last.batch.id if table.last else None
+        self._noted = ""
+        self._copy: OpenMirroringRelation | None = None
+
+    def run(self) -> tuple[PublishedRows, str]:
+        """Run the code.
+
+        Returns:
+            the rows that were published last; and why the table must be rebuilt, if the code has
+            taken these rows away, else an empty text
+
+        Raises:
+            DbtRuntimeError: if a statement fails, or if the code has dropped the relation that
+                the node extends
+            SnapshotMismatchError: if the code has changed the rows, and nothing has them any more
+        """
+        before = self._state()
+        self._node.run_code_before(self._keep)
+        self._node.query()
+        published = self._published
+        if not published.is_held and (published.relation is None or published.is_view):
+            return published, ""
+        return self._after(before)
+
+    def _after(self, before: str | None) -> tuple[PublishedRows, str]:
+        published, warehouse, target = self._published, self._warehouse, self._node.target
+        if not (self._noted or self._copy) and self._state() == before:
+            return published, ""
+        marks = marks_now(self._node)
+        if marks is None and self._extends:
+            raise CompilationError(
+                f"A hook has dropped {target}, but the SQL of this run was compiled to extend its "
+                "rows. Nothing was published. Remove the hook and run again; for a table that is "
+                "built anew in each run, set `materialized: table`."
+            )
+        if self._copy:
+            if marks is None or before is None or self._state() != before:
+                return published_rows(warehouse, target, self._last), ""
+            warehouse.drop(self._copy)
+            return published, ""
+        if marks is None or marks.batch_id != published.batch_id:
+            return published, "a hook has replaced the table in Spark"
+        if self._noted and self._state() == self._noted:
+            warehouse.unmark(target, [VERSION_PROPERTY])
+            return published, ""
+        if not self._noted and not published.is_held:
+            self._note(before)
+        return published_rows(warehouse, target, self._last), ""
+
+    def _keep(self, statement: str) -> bool:
+        """Keep the published rows if a statement may change them. Return True: it is to run."""
+        published = self._published
+        if self._copy or published.are_beside or not self._last or published.relation is None:
+            return True
+        if published.is_view or not may_change(statement, self._node.target):
+            return True
+        if _first_word(statement) in _REPLACING or not self._has_versions():
+            self._copy = self._copied(published.relation, self._last)
+        elif not (self._noted or published.is_held):
+            self._note(self._state())
+        return True
+
+    def _has_versions(self) -> bool:
+        return self._published.is_past or (self._state() or "").startswith("version:")
+
+    def _note(self, state: str | None) -> None:
+        """Note the version that has the published rows, in case this process is killed."""
+        kind, _, version = (state or "").partition(":")
+        if kind != "version":
+            assert self._table.last, "only a published table has rows to keep"
+            self._table.verify_state(self._table.last, self._state() or "gone")
+            return
+        self._warehouse.mark(self._node.target, {VERSION_PROPERTY: version})
+        self._noted = self._state() or ""
+
+    def _copied(self, rows: OpenMirroringRelation, batch_id: str) -> OpenMirroringRelation:
+        place = beside(self._node.target)
+        if self._warehouse.found(place):
+            raise refuse_taken(place)
+        marks = {BATCH_ID_PROPERTY: batch_id}
+        query = f"select * from {rows}"
+        create = self._warehouse.sql("mirror_create_table", place, query, marks, None, ())
+        self._warehouse.execute(create)
+        copy = place.carrying(batch_id)
+        self._warehouse.added(copy)
+        return copy
+
+    def _state(self) -> str | None:
+        """Return the state of the snapshot's data; None if it is unknown, or has no snapshot."""
+        description, relation = self._published.description, self._published.relation
+        if description is None or relation is None:
+            return None
+        try:
+            return snapshot_state(self._warehouse, relation, description)
+        except DbtDatabaseError:  # a hook has dropped it
+            return None
+
+
+def run_post_hooks(node: Node, published: PublishedRows, marks: Marks) -> None:
+    """Run the post-hooks of a node, whose build is the snapshot already, marked as held.
+
+    Args:
+        published: the rows that were published last
+        marks: the marks of the snapshot
+
+    Raises:
+        DbtRuntimeError: if a hook fails, or has dropped the relation
+    """
+    target = node.target
+    why = f"{target} has the new rows in Spark, and the mirror keeps those published last."
+    try:
+        node.run_post_hooks()
+    except DbtRuntimeError as error:
+        raise DbtRuntimeError(f"A post-hook failed: {error.msg}\n{why}") from error
+    found = marks_now(node)
+    if found is None:
+        raise CompilationError(
+            f"A post-hook has dropped {target}, so there is nothing to publish. The mirror keeps "
+            "the rows that were published last. Remove the hook and run again."
+        )
+    if found.held == marks.held:
+        return
+    rebuild = marks.rebuild
+    if published.is_past:  # the earlier versions may be gone, with the table that had them
+        rebuild = rebuild or "a hook has replaced the table in Spark"
+    assert marks.held, "the snapshot is held while hooks run"
+    properties = {HELD_PROPERTY: marks.held}
+    node.warehouse.mark(target, properties | ({REBUILD_PROPERTY: rebuild} if rebuild else {}))
+
+
+def marks_now(node: Node) -> Marks | None:
+    """Return the marks of a snapshot after the user's code; None if the code has dropped it."""
+    warehouse, target = node.warehouse, node.target
+    try:
+        properties = warehouse.properties(target)
+    except DbtDatabaseError:
+        warehouse.list_again(target)
+        if warehouse.found(target) is None:
+            return None
+        raise
+    found = warehouse.found(target)
+    if found is None or found.information:
+        # dbt's list has the properties of before
+        warehouse.cache(replace(found or target, information=None))
+    return Marks.of(properties)
+
+
+def may_change(statement: str, relation: OpenMirroringRelation) -> bool:
+    """Check whether a statement may change a relation: it names it, and does not only read."""
+    name, text = str(relation.identifier).lower(), statement.lower()
+    is_named = name in text or name.replace("`", "``") in text
+    return is_named and _first_word(statement) not in _READING
+
+
+def _first_word(statement: str) -> str:
+    words = sqlparse.format(statement, strip_comments=True).lower().split(maxsplit=1)
+    return str(words[0]) if words else ""

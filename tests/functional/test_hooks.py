@@ -1,0 +1,504 @@
+"""Hooks and other code of the user: what the model is after the last of it, the mirror has."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.functional.project import Project
+from tests.functional.test_python_models import python_model
+from tests.functional.test_snapshots import CHECK, snapshot, source
+
+THREE = (
+    "select id, cast(name as string) as name "
+    "from values (1, 'a'), (2, 'b'), (3, 'c') as t(id, name)"
+)
+UNKNOWN = "insert into {{ this }} values (-1, 'unknown')"
+
+# by its format, a table can be changed in these ways
+ANY = {
+    "inserts": UNKNOWN,
+    "overwrites as many rows": (
+        "insert overwrite {{ this }} select id, concat(name, '!') from values"
+        " (1, 'a'), (2, 'b'), (3, 'c') as t(id, name)"
+    ),
+    "truncates": "truncate table {{ this }}",
+    "adds a column": "alter table {{ this }} add columns (extra string)",
+    "changes no row": "alter table {{ this }} set tblproperties ('tried' = 'yes')",
+}
+VERSIONED = {
+    "deletes": "delete from {{ this }} where id = 2",
+    "updates": "update {{ this }} set name = 'changed' where id > 1",
+    "merges": (
+        "merge into {{ this }} as t using (select 3 as id union all select 4) as s on t.id = s.id"
+        " when matched then update set name = 'm'"
+        " when not matched then insert (id, name) values (s.id, 'n')"
+    ),
+}
+
+
+def changing(project: Project, what: str) -> str:
+    """A statement that does this; skipped where tables of the format cannot be changed so."""
+    statements = ANY | (VERSIONED if project.file_format != "parquet" else {})
+    if what not in statements:
+        pytest.skip(f"Spark cannot do this with {project.file_format}")
+    return statements[what]
+
+
+@pytest.mark.usefixtures("each_size")
+@pytest.mark.parametrize("what", [*ANY, *VERSIONED])
+@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "keyless"])
+def test_what_a_post_hook_does_is_published_with_its_node(
+    project: Project, what: str, keyed: bool
+) -> None:
+    config: dict[str, Any] = {"unique_key": "id"} if keyed else {}
+    hook = changing(project, what)
+    project.model(THREE, post_hook=hook, **config)
+
+    assert project.run()["publication"] == "initial"
+    project.assert_mirrored()
+
+    # nothing has changed
+    assert project.run()["publication"] == "unchanged"
+    project.assert_mirrored()
+
+    project.model(THREE.replace("'a'", "'A'"), post_hook=hook, **config)
+    response = project.run()
+    project.assert_mirrored()
+    if keyed:
+        assert response["publication"] in ("changes", "unchanged")
+
+    # the hook is gone again
+    project.model(THREE, **config)
+    project.run()
+    project.assert_mirrored()
+    assert project.run()["publication"] == "unchanged"
+
+
+@pytest.mark.parametrize("what", [*ANY, *VERSIONED])
+def test_a_pre_hook_may_change_the_rows_that_were_published(project: Project, what: str) -> None:
+    new_rows = "select {{ var('n') }} as id, 'v{{ var('n') }}' as name"
+    config = {"materialized": "incremental", "incremental_strategy": "append"}
+    config["on_schema_change"] = "append_new_columns"
+    project.model(new_rows, **config)
+    project.run("--vars", "n: 1")
+    project.run("--vars", "n: 2")
+    hook = "{% if is_incremental() %}" + changing(project, what) + "{% endif %}"
+    project.model(new_rows, pre_hook=hook, **config)
+
+    project.run("--vars", "n: 3")
+
+    project.assert_mirrored()
+    project.model(new_rows, **config)
+    project.run("--vars", "n: 4")
+    project.assert_mirrored()
+    assert not [name for name in project.tables() if name != "orders"]
+
+
+@pytest.mark.parametrize("place", ["pre_hook", "sql_header"])
+def test_rows_deleted_before_the_build_are_loaded_anew_as_a_change_set(
+    project: Project, place: str
+) -> None:
+    # of Parquet only other rows can be added
+    late, again = changing(project, "inserts"), "where false"
+    if project.file_format != "parquet":
+        late, again = changing(project, "deletes"), "where id = 2"
+    config: dict[str, Any] = {"materialized": "incremental", "incremental_strategy": "append"}
+    config["unique_key"] = "id"
+    sql = f"{THREE} {{% if is_incremental() %}}{again}{{% endif %}}"
+    project.model(sql, **config)
+    project.run()
+    if place == "sql_header":  # dbt does not render it in a call of config
+        sql = f"{{% call set_sql_header(config) %}}{late}{{% endcall %}}{sql}"
+    else:
+        config[place] = late
+    project.model(sql, **config)
+
+    response = project.run()
+
+    is_added = project.file_format == "parquet"
+    assert response["publication"] == ("changes" if is_added else "unchanged")
+    project.assert_mirrored()
+
+
+def test_a_table_that_a_pre_hook_drops_is_compared_with_what_was_published(
+    project: Project,
+) -> None:
+    drop = "drop table if exists {{ this }}"
+    project.model(THREE, unique_key="id", pre_hook=drop)
+    assert project.run()["publication"] == "initial"
+    assert project.run()["publication"] == "unchanged"
+    project.model(THREE.replace("'b'", "'B'"), unique_key="id", pre_hook=drop)
+
+    response = project.run()
+
+    assert (response["publication"], response["rows_updated"]) == ("changes", 1)
+    project.assert_mirrored()
+
+
+def test_an_incremental_model_whose_rows_a_pre_hook_drops_is_refused_and_keeps_them(
+    project: Project,
+) -> None:
+    sql = "select {{ var('n') }} as id"
+    project.model(sql, materialized="incremental")
+    project.run("--vars", "n: 1")
+    project.model(sql, materialized="incremental", pre_hook="drop table {{ this }}")
+
+    message = project.fail("--vars", "n: 2")
+
+    assert "A hook has dropped" in message
+    # the way out
+    project.model(sql, materialized="incremental")
+    project.run("--vars", "n: 2")
+    assert len(project.sql(f"select * from {project.schema}.orders")) == 2
+    project.assert_mirrored()
+
+
+def test_a_post_hook_that_drops_the_table_is_an_error_and_the_mirror_stays(
+    project: Project,
+) -> None:
+    project.model(THREE, unique_key="id")
+    project.run()
+    project.model(THREE.replace("'b'", "'B'"), unique_key="id", post_hook="drop table {{ this }}")
+
+    assert "A post-hook has dropped" in project.fail()
+
+    assert {dict(row)["name"] for row in project.mirror()} == {"str a", "str b", "str c"}
+    project.model(THREE.replace("'b'", "'B'"), unique_key="id")
+    project.run()
+    project.assert_mirrored()
+
+
+def test_a_post_hook_that_replaces_the_table_is_published(project: Project) -> None:
+    replace = [
+        "drop table {{ this }}",
+        "create table {{ this }} using " + project.file_format + " as select 7 as id, 'x' as name",
+    ]
+    project.model(THREE, unique_key="id", post_hook=replace)
+    project.run()
+    project.assert_mirrored()
+    project.run()
+    project.assert_mirrored()
+    assert len(project.mirror()) == 1
+
+
+def test_a_failed_post_hook_fails_the_node_and_the_next_run_publishes_all(
+    project: Project,
+) -> None:
+    project.model(THREE, unique_key="id")
+    project.run()
+    changed = THREE.replace("'b'", "'B'")
+    project.model(changed, unique_key="id", post_hook=[UNKNOWN, "select raise_error('no')"])
+
+    message = project.fail()
+
+    assert "A post-hook failed" in message
+    assert "the mirror keeps those published last" in message
+    assert len(project.mirror()) == 3
+    project.model(changed, unique_key="id", post_hook=UNKNOWN)
+    response = project.run()
+    assert (response["rows_inserted"], response["rows_updated"]) == (1, 1)
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+def test_hooks_run_whatever_they_say_of_transactions(project: Project, transaction: bool) -> None:
+    hooks = {
+        "pre_hook": {"sql": "create table {{ this.schema }}.seen as select 1 as n"},
+        "post_hook": {"sql": UNKNOWN},
+    }
+    options: dict[str, Any] = {
+        name: {**hook, "transaction": transaction} for name, hook in hooks.items()
+    }
+    project.model(THREE, unique_key="id", **options)
+    view = {"sql": "create table {{ this.schema }}.of_view as select 1 as n"}
+    project.model(
+        "select 1 as id",
+        "a_view",
+        materialized="view",
+        post_hook={**view, "transaction": transaction},
+    )
+
+    project.run()
+
+    assert {"seen", "of_view"} <= set(project.tables())
+    assert len(project.mirror()) == 4
+    project.assert_mirrored()
+
+
+def test_the_unknown_member_of_a_seed_is_mirrored(project: Project) -> None:
+    project.write("seeds/orders.csv", "id,name\n1,a\n")
+    project.write_project(seeds={"+post-hook": UNKNOWN, "+unique_key": "id"})
+
+    project.run(command="seed")
+    project.assert_mirrored()
+    assert len(project.mirror()) == 2
+    assert project.run(command="seed")["publication"] == "unchanged"
+
+
+def test_the_hook_of_a_dbt_snapshot_is_mirrored(project: Project) -> None:
+    hook = "insert into {{ this }} select 9, 'x', now(), 'h', now(), now(), null"
+    snapshot(project, post_hook=hook, **CHECK)
+    source(project, "(1, 'a', timestamp'2024-01-01 00:00:00')")
+    project.run("--select", "source")
+    project.run(command="snapshot")
+    project.assert_mirrored()
+    assert len(project.mirror()) == 2
+
+
+@pytest.mark.pyspark("Thrift knows SQL only")
+def test_what_a_python_model_does_to_its_relation_is_mirrored(project: Project) -> None:
+    body = """
+    if dbt.is_incremental:
+        session.sql(f"STATEMENT")
+    return session.sql("select 5 as id, 'p' as name")
+    """
+    config = {"materialized": "incremental", "incremental_strategy": "append"}
+    python_model(project, body.replace("STATEMENT", "select 1"), **config)
+    project.run()
+    project.run()
+    statement = "insert into {dbt.this} values (6, 'q')"
+    python_model(project, body.replace("STATEMENT", statement), **config)
+    if project.file_format == "parquet":
+        # nothing names the rows that were there
+        assert "a hook has" in project.fail()
+        assert project.dbt("run", "--full-refresh")
+    else:
+        project.run()
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("strategy", ["merge", "delete+insert", "append", "insert_overwrite"])
+def test_each_strategy_publishes_what_its_post_hook_leaves(
+    project: Project, strategy: str
+) -> None:
+    sql = "select {{ var('n') }} as id, 'v{{ var('n') }}' as name, {{ var('n') }} % 2 as p"
+    config: dict[str, Any] = {"materialized": "incremental", "incremental_strategy": strategy}
+    if strategy != "append":
+        config["unique_key"] = "id"
+    if strategy == "insert_overwrite":
+        config["partition_by"] = "p"
+    hook = "insert into {{ this }} (id, name, p) values (100 + {{ var('n') }}, 'h', 1)"
+    for n in range(1, 4):
+        project.model(sql, post_hook=hook, **config)
+        project.run("--vars", f"n: {n}")
+        project.assert_mirrored()
+    project.model(sql, **config)
+    project.run("--vars", "n: 4")
+    project.assert_mirrored()
+
+
+def test_rows_of_others_are_noticed_by_the_next_run(project: Project) -> None:
+    project.model(THREE, unique_key="id")
+    as_many = changing(project, "overwrites as many rows").replace(
+        "{{ this }}", "{{ ref('orders') }}"
+    )
+    project.run()
+    project.write_project(**{"on-run-end": [as_many]})
+    assert project.run()["publication"] == "unchanged"
+
+    message = project.fail()
+
+    assert "on-run-end" in message
+    assert "Nothing was changed" in message
+    project.write_project(**{"on-run-end": []})
+    arguments = "{table: orders}"
+    assert project.dbt("run-operation", "mirror_rebuild", "--args", arguments)
+    project.assert_mirrored()
+    project.run()
+    project.assert_mirrored()
+
+
+# Settings of a session that decide what is read and written, each the opposite of what is needed.
+SETTINGS = {
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.writeLegacyFormat": "true",
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.ansi.enforceReservedKeywords": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    "spark.sql.jsonGenerator.ignoreNullFields": "true",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.files.maxRecordsPerFile": "1",
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "spark.sql.parquet.compression.codec": "gzip",
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+}
+VALUES = (
+    "select id, date'1400-02-28' as day, timestamp'1400-02-28 01:02:03.000004Z' as at, "
+    "cast(1.5 as decimal(9, 2)) as small, cast(1.5 as decimal(18, 2)) as large, "
+    "named_struct('d', timestamp'1400-02-28 01:02:03Z', 'n', null) as nested, "
+    "timestamp_ntz'1500-01-01 00:00:00' as local, map('a', '{{ var(\"n\") }}') as m "
+    "from range({{ var('n') }})"
+)
+
+
+@pytest.mark.usefixtures("each_size")
+@pytest.mark.parametrize("place", ["pre_hook", "post_hook", "sql_header"])
+@pytest.mark.parametrize("setting", [*SETTINGS, "all"])
+def test_settings_of_hooks_do_not_reach_the_files(
+    project: Project, place: str, setting: str
+) -> None:
+    names = list(SETTINGS) if setting == "all" else [setting]
+    statements = [f"set {name}={SETTINGS[name]}" for name in names]
+    options: dict[str, Any] = {place: statements}
+    if place == "sql_header":
+        options = {place: ";".join(statements)}
+    project.model(VALUES, unique_key="id", **options)
+
+    for n, publication in ((2, "initial"), (3, "changes")):
+        assert project.run("--vars", f"n: {n}")["publication"] == publication
+        project.assert_mirrored()
+
+    for path in project.files():
+        schema, footer = pq.read_schema(path), pq.read_metadata(path)
+        assert {str(schema.field(name).type) for name in ("at", "local")} == {
+            "timestamp[us, tz=UTC]"
+        }
+        stored = {footer.schema.column(i).name: footer.schema.column(i) for i in range(5)}
+        assert stored["small"].physical_type == "INT32"
+        assert stored["large"].physical_type == "INT64"
+        legacy = [key for key in footer.metadata or {} if b"legacy" in key]
+        assert not legacy
+        assert set(pq.read_table(path)["day"].to_pylist()) == {dt.date(1400, 2, 28)}
+
+
+@pytest.mark.parametrize("setting", ["writeLegacyFormat=true", "datetimeRebaseModeInWrite=LEGACY"])
+def test_files_written_under_settings_of_hooks_are_not_linked_as_a_load(
+    project: Project, setting: str
+) -> None:
+    project.model(
+        "select 1 as id, date'1400-02-28' as day, cast(1.5 as decimal(9, 2)) as price",
+        unique_key="id",
+        pre_hook=f"set spark.sql.parquet.{setting}",
+    )
+
+    project.run()
+
+    (file,) = project.files()
+    assert pq.read_table(file)["day"].to_pylist() == [dt.date(1400, 2, 28)]
+    assert pq.read_metadata(file).schema.column(2).physical_type == "INT32"
+    project.assert_mirrored()
+
+
+def test_another_current_schema_of_a_hook_does_not_matter(project: Project) -> None:
+    use = ["create schema if not exists {{ this.schema }}_other", "use {{ this.schema }}_other"]
+    project.model(THREE, unique_key="id", pre_hook=use)
+    project.run()
+    project.model(THREE.replace("'b'", "'B'"), unique_key="id", pre_hook=use)
+
+    assert project.run()["rows_updated"] == 1
+    project.assert_mirrored()
+
+
+@pytest.mark.usefixtures("each_size")
+@pytest.mark.parametrize("strategy", ["merge", "append"])
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_column_that_somebody_adds_and_fills_is_mirrored(
+    project: Project, strategy: str, twice: bool
+) -> None:
+    config: dict[str, Any] = {"materialized": "incremental", "incremental_strategy": strategy}
+    config |= {"unique_key": "id"} if strategy == "merge" else {}
+    config["on_schema_change"] = "append_new_columns"
+    rows = "select id, 'n' as name from range({{ var('from') }}, {{ var('from') }} + 12)"
+    project.model(rows, **config)
+    project.run("--vars", "from: 0")
+    table = f"{project.schema}.orders"
+    if project.file_format == "parquet":
+        project.sql(f"alter table {table} add columns (x string default 'old')")
+    else:
+        project.sql(f"alter table {table} add columns (x string)")
+        project.sql(f"update {table} set x = 'filled'")
+    project.model(f"select *, 'new' as x from ({rows})", **config)
+
+    for start in (11, 20) if twice else (11,):
+        start += strategy == "append"
+        project.run("--vars", f"from: {start}")
+        project.assert_mirrored()
+
+    filled = "old" if project.file_format == "parquet" else "filled"
+    assert {dict(row).get("x") for row in project.mirror()} == {f"str {filled}", "str new"}
+
+
+def test_the_default_of_a_column_that_a_hook_adds_stays_in_old_rows(project: Project) -> None:
+    if project.file_format != "parquet":
+        pytest.skip("a default of a new column is for Parquet tables")
+    config = {"materialized": "incremental", "incremental_strategy": "append"}
+    config["on_schema_change"] = "append_new_columns"
+    hook = "alter table {{ this }} add columns (x string default 'old')"
+    project.model("select {{ var('n') }} as id", post_hook=hook, **config)
+    project.run("--vars", "n: 1")
+    project.assert_mirrored()
+    project.model("select {{ var('n') }} as id, 'new' as x", **config)
+
+    project.run("--vars", "n: 2")
+
+    project.assert_mirrored()
+    assert {dict(row).get("x") for row in project.mirror()} == {"str old", "str new"}
+
+
+# What was never published does not exist.
+
+
+@pytest.mark.parametrize("mode", ["--empty", "--sample=1 day"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_only_checked_sql_does_not_exist_for_its_model(
+    project: Project, mode: str, times: int
+) -> None:
+    project.model(
+        "select id from range(20) {% if is_incremental() %} where id >= 4 {% endif %}",
+        materialized="incremental",
+        unique_key="id",
+    )
+    project.model("select count(*) as n from {{ ref('orders') }}", "totals")
+    for _ in range(times):
+        project.run(mode)
+    assert {"orders", "totals"} <= set(project.tables())
+    with project.dry_run():
+        assert project.run()["rows_inserted"] == 20
+
+    response = project.run()
+
+    assert (response["publication"], response["rows_inserted"]) == ("initial", 20)
+    project.assert_mirrored()
+    project.assert_mirrored("totals")
+    # what was published stays as it is
+    before = project.state()
+    project.run(mode)
+    assert project.state() == before
+    assert project.run()["publication"] == "unchanged"
+
+
+@pytest.mark.parametrize("mode", ["--empty", "--sample=1 day"])
+def test_hooks_of_a_check_leave_the_published_rows_alone(project: Project, mode: str) -> None:
+    project.model(THREE, unique_key="id")
+    project.run()
+    project.model(
+        THREE,
+        unique_key="id",
+        pre_hook=["insert into {{ this }} values (8, 'x')", "create temporary view v as select 1"],
+        post_hook=UNKNOWN,
+    )
+    before = project.state()
+
+    project.run(mode)
+
+    assert project.state() == before
+
+
+def test_rows_of_a_check_cannot_be_published_by_hand(project: Project) -> None:
+    project.model(THREE, unique_key="id")
+    project.run("--empty")
+
+    assert not project.dbt("run-operation", "mirror_rebuild", "--args", "{table: orders}")
+
+    assert not project.folder().exists()
+    project.run()
+    project.assert_mirrored()
