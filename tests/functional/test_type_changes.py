@@ -171,6 +171,7 @@ def test_a_type_that_changes_alone_makes_no_new_versions(project: Project) -> No
     assert take(project)["publication"] == "unchanged"
 
 
+@pytest.mark.parquet("other tables do not describe the length of a text")
 def test_texts_of_a_fixed_length_are_compared_as_texts(project: Project) -> None:
     project.sql(f"create schema if not exists {project.schema}")
     project.sql(f"create table {project.schema}.codes (id int, code varchar(3)) using parquet")
