@@ -133,3 +133,27 @@
   order by {{ k | join(', ') }}
   limit 5
 {% endmacro %}
+
+
+{#- 3. Versions of a dbt snapshot that are NULL or not unique: of how many keys, and a few of them.
+
+    Args:
+      version: the column that names a version
+      keys: SQL of the key of the dbt snapshot -#}
+{% macro openmirroring__mirror_repeated_versions(table, version, keys) %}
+  {%- set k = [] -%}
+  {%- for _ in keys -%}{%- do k.append('k' ~ loop.index0) -%}{%- endfor -%}
+  select count(*) over () as bad, {{ k | join(', ') }}, rows
+  from (
+    select {{ k | join(', ') }}, max(rows) as rows
+    from (
+      select {% for key in keys %}any_value(cast({{ key }} as string)) as k{{ loop.index0 }}, {% endfor %}count(*) as rows
+      from {{ table }}
+      group by {{ version.quoted }}
+      having count(*) > 1 or {{ version.quoted }} is null
+    )
+    group by {{ k | join(', ') }}
+  )
+  order by {{ k | join(', ') }}
+  limit 5
+{% endmacro %}

@@ -1,22 +1,22 @@
 {#- The rows of a dbt snapshot after this run: those of its table, with what has changed since.
 
     Args:
-      rows: of the snapshot that may change: a FileRange
+      snapshot: SQL of its rows that may change
       changes: a table, as dbt computes it
       columns: of the result, as `history_columns` returns them
       names: of the columns that dbt adds
       valid_to_current: SQL of `dbt_valid_to` in current versions, besides NULL -#}
-{% macro openmirroring__mirror_history(rows, changes, columns, names, valid_to_current) %}
+{% macro openmirroring__mirror_history(snapshot, changes, columns, names, valid_to_current) %}
   {%- set version = adapter.quote(names.dbt_scd_id) -%}
   {%- set valid_to = 'DBT_INTERNAL_DEST.' ~ adapter.quote(names.dbt_valid_to) -%}
   {%- set same_version = 'DBT_INTERNAL_SOURCE.' ~ version ~ ' = DBT_INTERNAL_DEST.' ~ version -%}
   select {{ mirror_merged(columns, 'dbt_change_type') }}
-  from {{ mirror_rows(rows) }} as DBT_INTERNAL_DEST
+  from {{ snapshot }} as DBT_INTERNAL_DEST
   left join (select * from {{ changes }} where dbt_change_type in ('update', 'delete')) as DBT_INTERNAL_SOURCE
     on {{ same_version }}
     and ({{ valid_to }} is null {{- ' or ' ~ valid_to ~ ' = ' ~ valid_to_current if valid_to_current }})
   union all
   select {{ mirror_from_new_rows(columns) }}
   from (select * from {{ changes }} where dbt_change_type = 'insert') as DBT_INTERNAL_SOURCE
-  left anti join {{ mirror_rows(rows) }} as DBT_INTERNAL_DEST on {{ same_version }}
+  left anti join {{ snapshot }} as DBT_INTERNAL_DEST on {{ same_version }}
 {% endmacro %}

@@ -1,13 +1,15 @@
-{#- New rows in the types of the next snapshot.
+{#- Rows in other types.
 
     Args:
-      columns: each quoted, with its new type; none if it stays -#}
-{% macro openmirroring__mirror_typed_rows(table, columns) %}
+      rows: SQL of them
+      columns: the quoted name of each, its Cast (none if it stays), and its new name
+      remedy: what a user can do about a value that cannot be cast -#}
+{% macro openmirroring__mirror_typed_rows(rows, columns, remedy) %}
   select
-  {%- for name, type in columns %}
-    {{ mirror_cast(name, type) if type else name }} as {{ name }} {{- ',' if not loop.last }}
+  {%- for name, cast, alias in columns %}
+    {{ mirror_cast('DBT_INTERNAL_SOURCE.' ~ name, cast, name, remedy) if cast else name }} as {{ alias }} {{- ',' if not loop.last }}
   {%- endfor %}
-  from {{ table }}
+  from {{ rows }} as DBT_INTERNAL_SOURCE
 {% endmacro %}
 
 
@@ -15,8 +17,9 @@
 
     Args:
       rows: a FileRange
-      columns: of the next snapshot, as `incremental_columns` returns them -#}
-{% macro openmirroring__mirror_typed_snapshot(rows, columns) %}
+      columns: of the next snapshot, as `incremental_columns` returns them
+      remedy: what a user can do about a value that cannot be cast -#}
+{% macro openmirroring__mirror_typed_snapshot(rows, columns, remedy) %}
   {%- set cast = [] -%}
   {%- for column in columns if column.snapshot_type not in (none, column.dtype) -%}{%- do cast.append(column) -%}{%- endfor -%}
   {%- if not cast -%}
@@ -24,9 +27,9 @@
   {%- else -%}
     (select
     {%- for column in columns if column.snapshot_type is not none %}
-      {{ mirror_cast(column.quoted, column.sql_type) if column in cast else column.quoted }} as {{ column.quoted }} {{- ',' if not loop.last }}
+      {{ mirror_cast('DBT_INTERNAL_DEST.' ~ column.quoted, column.snapshot_cast, column.quoted, remedy) if column in cast else column.quoted }} as {{ column.quoted }} {{- ',' if not loop.last }}
     {%- endfor %}
-    from {{ mirror_rows(rows) }})
+    from {{ mirror_rows(rows) }} as DBT_INTERNAL_DEST)
   {%- endif -%}
 {% endmacro %}
 

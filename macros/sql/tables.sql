@@ -50,11 +50,12 @@
 
     Args:
       view: of the rows as strings
-      columns: `quoted` and `type` of each -#}
-{% macro openmirroring__mirror_seed(view, columns) %}
+      columns: the quoted name and the Cast of each
+      remedy: what a user can do about a value that cannot be cast -#}
+{% macro openmirroring__mirror_seed(view, columns, remedy) %}
   select
-    {%- for column in columns %}
-    {{ mirror_cast(column.quoted, column.type) }} as {{ column.quoted }} {{- ',' if not loop.last }}
+    {%- for name, cast in columns %}
+    {{ mirror_cast(name, cast, name, remedy) }} as {{ name }} {{- ',' if not loop.last }}
     {%- endfor %}
   from {{ view }}
 {% endmacro %}

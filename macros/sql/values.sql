@@ -35,30 +35,73 @@
 {% endmacro %}
 
 
-{#- A value in another type. What cannot be cast is an error, in ANSI mode or not. -#}
-{% macro mirror_cast(value, type) -%}
-  {%- set cast_value = 'try_cast(' ~ value ~ ' as ' ~ type ~ ')' -%}
-  {%- set length = modules.re.fullmatch('char\\((\\d+)\\)', type | lower) -%}
-  case
-    when {{ value }} is not null and {{ cast_value }} is null
-    {%- if (type | lower).startswith(('array<', 'map<', 'struct<')) %}
-      {#- what cannot be cast in it becomes NULL in it #}
-      or {{ mirror_count_nulls(cast_value) }} > {{ mirror_count_nulls(value) }}
-    {%- endif %}
-    then cast(raise_error(concat('{{ mirror_literal(value) }} has the value ''', cast({{ value }} as string), ''', which is no {{ mirror_literal(type) }}')) as {{ type }})
-    {%- if length %}
-    {#- a cast takes it for a string, but a table pads it #}
-    else rpad({{ cast_value }}, greatest(length({{ cast_value }}), {{ length[1] }}))
-    {%- else %}
-    else {{ cast_value }}
-    {%- endif %}
-  end
+{#- A value in another type. What cannot be cast, or would lose something, is an error, in ANSI mode or not.
+
+    Args:
+      value: its SQL
+      cast: a Cast
+      name: of the value in messages
+      remedy: a sentence that says what a user can do
+      depth: of lambdas, which makes the names of their variables unique -#}
+{% macro mirror_cast(value, cast, name, remedy, depth=1) -%}
+  {%- if cast.is_void -%}
+    {{ value }}
+  {%- elif cast.fields is not none -%}
+    case when {{ value }} is not null then struct(
+    {%- for field in cast.fields %}
+      {% if field.source -%}
+      {{ mirror_cast(value ~ '.' ~ field.source, field.cast, name ~ '.' ~ field.source, remedy, depth) }}
+      {%- else -%}
+      cast(null as {{ field.cast.type }})
+      {%- endif %} as {{ field.name }} {{- ',' if not loop.last }}
+    {%- endfor %}
+    ) end
+  {%- elif cast.element -%}
+    {%- set element = 'element_' ~ depth -%}
+    transform({{ value }}, {{ element }} -> {{ mirror_cast(element, cast.element, name ~ '.element', remedy, depth + 1) }})
+  {%- elif cast.entry -%}
+    {%- set entry = 'entry_' ~ depth -%}
+    map_from_entries(transform(map_entries({{ value }}), {{ entry }} -> struct(
+      {{ mirror_cast(entry ~ '.key', cast.entry[0], name ~ '.key', remedy, depth + 1) }} as key,
+      {{ mirror_cast(entry ~ '.value', cast.entry[1], name ~ '.value', remedy, depth + 1) }} as value
+    )))
+  {%- else -%}
+    {%- set found = 'try_cast(' ~ value ~ ' as ' ~ cast.type ~ ')' -%}
+    case
+      when {{ value }} is not null and ({{ found }} is null {{- mirror_loses(value, found, cast) }})
+      then cast(raise_error(concat('{{ mirror_literal(name) }} has the value ''', cast({{ value }} as string), ''', which is no {{ mirror_literal(cast.type) }}. {{ mirror_literal(remedy) }}')) as {{ cast.type }})
+      {%- if cast.length %}
+      {#- a cast takes it for a string, but a table pads it #}
+      else rpad({{ found }}, greatest(length({{ found }}), {{ cast.length }}))
+      {%- else %}
+      else {{ found }}
+      {%- endif %}
+    end
+  {%- endif -%}
 {%- endmacro %}
 
 
-{#- How many NULLs are in a complex value: those of its JSON without its strings, and these without what is escaped in them. -#}
-{% macro mirror_count_nulls(value) -%}
-  regexp_count(regexp_replace(replace(replace(to_json({{ value }}, map('ignoreNullFields', 'false')), '\\\\', ''), '\\"', ''), '"[^"]*"', ''), 'null')
+{#- What follows the condition that a value cannot be cast: that it would lose something, as `Cast.loss` says. -#}
+{% macro mirror_loses(value, found, cast) -%}
+  {%- set back = 'try_cast(' ~ found ~ ' as ' ~ cast.source_type ~ ')' -%}
+  {%- if cast.loss == 'digits' %}
+        or not {{ back }} <=> {{ value }}
+  {%- elif cast.loss == 'whole' %}
+        or not coalesce(abs({{ back }} - {{ value }}) < 1, false)
+    {%- if cast.source_type == 'bigint' %}
+        {#- 2^63 is cast back to the largest integer #}
+        or {{ found }} >= 9223372036854775807D
+    {%- endif %}
+  {%- elif cast.loss == 'infinite' %}
+        or abs({{ found }}) = double('infinity') and abs({{ value }}) <> double('infinity')
+  {%- elif cast.loss == 'text_digits' %}
+        or case
+          when {{ value }} rlike '[eE]' then not try_cast({{ value }} as double) <=> cast({{ found }} as double)
+          else length(regexp_extract({{ value }}, '[.]([0-9]*[1-9])', 1)) > {{ cast.scale }}
+        end
+  {%- elif cast.loss == 'text_time' %}
+        or not trim({{ value }}) rlike '^[^ T]*([ T][0:.]*Z?)?$'
+  {%- endif -%}
 {%- endmacro %}
 
 

@@ -77,9 +77,11 @@ def test_a_merge_is_told_once_what_it_updates() -> None:
 
 
 def test_of_the_rows_of_a_dbt_snapshot_only_the_end_of_a_version_changes() -> None:
-    snapshot = {"id": "int", "dbt_scd_id": "string", "Valid_To": "timestamp"}
+    snapshot = {"id": "int", "dbt_scd_id": "string", "Valid_To": "date"}
     changes = {
-        **snapshot,
+        "id": "bigint",
+        "dbt_scd_id": "string",
+        "valid_to": "timestamp",
         "dbt_change_type": "string",
         "dbt_unique_key": "int",
         "DBT_UNIQUE_KEY_1": "int",
@@ -89,12 +91,12 @@ def test_of_the_rows_of_a_dbt_snapshot_only_the_end_of_a_version_changes() -> No
     columns = history_columns(
         [OpenMirroringColumn(*column) for column in snapshot.items()],
         [OpenMirroringColumn(*column) for column in changes.items()],
-        "valid_to",
+        {"dbt_valid_to": "valid_to", "dbt_scd_id": "dbt_scd_id"},
     )
 
     assert columns == [
-        IncrementalColumn("id", "int", "int", "int", False),
-        IncrementalColumn("dbt_scd_id", "string", "string", "string", False),
-        IncrementalColumn("Valid_To", "timestamp", "timestamp", "timestamp", True),
+        IncrementalColumn("id", "bigint", "int", "bigint", False),
+        IncrementalColumn("dbt_scd_id", "string", "string", "string", False, is_exact=False),
+        IncrementalColumn("Valid_To", "date", "date", "timestamp", True, is_exact=False),
         IncrementalColumn("fresh", "double", None, "double", False),
     ]

@@ -60,6 +60,7 @@ class Comparer:
         definition: the new definition of the mirrored table
         snapshot: the rows that were published last; the relation may be missing
         built: the next snapshot
+        history_keys: SQL of the key of a dbt snapshot; empty for other nodes
     """
 
     warehouse: Warehouse
@@ -69,6 +70,7 @@ class Comparer:
     definition: TableDefinition
     snapshot: OpenMirroringRelation
     built: NextSnapshot
+    history_keys: tuple[str, ...] = ()
 
     def load(self) -> RowCounts:
         """Count the rows of a full load.
@@ -164,6 +166,11 @@ class Comparer:
 
     def _bad_keys(self) -> Exception:
         keys = _of(self.built.columns, self.definition.key_columns)
+        if self.history_keys:
+            query = self.warehouse.sql(
+                "mirror_repeated_versions", self.built.table, keys[0], self.history_keys
+            )
+            return refusals.bad_keys(self.history_keys, self.warehouse.query(query))
         query = self.warehouse.sql("mirror_bad_keys", self.built.table, keys)
         return refusals.bad_keys(self.definition.key_columns, self.warehouse.query(query))
 

@@ -8,6 +8,14 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.node import refusals
+from dbt.adapters.openmirroring.spark.casts import Cast
+from dbt.adapters.openmirroring.spark.common_types import (
+    common_type,
+    has_same_fields,
+    with_fields_of,
+    with_new_fields,
+)
 from dbt.adapters.openmirroring.spark.data_types import type_in_sql
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, quoted
 
@@ -21,6 +29,7 @@ class IncrementalColumn:
         snapshot_type: its type in the snapshot; None if the snapshot does not have it
         new_type: its type in the new rows; None if they do not have it
         is_updated: whether a merge updates it in existing rows
+        is_exact: whether a value that would lose something in the column's type is refused
     """
 
     name: str
@@ -28,6 +37,7 @@ class IncrementalColumn:
     snapshot_type: str | None
     new_type: str | None
     is_updated: bool
+    is_exact: bool = True
 
     @property
     def quoted(self) -> str:
@@ -36,6 +46,20 @@ class IncrementalColumn:
     @property
     def sql_type(self) -> str:
         return type_in_sql(self.dtype)
+
+    @property
+    def snapshot_cast(self) -> Cast | None:
+        """How values of the snapshot are converted; None if it does not have the column."""
+        if self.snapshot_type is None:
+            return None
+        return Cast.of(self.snapshot_type, self.dtype, self.is_exact)
+
+    @property
+    def new_cast(self) -> Cast | None:
+        """How values of the new rows are converted; None if they do not have the column."""
+        if self.new_type is None:
+            return None
+        return Cast.of(self.new_type, self.dtype, self.is_exact)
 
 
 def incremental_columns(
@@ -70,13 +94,15 @@ def incremental_columns(
             f"The new rows do not have the columns {_names(gone)}, and `on_schema_change` is "
             "ignore. Select them, set `on_schema_change`, or run with --full-refresh."
         )
+    kept = {name: column.dtype for name, column in had.items()}
+    for column in changed:
+        name = column.name.lower()
+        kept[name] = _kept_type(had[name], column.dtype, on_schema_change)
     if on_schema_change == "sync_all_columns":
-        kept = [(column.name, has[name].dtype) for name, column in had.items() if name in has]
-        result = [OpenMirroringColumn(name, dtype) for name, dtype in kept] + added
-    elif on_schema_change == "append_new_columns":
-        result = [*snapshot, *added]
-    else:
-        result = list(snapshot)
+        kept = {name: dtype for name, dtype in kept.items() if name in has}
+    result = [OpenMirroringColumn(had[name].name, dtype) for name, dtype in kept.items()]
+    if on_schema_change in ("append_new_columns", "sync_all_columns"):
+        result += added
     is_updated = _updated(config)
     return [
         IncrementalColumn(
@@ -90,26 +116,60 @@ def incremental_columns(
     ]
 
 
+def _kept_type(stored: OpenMirroringColumn, new: str, on_schema_change: str) -> str:
+    """Return the type of a column of the snapshot that has another type in the new rows."""
+    if on_schema_change == "ignore":
+        kept = stored.dtype if has_same_fields(stored.dtype, new) else None
+    elif on_schema_change == "append_new_columns":
+        kept = with_new_fields(stored.dtype, new)
+    else:
+        kept = with_fields_of(stored.dtype, new)
+    if kept is None:
+        raise refusals.other_fields(stored.quoted, stored.dtype, new, on_schema_change)
+    return kept
+
+
 def history_columns(
     snapshot: Sequence[OpenMirroringColumn],
     changes: Sequence[OpenMirroringColumn],
-    valid_to: str,
+    names: Mapping[str, str],
 ) -> list[IncrementalColumn]:
     """Return the columns of the next version of a dbt snapshot.
 
     The helper columns of dbt's comparison are left out.
 
     Args:
-        valid_to: name of the only column that changes in existing rows
+        names: the names of dbt's own columns, by dbt's names for them
     """
-    own = [
-        column
+    had = {column.name.lower(): column for column in snapshot}
+    dbts_own = {name.lower() for name in names.values()}
+    new = {
+        column.name.lower(): column
         for column in changes
         if column.name.lower() != "dbt_change_type"
         and not column.name.lower().startswith("dbt_unique_key")
-    ]
-    updated = {"merge_update_columns": [valid_to]}
-    return incremental_columns(snapshot, own, "append_new_columns", updated)
+    }
+    result = []
+    for name in dict.fromkeys((*had, *new)):
+        stored, found = had.get(name), new.get(name)
+        dtype = (had.get(name) or new[name]).dtype
+        if stored and found:
+            common = common_type(stored.dtype, found.dtype)
+            if common is None and name not in dbts_own:
+                raise refusals.no_common_type(stored.quoted, stored.dtype, found.dtype)
+            # a deleted row ends now, which may have to become a day
+            dtype = common or stored.dtype
+        result.append(
+            IncrementalColumn(
+                (had.get(name) or new[name]).name,
+                dtype,
+                stored.dtype if stored else None,
+                found.dtype if found else None,
+                name == names["dbt_valid_to"].lower(),
+                is_exact=name not in dbts_own,
+            )
+        )
+    return result
 
 
 def _updated(config: Mapping[str, Any]) -> Callable[[str], bool]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.node import refusals
+from dbt.adapters.openmirroring.node.column_types import check_casts, comparable
 from dbt.adapters.openmirroring.node.incremental import (
     IncrementalColumn,
     history_columns,
@@ -104,6 +105,7 @@ def _incremental(
         computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
     found, before = warehouse.columns(computed), warehouse.columns(target)
     columns = incremental_columns(before, found, node.on_schema_change, node.config)
+    check_casts(node, computed, columns)
     new_rows = _typed_rows(node, scratch, computed, found, columns)
     if options.incremental_strategy == "merge" and options.unique_key:
         ambiguous = warehouse.query(
@@ -113,7 +115,7 @@ def _incremental(
             raise refusals.ambiguous_new_rows(options.unique_key, ambiguous)
     reused = _reused(node, scratch, new_rows, snapshot, before, columns, options.touched_by)
     old_rows = (reused or Reuse()).before(target)
-    rows = warehouse.sql("mirror_typed_snapshot", old_rows, columns)
+    rows = warehouse.sql("mirror_typed_snapshot", old_rows, columns, refusals.CAST_IN_MODEL)
     query = warehouse.sql(
         options.strategy_macro, rows, new_rows, columns, options, node.predicates
     )
@@ -126,18 +128,19 @@ def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | No
     if not warehouse.found(target):
         return first_rows(node)
     with warehouse.users_session():
-        strategy = node.history_strategy(True)
-        query = node.history_changes(strategy, node.query())
+        query, stored = comparable(node, scratch)
+        query = node.history_changes(node.history_strategy(True), query, stored)
         computed = _keep_new_rows(node, scratch, NEW_ROWS, query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
     names = node.history_columns
-    columns = history_columns(before, found, names["dbt_valid_to"])
+    columns = history_columns(before, found, names)
     changes = _typed_rows(node, scratch, computed, found, columns)
     touched_by = [[names["dbt_scd_id"]]]
     reused = _reused(node, scratch, changes, snapshot, before, columns, touched_by)
+    old_rows = (reused or Reuse()).before(target)
     query = warehouse.sql(
         "mirror_history",
-        (reused or Reuse()).before(target),
+        warehouse.sql("mirror_typed_snapshot", old_rows, columns, refusals.CAST_IN_SOURCE),
         changes,
         columns,
         names,
@@ -176,11 +179,12 @@ def _typed_rows(
     Returns:
         `computed` itself if it already has these types
     """
-    types = {c.name.lower(): c.sql_type for c in columns if c.new_type not in (None, c.dtype)}
-    if not types:
+    casts = {c.name.lower(): c.new_cast for c in columns if c.new_type not in (None, c.dtype)}
+    if not casts:
         return computed
-    cast = [(column.quoted, types.get(column.name.lower())) for column in found]
-    query = node.warehouse.sql("mirror_typed_rows", computed, cast)
+    typed = [(c.quoted, casts.get(c.name.lower()), c.quoted) for c in found]
+    remedy = refusals.CAST_IN_SOURCE if node.is_history else refusals.CAST_IN_MODEL
+    query = node.warehouse.sql("mirror_typed_rows", computed, typed, remedy)
     return _keep_new_rows(node, scratch, TYPED_ROWS, query)
 
 

@@ -14,8 +14,10 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.casts import Cast
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, quoted
 from dbt.adapters.openmirroring.spark.seed import SEED_VIEW, seed_view
 from dbt.adapters.openmirroring.spark.table import Layout
@@ -89,6 +91,12 @@ class Node:
             or self._context["get_snapshot_table_column_names"]()
         )
         return names
+
+    @property
+    def history_keys(self) -> tuple[str, ...]:
+        """The `unique_key` of a dbt snapshot: SQL of its source."""
+        keys = self.config.get("unique_key") or ()
+        return (keys,) if isinstance(keys, str) else tuple(keys)
 
     @property
     def has_contract(self) -> bool:
@@ -225,13 +233,13 @@ class Node:
         types = self.config.get("column_types") or {}
         adapter = self._context["adapter"]
         columns = [
-            {
-                "quoted": adapter.quote_seed_column(name, self.config.get("quote_columns")),
-                "type": types.get(name) or adapter.convert_type(seed, number),
-            }
+            (
+                adapter.quote_seed_column(name, self.config.get("quote_columns")),
+                Cast.of("string", types.get(name) or adapter.convert_type(seed, number)),
+            )
             for number, name in enumerate(seed.column_names)
         ]
-        return self.warehouse.sql("mirror_seed", SEED_VIEW, columns)
+        return self.warehouse.sql("mirror_seed", SEED_VIEW, columns, refusals.CORRECT_SEED)
 
     def view(self, relation: OpenMirroringRelation) -> str:
         """Return the statement that creates a view of the node's rows."""
@@ -264,8 +272,13 @@ class Node:
         """Return a query of the rows of a dbt snapshot that is built for the first time."""
         return str(self._context["build_snapshot_table"](strategy, query))
 
-    def history_changes(self, strategy: Strategy, query: str) -> str:
+    def history_changes(
+        self, strategy: Strategy, query: str, stored: OpenMirroringRelation
+    ) -> str:
         """Return a query of the changes since a dbt snapshot was built.
+
+        Args:
+            stored: a table of the rows that the dbt snapshot has
 
         Raises:
             DbtRuntimeError: if the dbt snapshot lacks required columns
@@ -273,7 +286,7 @@ class Node:
         self._context["adapter"].assert_valid_snapshot_target_given_strategy(
             self.target, self.history_columns, strategy
         )
-        return str(self._context["snapshot_staging_table"](strategy, query, self.target))
+        return str(self._context["snapshot_staging_table"](strategy, query, stored))
 
     def document(self) -> None:
         """Write descriptions to the relation, if the configuration asks for it."""

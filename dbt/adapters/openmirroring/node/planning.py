@@ -121,6 +121,7 @@ class Planner:
             table_definition(built.columns, options),
             self.published.relation or self.node.target,
             built,
+            self.node.history_keys if self.node.is_history else (),
         )
 
 

@@ -14,6 +14,13 @@ from dbt.adapters.openmirroring.node.config import NodeConfig
 if TYPE_CHECKING:
     import agate
 
+# what a user can do about a value that its column cannot hold
+CAST_IN_MODEL = (
+    "Cast it in the model, or run with --full-refresh: then the table gets the types of the model."
+)
+CAST_IN_SOURCE = "Cast it in the source of the dbt snapshot."
+CORRECT_SEED = "Correct the seed, or set another type in `column_types`."
+
 
 def bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
     """Return the error for keys that are NULL or not unique.
@@ -41,6 +48,49 @@ def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntime
         f"Several new rows have the same key ({', '.join(keys)}), e.g. {shown(keys, examples)}: "
         "a row of the table can be merged with one of them only. Nothing was changed. Make the "
         "new rows unique, or set another `unique_key`."
+    )
+
+
+def other_fields(column: str, stored: str, new: str, on_schema_change: str) -> CompilationError:
+    """Return the error for a struct of an incremental model that has other fields in new rows."""
+    differ = f"The column {column} has the type {stored} in the table, and {new} in the new rows"
+    if on_schema_change == "ignore":
+        return CompilationError(
+            f"{differ}, and `on_schema_change` is ignore, with which fields are not added or left "
+            "out. Nothing was changed. Set `on_schema_change` to append_new_columns or "
+            "sync_all_columns, or run with --full-refresh."
+        )
+    return CompilationError(
+        f"{differ}. The names of some fields differ only in case, so that Spark cannot find the "
+        "fields by name. Nothing was changed. Rename them in the model, or run with "
+        "--full-refresh."
+    )
+
+
+def no_cast(column: str, stored: str | None, new: str | None) -> CompilationError:
+    """Return the error for a column of an incremental model whose types Spark cannot convert."""
+    return CompilationError(
+        f"The column {column} has the type {stored} in the table, and {new} in the new rows, and "
+        f"Spark cannot cast one to the other. Nothing was changed. {CAST_IN_MODEL}"
+    )
+
+
+def no_common_type(column: str, stored: str, new: str) -> CompilationError:
+    """Return the error for a column of a dbt snapshot whose type has changed too much."""
+    return CompilationError(
+        f"The column {column} has the type {stored} in the dbt snapshot, and {new} in its source. "
+        "No type holds the values of both as they are. Nothing was changed. Cast the column in "
+        f"the source, e.g. cast({column} as {stored}), or give it a new name there: then it "
+        "becomes a new column, and the history keeps the old one."
+    )
+
+
+def no_common_time(stored: str, new: str) -> CompilationError:
+    """Return the error for a dbt snapshot whose `updated_at` has a type of another order."""
+    return CompilationError(
+        f"`updated_at` of the dbt snapshot had the type {stored}, and has the type {new} in its "
+        "source: their order may differ. Nothing was changed. Cast the column in the source, "
+        f"e.g. as {stored}."
     )
 
 

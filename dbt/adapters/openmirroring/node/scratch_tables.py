@@ -18,6 +18,8 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 NEXT = "next"
 # The new rows of an incremental model, and the same rows in the types of the snapshot.
 NEW_ROWS, TYPED_ROWS = "new_rows", "typed_rows"
+# The rows of a dbt snapshot in other types.
+STORED = "stored"
 # The keys of changed rows.
 CHANGED = "changed"
 # The rows that may change of a snapshot that is changed in place.
@@ -30,7 +32,7 @@ DRY_RUN = "dry_run"
 # The rows that were published last, while the snapshot is ahead of the mirror.
 PUBLISHED_SUFFIX = "__published"
 
-ROWS = (NEW_ROWS, TYPED_ROWS, CHANGED, BEFORE, PART)
+ROWS = (NEW_ROWS, TYPED_ROWS, STORED, CHANGED, BEFORE, PART)
 
 
 class ScratchTables:

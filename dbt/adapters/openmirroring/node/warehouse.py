@@ -144,6 +144,11 @@ class Warehouse:
         columns: list[OpenMirroringColumn] = self.adapter.get_columns_in_relation(relation)
         return columns
 
+    def columns_of(self, query: str) -> list[OpenMirroringColumn]:
+        """Return the columns of a query, which is not run."""
+        rows = self.query(f"describe query {query}").rows
+        return [OpenMirroringColumn(str(row[0]), str(row[1])) for row in rows]
+
     def describe(self, relation: OpenMirroringRelation) -> TableDescription:
         rows = self.query(f"describe table extended {relation}").rows
         return TableDescription.parse(relation, rows)

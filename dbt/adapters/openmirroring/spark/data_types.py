@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.spark.relation import quoted
@@ -35,6 +36,15 @@ class MapType:
 class StructType:
     fields: tuple[tuple[str, DataType], ...]
 
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether names of fields differ only in case, so that Spark cannot find these fields."""
+        return len({name.lower() for name, _ in self.fields}) < len(self.fields)
+
+    def field(self, name: str) -> tuple[str, DataType] | None:
+        """Return the field of a name, in any case; None if there is none."""
+        return next((f for f in self.fields if f[0].lower() == name.lower()), None)
+
 
 # the text of a scalar type, or a nested type
 DataType = str | ArrayType | MapType | StructType
@@ -55,25 +65,40 @@ def parse(dtype: str) -> DataType:
     return type_
 
 
+def parsed(dtype: str) -> DataType:
+    """Parse a type. A type that cannot be parsed is returned as it is."""
+    try:
+        return parse(dtype)
+    except ValueError:
+        return dtype
+
+
+def text_of(type_: DataType) -> str:
+    """Return a type as Spark describes it."""
+    return _text(type_, lambda name: name)
+
+
 def type_in_sql(dtype: str) -> str:
     """Return a type as SQL can contain it, with the names of fields quoted.
 
     Args:
         dtype: the type as Spark describes it; returned unchanged if it cannot be parsed
     """
-    try:
-        return _sql(parse(dtype))
-    except ValueError:
-        return dtype
+    return sql_of(parsed(dtype))
 
 
-def _sql(type_: DataType) -> str:
+def sql_of(type_: DataType) -> str:
+    """Return a type as SQL can contain it, with the names of fields quoted."""
+    return _text(type_, quoted)
+
+
+def _text(type_: DataType, spelled: Callable[[str], str]) -> str:
     if isinstance(type_, ArrayType):
-        return f"array<{_sql(type_.element)}>"
+        return f"array<{_text(type_.element, spelled)}>"
     if isinstance(type_, MapType):
-        return f"map<{_sql(type_.key)},{_sql(type_.value)}>"
+        return f"map<{_text(type_.key, spelled)},{_text(type_.value, spelled)}>"
     if isinstance(type_, StructType):
-        fields = (f"{quoted(name)}:{_sql(field)}" for name, field in type_.fields)
+        fields = (f"{spelled(name)}:{_text(field, spelled)}" for name, field in type_.fields)
         return f"struct<{','.join(fields)}>"
     return type_
 

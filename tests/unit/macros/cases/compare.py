@@ -124,6 +124,7 @@ CASES = {
     "count_load_large_two_keys": case("mirror_count_load", NEXT, (ODD, CODE), False),
     "new_keys_elsewhere": case("mirror_new_keys_elsewhere", NEXT, CHANGED, KEY),
     "new_keys_elsewhere_two_keys": case("mirror_new_keys_elsewhere", NEXT, CHANGED, KEYS),
+    "repeated_versions": case("mirror_repeated_versions", NEXT, ODD, ("id", "upper(name) || '-'")),
     "bad_keys": case("mirror_bad_keys", NEXT, KEY),
     "bad_keys_two_keys": case("mirror_bad_keys", ODD_TABLE, (ODD, CODE)),
 }

@@ -8,6 +8,7 @@ from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.incremental import IncrementalColumn
 from dbt.adapters.openmirroring.node.reuse import FileRange
 from dbt.adapters.openmirroring.node.touched_rows import TouchedRows
+from dbt.adapters.openmirroring.spark.casts import Cast
 from tests.unit.macros.cases.shop import (
     NEW_ROWS,
     NEXT,
@@ -32,6 +33,8 @@ MISSING = column("missing", "int", new_type=None, is_updated=False)
 KEPT = column("kept", "string", is_updated=False)
 WIDER = column("wider", "bigint", snapshot_type="int")
 NESTED = column("nested", "array<bigint>", snapshot_type="array<int>")
+
+REMEDY = "It's up to you."
 
 COLUMNS = (ID, STATUS)
 DIFFERENT = (ID, STATUS, ADDED, MISSING, KEPT, ODD)
@@ -68,19 +71,52 @@ def config(name: str, *unique_key: str, **others: Any) -> NodeConfig:
 
 CASES = {
     "typed_rows_padded": case(
-        "mirror_typed_rows", NEW_ROWS, [("`id`", None), ("`code`", "char(5)")]
+        "mirror_typed_rows",
+        NEW_ROWS,
+        [("`id`", None, "`id`"), ("`code`", Cast.of("string", "char(5)"), "`code`")],
+        REMEDY,
     ),
     "typed_rows": case(
         "mirror_typed_rows",
         NEW_ROWS,
-        [("`id`", "bigint"), ("`it's ``odd```", None), ("`nested`", "array<bigint>")],
+        [
+            ("`ID`", Cast.of("double", "bigint"), "`id`"),
+            ("`it's ``odd```", None, "`it's ``odd```"),
+            ("`nested`", Cast.of("array<int>", "array<bigint>"), "`nested`"),
+            ("`map`", Cast.of("map<int,string>", "map<string,date>"), "`map`"),
+            ("`struct`", Cast.of("struct<b:int,A b:int>", "struct<a b:int,c:date>"), "`struct`"),
+        ],
+        REMEDY,
     ),
-    "typed_snapshot_as_it_is": case("mirror_typed_snapshot", FileRange(ORDERS), DIFFERENT),
+    "typed_rows_that_lose": case(
+        "mirror_typed_rows",
+        NEW_ROWS,
+        [
+            (f"`{source}`", Cast.of(source, target), f"`{target}`")
+            for source, target in (
+                ("decimal(10,4)", "decimal(5,2)"),
+                ("timestamp", "date"),
+                ("bigint", "double"),
+                ("decimal(20,0)", "float"),
+                ("double", "float"),
+                ("string", "decimal(5,2)"),
+                ("varchar(9)", "date"),
+            )
+        ],
+        REMEDY,
+    ),
+    "typed_rows_that_may_lose": case(
+        "mirror_typed_rows",
+        NEW_ROWS,
+        [("`at`", Cast.of("timestamp", "date", is_exact=False), "`at`")],
+        REMEDY,
+    ),
+    "typed_snapshot_as_it_is": case("mirror_typed_snapshot", FileRange(ORDERS), DIFFERENT, REMEDY),
     "typed_snapshot_some_files": case(
-        "mirror_typed_snapshot", FileRange(ORDERS, only=("file:/a.parquet",)), COLUMNS
+        "mirror_typed_snapshot", FileRange(ORDERS, only=("file:/a.parquet",)), COLUMNS, REMEDY
     ),
     "typed_snapshot_cast": case(
-        "mirror_typed_snapshot", FileRange(ORDERS), (ID, WIDER, NESTED, ADDED, MISSING)
+        "mirror_typed_snapshot", FileRange(ORDERS), (ID, WIDER, NESTED, ADDED, MISSING), REMEDY
     ),
     "ambiguous_rows": case("mirror_ambiguous_rows", NEW_ROWS, ("id", ODD_NAME)),
     "append": strategy(config("append")),
@@ -107,10 +143,10 @@ CASES = {
         config("insert_overwrite", partition_by=("day", ODD_NAME)), (ID, DAY, ODD, ADDED)
     ),
     "microbatch": strategy(config("microbatch", partition_by=("day",)), (ID, DAY)),
-    "history": case("mirror_history", FileRange(ORDERS), NEW_ROWS, SCD_COLUMNS, SCD_NAMES, None),
+    "history": case("mirror_history", ORDERS, NEW_ROWS, SCD_COLUMNS, SCD_NAMES, None),
     "history_valid_to_current": case(
         "mirror_history",
-        FileRange(ORDERS, only=("file:/a.parquet",)),
+        f"(select * from {ORDERS} where false)",
         NEW_ROWS,
         SCD_COLUMNS[:3],
         SCD_NAMES,

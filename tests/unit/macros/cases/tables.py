@@ -7,6 +7,7 @@ from typing import Any
 
 from dbt.adapters.openmirroring.node.constraints import Constraint
 from dbt.adapters.openmirroring.operations.replica import Replica, ReplicaColumn
+from dbt.adapters.openmirroring.spark.casts import Cast
 from tests.unit.macros.cases.shop import (
     CODE,
     ID,
@@ -70,9 +71,12 @@ CASES = {
         "mirror_seed",
         "openmirroring_seed",
         [
-            {"quoted": "`id`", "type": "bigint"},
-            {"quoted": "`it's ``odd```", "type": "decimal(10,2)"},
+            ("`id`", Cast.of("string", "bigint")),
+            ("`it's ``odd```", Cast.of("string", "decimal(10,2)")),
+            ("`day`", Cast.of("string", "date")),
+            ("`name`", Cast.of("string", "string")),
         ],
+        "Correct the seed.",
     ),
     "live_rows": case("mirror_live_rows", QUERY, None),
     "live_rows_without_deletes": case("mirror_live_rows", QUERY, "gone or late"),
