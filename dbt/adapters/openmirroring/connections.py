@@ -278,6 +278,13 @@ def is_publishing() -> bool:
     return _is_one_of(*_BUILDING)
 
 
+def is_building() -> bool:
+    """Check whether the command builds nodes, with all their rows or not."""
+    from dbt.flags import get_flags
+
+    return getattr(get_flags(), "WHICH", None) in _BUILDING
+
+
 def _is_one_of(*commands: str) -> bool:
     """Check whether dbt runs one of the commands, without `--empty` and `--sample`."""
     from dbt.flags import get_flags
