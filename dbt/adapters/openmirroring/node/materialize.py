@@ -22,7 +22,17 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     tidy_warehouse,
 )
 from dbt.adapters.openmirroring.node.swap import swap, take_in_place
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import (
+    BATCH_ID_PROPERTY,
+    HELD_PROPERTY,
+    REBUILD_PROPERTY,
+    UNMIRRORED_PROPERTY,
+    VERSION_PROPERTY,
+    OpenMirroringRelation,
+)
+
+_UNMIRRORED = {UNMIRRORED_PROPERTY: "true"}
+_PUBLICATION = (BATCH_ID_PROPERTY, HELD_PROPERTY, REBUILD_PROPERTY, VERSION_PROPERTY)
 
 
 class Target(Destination, Preview, Protocol):
@@ -58,7 +68,10 @@ def materialize(node: Node, destination: Target) -> OpenMirroringRelation:
 
 
 def _build_only(node: Node) -> AdapterResponse:
-    """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap."""
+    """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap.
+
+    The table is marked, so that the node knows it when it is mirrored again.
+    """
     warehouse, target = node.warehouse, node.target
     was_incremental = node.is_incremental
     tidy_warehouse(warehouse, target)
@@ -71,9 +84,12 @@ def _build_only(node: Node) -> AdapterResponse:
             swap(warehouse, target, leftover, may_have_partitions=True)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = next_rows(node, scratch, was_incremental)
-        following, response = build(node, rows, scratch, {})
+        following, response = build(node, rows, scratch, _UNMIRRORED)
         verify_contract(node, following)
         if rows.touched:
+            # marked before it has other rows than those that were published
+            warehouse.mark(target, _UNMIRRORED)
+            warehouse.unmark(target, _PUBLICATION)
             take_in_place(warehouse, target, following, rows.touched.new_rows, rows.touched.keys)
             warehouse.replaced(target)
         else:

@@ -27,9 +27,9 @@ from dbt.adapters.openmirroring.node.held import (
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.planning import (
-    WAS_VIEW,
     Planner,
     beyond_limit,
+    meanwhile,
     too_many_deleted,
 )
 from dbt.adapters.openmirroring.node.progress import WAITING
@@ -111,6 +111,8 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
         # While rows are held, the snapshot differs from the published rows. So a comparison cannot
         # be limited to its touched rows. Rows that are going to be held are not compared now.
         may_touch = is_held or not attempt.published.is_held
+        # a snapshot that was built with `mirror: false` loses the mark of it when it is replaced
+        may_touch = may_touch and not attempt.published.marks.unmirrored
         rows = next_rows(node, attempt.scratch, was_incremental, may_touch)
         if is_held:
             return _hold_rows(attempt, rows, rebuild)
@@ -249,8 +251,8 @@ def _publish_rows(
 def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
     node, publication, published = attempt.node, attempt.publication, attempt.published
-    if published.is_view and publication.last:
-        rebuild = rebuild or WAS_VIEW
+    if publication.last:
+        rebuild = rebuild or meanwhile(published)
     rebuild = rebuild or published.marks.rebuild
     marks = marks_of_build(publication.batch_id, rebuild)
     following, _ = build(node, rows, attempt.scratch, marks)

@@ -126,4 +126,8 @@ CASES = {
     "new_keys_elsewhere_two_keys": case("mirror_new_keys_elsewhere", NEXT, CHANGED, KEYS),
     "bad_keys": case("mirror_bad_keys", NEXT, KEY),
     "bad_keys_two_keys": case("mirror_bad_keys", ODD_TABLE, (ODD, CODE)),
+    "left_rows": case("mirror_left_rows", NEXT, ORDERS, KEY, KEY, ()),
+    "left_rows_of_other_partitions": case(
+        "mirror_left_rows", ODD_TABLE, ORDERS, (ODD, CODE), (ODD, CODE), ("day", ODD.name)
+    ),
 }
