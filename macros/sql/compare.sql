@@ -157,3 +157,38 @@
   order by {{ k | join(', ') }}
   limit 5
 {% endmacro %}
+
+
+{#- Keys of published rows that are in two rows of the next snapshot: how many, and of a few of them the partitions of the
+    published row and of the new one.
+
+    Args:
+      table: the next snapshot
+      snapshot: the published rows
+      keys, published_keys: the keys of each
+      partition_by: columns -#}
+{% macro openmirroring__mirror_left_rows(table, snapshot, keys, published_keys, partition_by) %}
+  {%- set k = mirror_key_names(keys) | join(', ') -%}
+  select count(*) over () as bad, {% for name in mirror_key_names(keys) %}cast({{ name }} as string) as {{ name }}, {% endfor %}published, new
+  from (
+    select {{ k }}, max(published) as published, max(place) filter (where place <> published) as new
+    from (select {{ mirror_landed_keys(keys) }}, {{ mirror_place(partition_by) }} as place from {{ table }})
+    join (
+      select {{ k }}, max(place) as published
+      from (select {{ mirror_landed_keys(published_keys) }}, {{ mirror_place(partition_by) }} as place from {{ snapshot }})
+      group by {{ k }} having count(*) = 1
+    ) using ({{ k }})
+    group by {{ k }} having count(*) > 1
+  )
+  order by {{ k }}
+  limit 5
+{% endmacro %}
+
+{#- The partition of a row, as text. -#}
+{% macro mirror_place(partition_by) -%}
+  concat_ws(', '
+  {%- for name in partition_by -%}
+    , concat('{{ mirror_literal(name) }}=', coalesce(cast({{ adapter.quote(name) }} as string), 'NULL'))
+  {%- endfor -%}
+  )
+{%- endmacro %}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
@@ -61,6 +61,8 @@ class Comparer:
         snapshot: the rows that were published last; the relation may be missing
         built: the next snapshot
         history_keys: SQL of the key of a dbt snapshot; empty for other nodes
+        left: returns why new rows do not replace all published rows with their keys; None if the
+            next snapshot was not made of new rows
     """
 
     warehouse: Warehouse
@@ -71,6 +73,7 @@ class Comparer:
     snapshot: OpenMirroringRelation
     built: NextSnapshot
     history_keys: tuple[str, ...] = ()
+    left: Callable[[], refusals.LeftRows | None] = lambda: None
 
     def load(self) -> RowCounts:
         """Count the rows of a full load.
@@ -171,8 +174,31 @@ class Comparer:
                 "mirror_repeated_versions", self.built.table, keys[0], self.history_keys
             )
             return refusals.bad_keys(self.history_keys, self.warehouse.query(query))
+        found = self._left_rows(keys)
+        if found:
+            return found
         query = self.warehouse.sql("mirror_bad_keys", self.built.table, keys)
         return refusals.bad_keys(self.definition.key_columns, self.warehouse.query(query))
+
+    def _left_rows(self, keys: Sequence[LandingColumn]) -> Exception | None:
+        """Return the error for new rows beside published rows with their keys, if any."""
+        journal, left = self.published.last, self.left()
+        if not journal or not left:
+            return None
+        published = {c.name: c for c in published_columns(journal.batch.definition)}
+        if not published.keys() >= {key.name for key in keys}:
+            return None
+        query = self.warehouse.sql(
+            "mirror_left_rows",
+            self.built.table,
+            self.snapshot,
+            keys,
+            [published[key.name] for key in keys],
+            self.options.partition_by,
+        )
+        examples = self.warehouse.query(query)
+        names = self.definition.key_columns
+        return refusals.left_rows(names, examples, left) if examples.rows else None
 
 
 def _of(columns: Sequence[LandingColumn], names: Sequence[str]) -> tuple[LandingColumn, ...]:

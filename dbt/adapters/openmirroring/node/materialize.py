@@ -23,7 +23,18 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     tidy_warehouse,
 )
 from dbt.adapters.openmirroring.node.swap import swap, take_in_place
-from dbt.adapters.openmirroring.spark.relation import CHECKED_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import (
+    BATCH_ID_PROPERTY,
+    CHECKED_PROPERTY,
+    HELD_PROPERTY,
+    REBUILD_PROPERTY,
+    UNMIRRORED_PROPERTY,
+    VERSION_PROPERTY,
+    OpenMirroringRelation,
+)
+
+_UNMIRRORED = {UNMIRRORED_PROPERTY: "true"}
+_PUBLICATION = (BATCH_ID_PROPERTY, HELD_PROPERTY, REBUILD_PROPERTY, VERSION_PROPERTY)
 
 
 class Target(Destination, Preview, Protocol):
@@ -71,7 +82,10 @@ def _materialize(node: Node, destination: Destination) -> AdapterResponse:
 
 
 def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
-    """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap."""
+    """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap.
+
+    The table is marked, so that the node knows it when it is mirrored again.
+    """
     warehouse, target = node.warehouse, node.target
     tidy_warehouse(warehouse, target)
     for leftover in leftovers(warehouse, target, ROWS):
@@ -85,9 +99,12 @@ def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
         found = warehouse.found(target)
         snapshot = warehouse.describe(found) if found and found.is_table else None
         rows = next_rows(node, scratch, was_incremental, snapshot)
-        following, response = build(node, rows, scratch, {})
+        following, response = build(node, rows, scratch, _UNMIRRORED)
         verify_contract(node, following)
         if rows.touched:
+            # marked before it has other rows than those that were published
+            warehouse.mark(target, _UNMIRRORED)
+            warehouse.unmark(target, _PUBLICATION)
             take_in_place(warehouse, target, following, rows.touched.new_rows, rows.touched.keys)
             warehouse.replaced(target)
         else:

@@ -28,9 +28,9 @@ from dbt.adapters.openmirroring.node.hooks import CodeBefore, run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.planning import (
-    WAS_VIEW,
     Planner,
     beyond_limit,
+    meanwhile,
     too_many_deleted,
 )
 from dbt.adapters.openmirroring.node.progress import WAITING
@@ -219,22 +219,28 @@ def _before_build(attempt: Attempt, extends: bool, rebuild: str) -> tuple[Attemp
         the attempt with the published rows after that code, and why the table must be rebuilt
     """
     node, publication, published = attempt.node, attempt.publication, attempt.published
-    has_code = node.has_code_before or node.has_post_hooks
-    if not (rebuild or published.is_view):
-        if has_code:  # which cannot be undone if the table is refused later
-            publication.verify(published.batch_id, full_refresh=False)
-        published = verify_state(attempt.warehouse, publication, published)
-        attempt = replace(attempt, published=published)
-    if not node.has_code_before:
+    if publication.last:
+        rebuild = rebuild or meanwhile(published)
+    if rebuild:  # nothing is compared, so nothing has to be kept
+        node.run_code_before(lambda _: True)
         return attempt, rebuild
+    if node.has_code_before or node.has_post_hooks:
+        # what this code does cannot be undone if the table is refused later
+        publication.verify(published.batch_id, full_refresh=False)
+    published = verify_state(attempt.warehouse, publication, published)
+    attempt = replace(attempt, published=published)
+    if not node.has_code_before:
+        return attempt, ""
     published, replaced = CodeBefore(node, publication, published, extends).run()
-    return replace(attempt, published=published), rebuild or replaced
+    return replace(attempt, published=published), replaced
 
 
 def _reusable(attempt: Attempt, is_held: bool) -> TableDescription | None:
     """Return the snapshot, if a build may keep rows and files of it; None to consider all rows."""
     published, last = attempt.published, attempt.publication.last
     has_hooks = attempt.node.has_post_hooks
+    if published.marks.unmirrored:
+        return None  # the snapshot loses the mark of `mirror: false` when it is replaced
     if published.is_held and (has_hooks or not is_held):
         return None  # keys may repeat in rows that no publication has checked
     if is_held and published.is_held:
@@ -322,8 +328,8 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse
 def _make_snapshot(attempt: Attempt, rows: NextRows, rebuild: str, why: str) -> None:
     """Build a node, make its rows the snapshot, and run its post-hooks."""
     node, publication, published = attempt.node, attempt.publication, attempt.published
-    if published.is_view and publication.last:
-        rebuild = rebuild or WAS_VIEW
+    if publication.last:
+        rebuild = rebuild or meanwhile(published)
     rebuild = rebuild or published.marks.rebuild
     marks = marks_of_build(publication.batch_id, rebuild)
     following, _ = build(node, rows, attempt.scratch, marks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
@@ -35,6 +36,65 @@ def bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
         f"{how_many} of the keys ({', '.join(keys)}) are NULL or not unique, e.g. "
         f"{found}. The service would apply a later change to the wrong rows, so nothing was "
         "published. Make the model's rows unique, or set another `unique_key`."
+    )
+
+
+@dataclass(frozen=True)
+class LeftRows:
+    """Why an incremental model may leave a published row beside a new row with the same key.
+
+    Args:
+        why: the end of a sentence about the published row
+        remedy: a sentence
+    """
+
+    why: str
+    remedy: str
+
+    @classmethod
+    def of(cls, options: NodeConfig, predicates: Sequence[str]) -> LeftRows | None:
+        """Return why the new rows do not replace all rows with their keys; None if they do.
+
+        Args:
+            predicates: SQL conditions that a new row must meet to match a row of the snapshot
+        """
+        strategy = options.incremental_strategy
+        if strategy in ("insert_overwrite", "microbatch"):
+            return cls(
+                f"is in another partition, so that {strategy} leaves it",
+                "Set `incremental_strategy` to merge or delete+insert, which find the published "
+                "row by its key; or let the model select all rows of its old partition too.",
+            )
+        if strategy == "append":
+            return cls(
+                "the strategy append leaves",
+                "Set `incremental_strategy: merge`, or let the model select rows with new keys "
+                "only.",
+            )
+        if predicates:
+            return cls(
+                "`incremental_predicates` leave out",
+                "Let them include all rows that new rows replace, or remove them.",
+            )
+        return None
+
+
+def left_rows(keys: Sequence[str], examples: agate.Table, left: LeftRows) -> DbtRuntimeError:
+    """Return the error for new rows with the keys of published rows that stay.
+
+    Args:
+        examples: the number of such keys in the first column, then a few of the keys, each with
+            the partitions of the published row and of the new one
+    """
+    how_many, *_ = examples.rows[0]
+    found = []
+    for _, *values, published, new in (tuple(row) for row in examples.rows):
+        places = f"published in {published}, new in {new}" if new else "published and new"
+        found.append(f"{_key(keys, values)} ({places})")
+    return DbtRuntimeError(
+        f"{how_many} of the keys ({', '.join(keys)}) are in two rows: a new row, and the "
+        f"published row, which {left.why}, e.g. {'; '.join(found)}. Nothing was published. "
+        f"{left.remedy}"
     )
 
 
@@ -130,9 +190,12 @@ def check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig) 
 def shown(names: Sequence[str], examples: agate.Table) -> str:
     shown = []
     for *values, count in (tuple(row) for row in examples.rows):
-        key = ", ".join(
-            f"{name}={'NULL' if value is None else value}"
-            for name, value in zip(names, values, strict=True)
-        )
-        shown.append(f"{key} ({count} {'row' if count == 1 else 'rows'})")
+        shown.append(f"{_key(names, values)} ({count} {'row' if count == 1 else 'rows'})")
     return "; ".join(shown)
+
+
+def _key(names: Sequence[str], values: Sequence[object]) -> str:
+    return ", ".join(
+        f"{name}={'NULL' if value is None else value}"
+        for name, value in zip(names, values, strict=True)
+    )

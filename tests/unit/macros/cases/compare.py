@@ -127,4 +127,8 @@ CASES = {
     "repeated_versions": case("mirror_repeated_versions", NEXT, ODD, ("id", "upper(name) || '-'")),
     "bad_keys": case("mirror_bad_keys", NEXT, KEY),
     "bad_keys_two_keys": case("mirror_bad_keys", ODD_TABLE, (ODD, CODE)),
+    "left_rows": case("mirror_left_rows", NEXT, ORDERS, KEY, KEY, ()),
+    "left_rows_of_other_partitions": case(
+        "mirror_left_rows", ODD_TABLE, ORDERS, (ODD, CODE), (ODD, CODE), ("day", ODD.name)
+    ),
 }
