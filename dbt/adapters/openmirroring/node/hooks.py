@@ -210,7 +210,7 @@ def may_change(statement: str, relation: OpenMirroringRelation) -> bool:
     """Check whether a statement may change a relation: it names it, and does not only read."""
     name, text = str(relation.identifier).lower(), statement.lower()
     is_named = name in text or name.replace("`", "``") in text
-    return is_named and _first_word(statement) not in _READING
+    return is_named and _first_word(statement) not in ("", *_READING)
 
 
 def _first_word(statement: str) -> str:
