@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
@@ -11,6 +12,7 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.delimited import data_type
 from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.value_checks import ValueCheck
 
 if TYPE_CHECKING:
     import agate
@@ -21,6 +23,8 @@ CAST_IN_MODEL = (
 )
 CAST_IN_SOURCE = "Cast it in the source of the dbt snapshot."
 CORRECT_SEED = "Correct the seed, or set another type in `column_types`."
+# how many columns a message names
+_FEW = 5
 
 
 def bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
@@ -96,6 +100,37 @@ def left_rows(keys: Sequence[str], examples: agate.Table, left: LeftRows) -> Dbt
         f"published row, which {left.why}, e.g. {'; '.join(found)}. Nothing was published. "
         f"{left.remedy}"
     )
+
+
+def bad_values(
+    checks: Sequence[ValueCheck], keys: Sequence[str], examples: agate.Table
+) -> DbtRuntimeError:
+    """Return the error for values that some readers of the mirrored table cannot read.
+
+    Args:
+        examples: a few rows of each check that failed: the number of the check, how many values
+            have failed it, one of them, and the key of its row
+    """
+    told = []
+    for number, rows in groupby((tuple(row) for row in examples.rows), lambda row: int(row[0])):
+        check, found = checks[number], list(rows)
+        how_many = "1 row" if int(found[0][1]) == 1 else f"{found[0][1]} rows"
+        shown = "; ".join(_value_of_row(keys, key, value) for _, _, value, *key in found)
+        told.append(
+            f"The column {check.column.quoted} has {check.finding} in {how_many}, e.g. {shown}. "
+            f"{check.remedy}."
+        )
+    few, more = told[:_FEW], len(told) - _FEW
+    if more > 0:
+        few.append(f"The same holds for {more} more.")
+    return DbtRuntimeError(
+        " ".join([*few, "Not everybody could read them in the mirror, so nothing was published."])
+    )
+
+
+def _value_of_row(names: Sequence[str], key: Sequence[object], value: object) -> str:
+    shown = ", ".join(f"{name}={part}" for name, part in zip(names, key, strict=True))
+    return f"{value} ({shown})" if shown else str(value)
 
 
 def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
