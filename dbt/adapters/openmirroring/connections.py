@@ -217,9 +217,12 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             connection.handle = LazyHandle(self._open_own)
 
     def _open_own(self, connection: Connection) -> Connection:
-        other = copy(connection)
+        key, other = self.get_thread_identifier(), copy(connection)
         other.state = ConnectionState.INIT
-        handle = self._own_handles[self.get_thread_identifier()] = self.open(other).handle
+        handle = self._own_handles[key] = self.open(other).handle
+        users = self._users_handles.get(key)
+        if isinstance(handle, PySparkHandle) and isinstance(users, PySparkHandle):
+            handle.report_to(users)
         connection.handle = handle
         return connection
 

@@ -7,13 +7,14 @@ from typing import Protocol
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
+from dbt.adapters.openmirroring.node.attempt import Destination
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.held import refuse_torn
 from dbt.adapters.openmirroring.node.hooks import may_change
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.preview import Preview, preview
-from dbt.adapters.openmirroring.node.publish import Destination, publish
+from dbt.adapters.openmirroring.node.publish import publish
 from dbt.adapters.openmirroring.node.scratch_tables import (
     NEXT,
     ROWS,

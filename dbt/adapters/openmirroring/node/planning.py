@@ -55,7 +55,8 @@ class Planner:
         reuse: Reuse | None = rows.reuse if rows else None
         if reuse is None and stored and not rebuild and warehouse.is_local:
             reuse = same_files(stored, description)
-        moved = _moved(stored, description)
+        # a held snapshot is stored already as it is to be
+        moved = _moved(stored, description) if rows else ""
         return NextSnapshot(built, description, columns, reuse or Reuse(), moved)
 
     def check(self, built: OpenMirroringRelation, rebuild: str, with_rows: bool = True) -> None:
