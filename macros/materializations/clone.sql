@@ -11,7 +11,10 @@
   {%- elif existing and this.render() == defer_relation.render() -%}
     {%- do log('Target relation and defer relation are the same, skipping clone for relation: ' ~ this) -%}
     {{ return({'relations': []}) }}
-  {%- elif existing and existing.is_table -%}
+  {%- endif -%}
+
+  {%- do adapter.refuse_clone(context) -%}
+  {%- if existing and existing.is_table -%}
     {%- do adapter.drop_relation(existing) -%}
   {%- endif -%}
 

@@ -47,18 +47,12 @@
 {% macro mirror_field(column, text) %}
   {%- set name = column.quoted -%}
   {%- set value = 'cast(' ~ name ~ ' as string)' -%}
-  {%- set label = 'A value of the column ' ~ column.name -%}
   {%- if column.landed_type in ('string', 'binary') -%}
-    {%- set value = mirror_refused_if('not is_valid_utf8(' ~ value ~ ')', label
-      ~ ' has bytes that are no text. Let the model select base64(' ~ name ~ ')', mirror_quoted_text(value, label, text)) -%}
-  {%- elif column.landed_type in ('date', 'timestamp') -%}
-    {%- if column.landed_type == 'timestamp' -%}
-      {#- in UTC, whatever the time zone of the session -#}
-      {%- set value = "cast(timestamp_ntz'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, cast(unix_micros(" ~ name
-        ~ ') as decimal(20, 0)) / 1000000) as string)' -%}
-    {%- endif -%}
-    {%- set value = mirror_refused_if(value ~ " not rlike '^[0-9]{4}-'", label
-      ~ ' is before the year 1 or after 9999. Make it NULL in the model', value) -%}
+    {%- set value = mirror_quoted_text(value, 'A value of the column ' ~ column.name, text) -%}
+  {%- elif column.landed_type == 'timestamp' -%}
+    {#- in UTC, whatever the time zone of the session -#}
+    {%- set value = "cast(timestamp_ntz'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, cast(unix_micros(" ~ name
+      ~ ') as decimal(20, 0)) / 1000000) as string)' -%}
   {%- endif -%}
   {{ return('coalesce(' ~ value ~ ", '" ~ mirror_literal(text.null_value) ~ "')") }}
 {% endmacro %}

@@ -38,8 +38,9 @@
     from (
       {{ mirror_changed_in_full(columns, plan) if plan.in_full else mirror_changed_by_key(rows, columns, plan) }}
     )
+    {#- not below, where a column of the table may be called `position` #}
+    sort by position
   )
-  sort by position
 {% endmacro %}
 
 {#- The rows that land as c0, c1, ..., their marker, and their position: deletes first. -#}

@@ -4,7 +4,8 @@
       touched_by: lists of columns: a row may change if it agrees with a new row in all columns of one -#}
 {% macro openmirroring__mirror_touched_files(snapshot, new_rows, touched_by) %}
   {%- for names in touched_by %}
-  select distinct DBT_INTERNAL_DEST._metadata.file_path from {{ snapshot }} as DBT_INTERNAL_DEST
+  {#- not of an alias, which may also be the name of a column #}
+  select distinct _metadata.file_path from {{ snapshot }} as DBT_INTERNAL_DEST
   left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(names) }}
   {{ 'union' if not loop.last }}
   {%- endfor %}
@@ -44,23 +45,25 @@
 
 {#- 5. A snapshot takes rows in the place of others. A key of new rows that is not in `part` is one of a row that is to be deleted.
 
+    The rows of `part` are structs here, because their columns may have any names.
+
     Args:
       part: a table of the rows
       names: of the columns, quoted -#}
 {% macro openmirroring__mirror_merge_part(snapshot, part, new_rows, keys, names) %}
-  {%- set found = 'DBT_INTERNAL_SOURCE.' ~ adapter.quote(keys[0]) -%}
+  {%- set found = 'DBT_INTERNAL_SOURCE.part.' ~ adapter.quote(keys[0]) -%}
   merge into {{ snapshot }} as DBT_INTERNAL_DEST
   using (
-    select {% for key in keys %}touched.{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}part.*
+    select {% for key in keys %}touched.{{ adapter.quote(key) }} as k{{ loop.index0 }}, {% endfor %}struct(part.*) as part
     from (select distinct {{ mirror_quoted(keys) }} from {{ new_rows }}) as touched
     left join {{ part }} as part on
       {%- for key in keys %} touched.{{ adapter.quote(key) }} = part.{{ adapter.quote(key) }} {{- ' and' if not loop.last }}{% endfor %}
   ) as DBT_INTERNAL_SOURCE
   on {% for key in keys %}DBT_INTERNAL_DEST.{{ adapter.quote(key) }} = DBT_INTERNAL_SOURCE.k{{ loop.index0 }} {{- ' and ' if not loop.last }}{% endfor %}
   when matched and {{ found }} is null then delete
-  when matched then update set {% for name in names %}DBT_INTERNAL_DEST.{{ name }} = DBT_INTERNAL_SOURCE.{{ name }} {{- ', ' if not loop.last }}{% endfor %}
+  when matched then update set {% for name in names %}DBT_INTERNAL_DEST.{{ name }} = DBT_INTERNAL_SOURCE.part.{{ name }} {{- ', ' if not loop.last }}{% endfor %}
   when not matched and {{ found }} is not null then insert ({{ names | join(', ') }})
-    values ({% for name in names %}DBT_INTERNAL_SOURCE.{{ name }} {{- ', ' if not loop.last }}{% endfor %})
+    values ({% for name in names %}DBT_INTERNAL_SOURCE.part.{{ name }} {{- ', ' if not loop.last }}{% endfor %})
 {%- endmacro %}
 
 {#- The same without keys: rows are only added. -#}

@@ -156,6 +156,12 @@ class Project:
         failed = [r for r in self.results().values() if r["status"] not in ("success", "skipped")]
         return "\n".join(result["message"] for result in failed)
 
+    def stop(self, *args: str, command: str = "run") -> str:
+        """Run a command that is refused before its first node; its message."""
+        result = dbtRunner().invoke(self.arguments(command, *args))
+        assert result.exception, "the command was not refused"
+        return str(result.exception)
+
     @property
     def storage(self) -> Storage:
         """The landing zone, for a process of its own."""

@@ -28,3 +28,95 @@ def test_a_clone_is_a_view_until_its_model_is_run(project: Project) -> None:
         assert project.run("--select", name)["publication"] == "initial"
         assert project.relation(name) == cloned
         project.assert_mirrored(name)
+
+
+def clone(project: Project, *args: str) -> bool:
+    """Clone the state of the last run that was kept."""
+    return project.dbt("clone", "--state", "state", *args)
+
+
+def keep_state(project: Project) -> None:
+    shutil.rmtree(project.path / "state", ignore_errors=True)
+    shutil.copytree(project.path / "target", project.path / "state")
+
+
+@pytest.fixture
+def beside(project: Project) -> Project:
+    """A target with a history of its own, beside the one that can be cloned."""
+    project.model("select 1 as id, 'theirs' as name", materialized="incremental", unique_key="id")
+    project.run()
+    keep_state(project)
+    project.name_schema(f"{project.schema}_development")
+    for key in range(3):
+        sql = f"select {key} as id, 'ours' as name"
+        project.model(sql, materialized="incremental", unique_key="id")
+        project.run()
+    return project
+
+
+def test_a_clone_is_never_put_in_the_place_of_a_mirrored_table(beside: Project) -> None:
+    before = beside.state()
+
+    error = beside.fail("--state", "state", "--full-refresh", command="clone")
+
+    assert f"`{beside.schema}`.`orders` is a mirrored table" in error
+    assert "Nothing was changed" in error
+    assert "into another schema" in error
+    assert beside.state() == before
+    assert clone(beside), "one that leaves it as it is"
+    assert beside.state() == before
+    beside.model("select 3 as id, 'ours' as name", materialized="incremental", unique_key="id")
+    beside.run()
+    assert sum(beside.relation().values()) == 4
+    beside.assert_mirrored()
+
+
+def test_a_held_table_and_one_of_a_node_that_is_a_view_now_are_mirrored_too(
+    beside: Project,
+) -> None:
+    config = {"materialized": "incremental", "unique_key": "id"}
+    beside.model("select 4 as id, 'ours' as name", publish="on_request", **config)
+    beside.run()
+    rows = beside.relation()
+
+    assert "mirrored table" in beside.fail("--state", "state", "--full-refresh", command="clone")
+
+    assert beside.relation() == rows
+    assert beside.dbt("run-operation", "mirror_publish")
+    beside.model("select 4 as id, 'ours' as name", materialized="view")
+    assert "mirrored table" in beside.fail("--state", "state", "--full-refresh", command="clone")
+    assert beside.relation() == rows
+    beside.model("select 4 as id, 'ours' as name", **config)
+    beside.run()
+    beside.assert_mirrored()
+
+
+def test_a_clone_is_not_put_where_spark_has_lost_a_mirrored_table(beside: Project) -> None:
+    """The next run would take the view for one of the user's, and rebuild the mirror from less."""
+    mirror = beside.mirror()
+    beside.sql(f"drop table {beside.schema}.orders")
+
+    for args in ([], ["--full-refresh"]):
+        error = beside.fail("--state", "state", *args, command="clone")
+        assert "is a mirrored table" in error
+        assert "Spark has lost" in error
+
+    assert "no published snapshot" in beside.fail()
+    assert beside.mirror() == mirror
+    beside.run("--full-refresh")
+    assert clone(beside)
+
+
+def test_a_clone_may_replace_what_is_not_mirrored(project: Project) -> None:
+    project.model("select 1 as id", mirror=False)
+    project.model("select 1 as id", "seen", materialized="view")
+    project.run()
+    keep_state(project)
+    project.name_schema(f"{project.schema}_development")
+    project.run()
+
+    for _ in range(2):
+        assert clone(project, "--full-refresh")
+
+    (created,) = project.sql(f"show create table {project.schema}.orders")
+    assert created[0].startswith("CREATE VIEW")

@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from dbt.cli.main import dbtRunner
 from dbt_common.exceptions import DbtRuntimeError
 from deltalake import DeltaTable
 
@@ -128,12 +129,70 @@ def test_limits_of_a_mirrored_database_are_told_before_anything_is_published(
     project.assert_mirrored()
 
 
+@pytest.mark.parametrize("materialized", ["incremental", "table"])
+def test_an_alias_of_another_case_is_published_to_a_folder_of_its_own(
+    project: Project, materialized: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark has one table for both."""
+    config = {"materialized": materialized, "unique_key": "id"}
+    project.model("select 1 as id", **config)
+    project.run()
+    project.model("select 2 as id", **config, alias="Orders")
+
+    published = project.run()
+
+    path = f"{project.schema}.schema/orders"
+    assert published["publication"] == "initial"
+    assert published["reason"] == f"the table folder was {path} before"
+    assert sum(project.mirror("Orders").values()) == (2 if materialized == "incremental" else 1)
+    project.assert_mirrored("Orders")
+    project.model("select 3 as id", **config, alias="Orders")
+    assert project.run()["publication"] == "changes"
+    project.assert_mirrored("Orders")
+    capsys.readouterr()
+    assert dbtRunner().invoke([*project.arguments("run-operation", "mirror_status")[:-1]]).success
+    assert f"model.shop.orders is {project.schema}.Orders now" in capsys.readouterr().out
+    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", "{dry_run: false}")
+    assert not project.folder().exists()
+    project.assert_mirrored("Orders")
+
+
+def test_a_table_that_leaves_its_schema_folder_tells_where_it_was(project: Project) -> None:
+    project.model(ROWS, unique_key="id")
+    project.run()
+    project.model(ROWS, unique_key="id", schema_folder=False)
+
+    assert project.run()["reason"] == f"the table folder was {project.schema}.schema/orders before"
+
+
+def test_a_table_without_a_schema_folder_is_also_that_of_the_default_schema(
+    project: Project,
+) -> None:
+    project.write(
+        "macros/schemas.sql",
+        "{% macro generate_schema_name(name, node) %}{{ name or target.schema }}{% endmacro %}",
+    )
+    project.model(ROWS, schema_folder=False)
+    project.model(ROWS, "other", schema="dbo", alias="orders")
+
+    assert "would both be the mirrored table dbo.orders" in project.stop()
+
+    assert not folders(project)
+
+
 def test_two_models_cannot_have_one_name_without_schema_folders(project: Project) -> None:
     project.model(ROWS, unique_key="id", schema_folder=False)
     project.run()
     other: dict[str, Any] = {"schema": "archive", "alias": "orders", "schema_folder": False}
     project.model(ROWS, "archived", unique_key="id", **other)
 
+    for args in ([], ["--full-refresh", "--select", "archived"]):
+        error = project.stop(*args)
+        assert f"model.shop.archived ({project.schema}_archive.orders)" in error
+        assert f"model.shop.orders ({project.schema}.orders)" in error
+        assert "would both be the mirrored table dbo.orders" in error
+
+    (project.path / "models" / "orders.sql").unlink()
     error = project.fail("--full-refresh", "--select", "archived")
 
     assert f"belongs to model.shop.orders in the schema '{project.schema}'" in error

@@ -20,6 +20,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
+from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
 from tests.pages import FENCE, Block, blocks_of
 
 ROOT = Path(__file__).parents[2]
@@ -176,6 +177,15 @@ def test_the_table_of_options_has_those_of_a_node_and_their_defaults() -> None:
         actual = getattr(NodeConfig, name)
         if isinstance(actual, (str, bool)):
             assert default.startswith(f"`{str(actual).lower()}`"), name
+
+
+def test_every_refused_option_of_another_adapter_is_told() -> None:
+    text = (ROOT / "docs" / "coming-from.md").read_text()
+    section = text.partition("## From dbt-databricks")[2].partition("\n## ")[0]
+    # the second one is another spelling of the first
+    refused = {*EVERYWHERE, *INCREMENTAL} - {"skip_non_matched_step"}
+
+    assert not [name for name in refused if not re.search(rf"`{name}\b", section)]
 
 
 def messages() -> Iterator[str]:

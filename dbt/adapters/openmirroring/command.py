@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.events.types import AdapterEventWarning
+from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.connections import (
+    is_building,
     is_publishing,
     is_running_hooks,
     is_testing,
@@ -18,7 +21,8 @@ from dbt.adapters.openmirroring.connections import (
 )
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
-from dbt.adapters.openmirroring.node.config import AFTER_TESTS
+from dbt.adapters.openmirroring.node.clone import refuse_clone
+from dbt.adapters.openmirroring.node.config import AFTER_TESTS, OpenMirroringConfig
 from dbt.adapters.openmirroring.node.held import is_torn, published_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.preview import drop_stand_ins
@@ -27,13 +31,16 @@ from dbt.adapters.openmirroring.node.publish import keep_held, publish_held, rec
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations.held import publish_all, publish_tested
 from dbt.adapters.openmirroring.operations.mirror import Mirror
-from dbt.adapters.openmirroring.operations.project_tables import Node as ProjectNode
+from dbt.adapters.openmirroring.operations.not_mirrored import why_not_mirrored
 from dbt.adapters.openmirroring.operations.project_tables import (
+    NODES,
     Outcome,
     ProjectTables,
     is_mirrored,
 )
+from dbt.adapters.openmirroring.operations.project_tables import Node as ProjectNode
 from dbt.adapters.openmirroring.operations.recover import recover_schemas
+from dbt.adapters.openmirroring.operations.same_table import refuse_same_tables
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 # the on-run-end hook that publishes the held nodes whose tests have passed
@@ -51,6 +58,8 @@ class Command:
     def __init__(self, adapter: Any, mirror: Mirror) -> None:
         self._adapter = adapter
         self._mirror = mirror
+        self._is_checked = False
+        self._told: set[str] = set()
 
     def tables(self, graph: Mapping[str, Any]) -> ProjectTables:
         """Return the mirrored tables of this dbt project."""
@@ -84,11 +93,16 @@ class Command:
     # Before the first node
 
     def begin(self, nodes: Sequence[Any]) -> None:
-        """Recover interrupted runs before dbt runs hooks and compiles nodes.
+        """Check the project and recover interrupted runs, before hooks run and nodes compile.
 
         Args:
             nodes: the nodes of the dbt project
+
+        Raises:
+            CompilationError: if two nodes would be one table
         """
+        if is_building():
+            self.check_project(nodes)
         gated = [node for node in nodes if _is_gated(node.config)]
         if is_running_hooks() and (self._mirror.dry_run or not gated):
             # the hook would do nothing, but dbt would print it
@@ -101,6 +115,21 @@ class Command:
             self._bring_back(nodes)
         if is_testing() and not prefers_other_state():
             self._note_builds(gated)
+
+    def check_project(self, nodes: Iterable[Any] | None = None) -> None:
+        """Check, once in a command, that its nodes can be built side by side.
+
+        With `--no-populate-cache` a command has no beginning, and the first node checks this.
+
+        Args:
+            nodes: the nodes of the dbt project; None takes those of dbt's manifest
+
+        Raises:
+            CompilationError: if two nodes would be one table
+        """
+        if not self._is_checked:
+            refuse_same_tables(nodes or self._adapter._macro_resolver.nodes.values())
+            self._is_checked = True
 
     def _note_builds(self, gated: Sequence[Any]) -> None:
         """Record the held builds, because the tests of this command read them."""
@@ -144,6 +173,30 @@ class Command:
         warehouse = Warehouse(self._adapter, self._context())
         with self._mirror.publication(table, owner) as publication:
             return recover(warehouse, publication, target)
+
+    def tell_not_mirrored(self, config: Any) -> None:
+        """Warn, once in a command, that a node is not mirrored although it looks like it.
+
+        Args:
+            config: dbt's object of the configuration in the node's context
+        """
+        node: Any = getattr(config, "model", None)
+        if getattr(node, "resource_type", None) not in NODES or node.unique_id in self._told:
+            return
+        self._told.add(node.unique_id)
+        macros, project = self._adapter._macro_resolver, self._adapter.config.project_name
+        warning = why_not_mirrored(node, macros, project, OpenMirroringConfig)
+        if warning:
+            warn_or_error(AdapterEventWarning(base_msg=warning))
+
+    def refuse_clone(self, context: Mapping[str, Any]) -> None:
+        """Check that a clone does not take the place of a mirrored table."""
+        target, config = context["this"], context["model"]["config"]
+        refuse_clone(
+            Warehouse(self._adapter, context),
+            target,
+            lambda: is_mirrored(config) and self._mirror.last_published(target) is not None,
+        )
 
     # After the last node
 

@@ -66,6 +66,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._settings: dict[str, str] = {}
         self._brought: SparkSession | None = None
         self._is_server_there = False
+        self._spark_major: int | None = None
         self._livy: LivySession | None = None
         self._short_command: ShortCommand | None = None
         self._users_handles: dict[Hashable, Any] = {}
@@ -216,9 +217,12 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             connection.handle = LazyHandle(self._open_own)
 
     def _open_own(self, connection: Connection) -> Connection:
-        other = copy(connection)
+        key, other = self.get_thread_identifier(), copy(connection)
         other.state = ConnectionState.INIT
-        handle = self._own_handles[self.get_thread_identifier()] = self.open(other).handle
+        handle = self._own_handles[key] = self.open(other).handle
+        users = self._users_handles.get(key)
+        if isinstance(handle, PySparkHandle) and isinstance(users, PySparkHandle):
+            handle.report_to(users)
         connection.handle = handle
         return connection
 
@@ -259,9 +263,16 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         if self._brought:
             self._brought.catalog.refreshTable(table)
 
+    def spark_major(self) -> int:
+        """Return the major version of Spark. Only the first call asks Spark."""
+        if self._spark_major is None:
+            _, found = self.execute("select version()", fetch=True)
+            self._spark_major = int(str(found.rows[0][0]).partition(".")[0])
+        return self._spark_major
+
     def cleanup_all(self) -> None:
         super().cleanup_all()
-        self._spark = None
+        self._spark = self._spark_major = None
         if self._livy:
             self._livy.end()
             self._livy = None

@@ -198,8 +198,9 @@ class OpenMirroringAdapter(SparkAdapter):
     # Nodes
 
     def pre_model_hook(self, config: Mapping[str, Any]) -> None:
-        """Refuse `grants` before a node of any materialization runs."""
+        """Check a node of any materialization before it runs."""
         refuse_grants(config)
+        self._command.tell_not_mirrored(config)
         super().pre_model_hook(config)
 
     @available
@@ -212,9 +213,22 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: if a step fails; the message says what was changed
         """
+        self._command.check_project()
         node = self._command.node(context)
         with self._command.running(node):
             return materialize(node, self._mirror)
+
+    @available
+    def refuse_clone(self, context: Mapping[str, Any]) -> None:
+        """Check that a clone does not take the place of a mirrored table.
+
+        Args:
+            context: the dbt context of the clone
+
+        Raises:
+            CompilationError: if it does
+        """
+        self._command.refuse_clone(context)
 
     # Operations
 

@@ -28,8 +28,11 @@ def definition(types: dict[str, str], **landed: str) -> TableDefinition:
 def write(
     path: Path, *fields: pa.Field, rows: int = 1, codec: str = "zstd", **options: Any
 ) -> None:
-    schema = pa.schema(fields)
+    metadata = options.pop("metadata", None)
+    schema = pa.schema(fields, metadata)
     table = pa.table([_ones(rows, f.type) for f in fields], schema=schema)
+    # as Spark stores them
+    options = {"store_decimal_as_integer": True, **options}
     pq.write_table(table, path, compression=codec, **options)
 
 
@@ -78,6 +81,21 @@ def test_files_without_rows_are_left_out_but_for_the_only_one(tmp_path: Path) ->
 )
 def test_a_file_with_other_columns_is_not(tmp_path: Path, fields: list[pa.Field]) -> None:
     write(tmp_path / "a.parquet", *fields)
+
+    assert ready(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"store_decimal_as_integer": False},
+        {"metadata": {"org.apache.spark.legacyDateTime": ""}},
+        {"metadata": {"org.apache.spark.legacyINT96": ""}},
+    ],
+    ids=["decimals as bytes", "Julian calendar", "Julian calendar in INT96"],
+)
+def test_a_file_in_a_legacy_format_of_spark_is_not(tmp_path: Path, options: Any) -> None:
+    write(tmp_path / "a.parquet", ID, AMOUNT, **options)
 
     assert ready(tmp_path) is None
 

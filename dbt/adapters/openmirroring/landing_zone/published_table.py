@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.inventory import published_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.requirements import (
@@ -57,6 +60,25 @@ class PublishedTable:
         """Read the journal; None if the table has never been published."""
         content = self._storage.read(self.table.journal)
         return Journal.from_json(content, self.table.journal) if content is not None else None
+
+    def former_folder(self, batch_id: str) -> TableFolder | None:
+        """Find the other folder that the table had, whose name differs in case or in its schema.
+
+        Args:
+            batch_id: the id of the last batch of that folder
+
+        Returns:
+            the folder; None if there is none
+        """
+        name = self.table.identifier.lower()
+        for folder in published_folders(self._storage):
+            if folder.identifier.lower() != name or folder == self.table:
+                continue
+            with suppress(MirrorError):  # a damaged record says nothing
+                content = self._storage.read(folder.journal)
+                if content and Journal.from_json(content, folder.journal).batch.id == batch_id:
+                    return folder
+        return None
 
     def _pending(self) -> Manifest | None:
         """Read the manifest of a batch that is committed but not completed; None without one."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
@@ -13,6 +14,7 @@ from dbt.adapters.openmirroring.node.columns import LandingColumn, published_col
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.reuse import FileRange, NextSnapshot
 from dbt.adapters.openmirroring.node.scratch_tables import CHANGED, ScratchTables
+from dbt.adapters.openmirroring.node.value_checks import ValueCheck, value_checks
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
@@ -26,11 +28,13 @@ class Side:
         keys: columns of the key; empty without a key
         values: columns whose values are compared, in the order of the next snapshot. None stands
             for a column that this side does not have; its value counts as NULL
+        checks: checks of these rows; a row that does not pass them has no key and no digest
     """
 
     rows: FileRange
     keys: tuple[LandingColumn, ...]
     values: tuple[LandingColumn | None, ...]
+    checks: tuple[ValueCheck, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,9 @@ class Comparison:
         rows: number of new, changed and deleted rows
         changed: SQL of a relation with the changes; None if nothing was compared. With a key, it
             has the columns k0, k1, ... (the key as it lands) and `marker` (the row marker; NULL
-            for a key that is NULL or not unique). Without a key, k0 and k1 are the digest of a
-            row, and n is how many such rows are new (positive) or deleted (negative)
+            for a key that cannot be published). Without a key, k0 and k1 are the digest of a row
+            (NULL for rows that cannot be published), and n is how many such rows are new
+            (positive) or deleted (negative)
         in_full: `changed` also has the column `latest` with the new row. It then contains every
             compared key, and the marker is -1 where nothing changed
     """
@@ -61,6 +66,8 @@ class Comparer:
         snapshot: the rows that were published last; the relation may be missing
         built: the next snapshot
         history_keys: SQL of the key of a dbt snapshot; empty for other nodes
+        left: returns why new rows do not replace all published rows with their keys; None if the
+            next snapshot was not made of new rows
     """
 
     warehouse: Warehouse
@@ -71,19 +78,22 @@ class Comparer:
     snapshot: OpenMirroringRelation
     built: NextSnapshot
     history_keys: tuple[str, ...] = ()
+    left: Callable[[], refusals.LeftRows | None] = lambda: None
 
     def load(self) -> RowCounts:
         """Count the rows of a full load.
 
         Raises:
-            DbtRuntimeError: if keys are NULL or not unique
+            DbtRuntimeError: if keys are NULL or not unique, or if values cannot be mirrored
         """
         keys = _of(self.built.columns, self.definition.key_columns)
         is_small = self.warehouse.is_small(self.built.table, self.built.description)
-        query = self.warehouse.sql("mirror_count_load", self.built.table, keys, is_small)
+        query = self.warehouse.sql(
+            "mirror_count_load", self.built.table, keys, is_small, self._checks
+        )
         counts = self.warehouse.query(query).rows[0]
-        if counts["bad_keys"]:
-            raise self._bad_keys()
+        if counts["refused"]:
+            raise self._refusal()
         return RowCounts(inserted=int(counts["inserted"]))
 
     def changes(self, journal: Journal) -> Comparison:
@@ -96,7 +106,7 @@ class Comparer:
             journal: the journal of the last publication
 
         Raises:
-            DbtRuntimeError: if keys are NULL or not unique
+            DbtRuntimeError: if keys are NULL or not unique, or if values cannot be mirrored
             SnapshotMismatchError: if the snapshot does not have the rows that were published
         """
         equal_rows = self.built.reuse.equal_rows
@@ -117,7 +127,9 @@ class Comparer:
             )
         ).rows[0]
         self.published.verify_rows(journal, int(counts["rows_before"] or 0))
-        if counts["bad_keys"] or self._repeats_keys(changed, int(counts["inserted"])):
+        if counts["refused"]:
+            raise self._refusal()
+        if self._repeats_keys(changed, int(counts["inserted"])):
             raise self._bad_keys()
         rows = RowCounts(
             **{name: int(counts[name]) for name in ("inserted", "updated", "deleted")}
@@ -136,6 +148,7 @@ class Comparer:
         compared = [c for c in self.built.columns if c.name not in keys]
         compared += [c for c in self.built.columns if c.name in keys and c.is_float]
         after = self._side(self.built.reuse.after(self.built.table), self.built.columns, compared)
+        after = replace(after, checks=self._checks)
         before = self._side(self.built.reuse.before(self.snapshot), published, compared)
         query = self.warehouse.sql(
             "mirror_compare_keyed" if keys else "mirror_compare_keyless",
@@ -164,6 +177,24 @@ class Comparer:
         query = self.warehouse.sql("mirror_new_keys_elsewhere", self.built.table, changed, keys)
         return len(self.warehouse.query(query).rows) > 0
 
+    @cached_property
+    def _checks(self) -> tuple[ValueCheck, ...]:
+        return value_checks(
+            self.built.columns,
+            self.definition.delimited is not None,
+            self.warehouse.spark_major,
+        )
+
+    def _refusal(self) -> Exception:
+        """Return the error for rows that cannot be published."""
+        keys = _of(self.built.columns, self.definition.key_columns)
+        if self._checks:
+            query = self.warehouse.sql("mirror_bad_values", self.built.table, keys, self._checks)
+            found = self.warehouse.query(query)
+            if found.rows:
+                return refusals.bad_values(self._checks, self.definition.key_columns, found)
+        return self._bad_keys()
+
     def _bad_keys(self) -> Exception:
         keys = _of(self.built.columns, self.definition.key_columns)
         if self.history_keys:
@@ -171,8 +202,31 @@ class Comparer:
                 "mirror_repeated_versions", self.built.table, keys[0], self.history_keys
             )
             return refusals.bad_keys(self.history_keys, self.warehouse.query(query))
+        found = self._left_rows(keys)
+        if found:
+            return found
         query = self.warehouse.sql("mirror_bad_keys", self.built.table, keys)
         return refusals.bad_keys(self.definition.key_columns, self.warehouse.query(query))
+
+    def _left_rows(self, keys: Sequence[LandingColumn]) -> Exception | None:
+        """Return the error for new rows beside published rows with their keys, if any."""
+        journal, left = self.published.last, self.left()
+        if not journal or not left:
+            return None
+        published = {c.name: c for c in published_columns(journal.batch.definition)}
+        if not published.keys() >= {key.name for key in keys}:
+            return None
+        query = self.warehouse.sql(
+            "mirror_left_rows",
+            self.built.table,
+            self.snapshot,
+            keys,
+            [published[key.name] for key in keys],
+            self.options.partition_by,
+        )
+        examples = self.warehouse.query(query)
+        names = self.definition.key_columns
+        return refusals.left_rows(names, examples, left) if examples.rows else None
 
 
 def _of(columns: Sequence[LandingColumn], names: Sequence[str]) -> tuple[LandingColumn, ...]:

@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.delimited import (
     DelimitedText,
 )
 from dbt.adapters.openmirroring.node.max_deleted import MaxDeleted
+from dbt.adapters.openmirroring.node.other_options import refuse_other_options
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 
 _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
@@ -130,10 +131,12 @@ class NodeConfig:
             in_onelake: whether the landing zone is in OneLake
 
         Raises:
-            CompilationError: if a value is unknown, options contradict each other, or the name of
-                an option looks like a misspelled option of this adapter
+            CompilationError: if a value is unknown, options contradict each other, the name of
+                an option looks like a misspelled option of this adapter, or an option of another
+                adapter would change rows
         """
         _refuse_misspelled(config)
+        refuse_other_options(config)
         unique_key = _columns(config, "unique_key")
         landing_format = _choice(config, "landing_format", ("parquet", *COLUMN_SEPARATORS))
         parsed = cls(

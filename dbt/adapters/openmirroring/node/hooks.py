@@ -78,15 +78,14 @@ class CodeBefore:
         before = self._state()
         self._node.run_code_before(self._keep)
         self._node.query()
-        published = self._published
-        if not published.is_held and (published.relation is None or published.is_view):
-            return published, ""
+        if self._last is None:  # nothing was published that the code could take away
+            return self._published, ""
         return self._after(before)
 
     def _after(self, before: str | None) -> tuple[PublishedRows, str]:
         published, warehouse, target = self._published, self._warehouse, self._node.target
         if not (self._noted or self._copy) and self._state() == before:
-            return published, ""
+            return replace(published), ""  # it is described again: columns may have changed
         marks = marks_now(self._node)
         if marks is None and self._extends:
             raise CompilationError(
@@ -98,12 +97,12 @@ class CodeBefore:
             if marks is None or before is None or self._state() != before:
                 return published_rows(warehouse, target, self._last), ""
             warehouse.drop(self._copy)
-            return published, ""
+            return replace(published), ""
         if marks is None or marks.batch_id != published.batch_id:
             return published, "a hook has replaced the table in Spark"
         if self._noted and self._state() == self._noted:
             warehouse.unmark(target, [VERSION_PROPERTY])
-            return published, ""
+            return replace(published), ""
         if not self._noted and not published.is_held:
             self._note(before)
         return published_rows(warehouse, target, self._last), ""
@@ -140,8 +139,7 @@ class CodeBefore:
             raise refuse_taken(place)
         marks = {BATCH_ID_PROPERTY: batch_id}
         query = f"select * from {rows}"
-        create = self._warehouse.sql("mirror_create_table", place, query, marks, None, ())
-        self._warehouse.execute(create)
+        self._warehouse.execute(self._warehouse.sql("mirror_keep", place, query, marks))
         copy = place.carrying(batch_id)
         self._warehouse.added(copy)
         return copy
@@ -210,7 +208,7 @@ def may_change(statement: str, relation: OpenMirroringRelation) -> bool:
     """Check whether a statement may change a relation: it names it, and does not only read."""
     name, text = str(relation.identifier).lower(), statement.lower()
     is_named = name in text or name.replace("`", "``") in text
-    return is_named and _first_word(statement) not in _READING
+    return is_named and _first_word(statement) not in ("", *_READING)
 
 
 def _first_word(statement: str) -> str:

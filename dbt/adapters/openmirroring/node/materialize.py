@@ -7,13 +7,14 @@ from typing import Protocol
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
+from dbt.adapters.openmirroring.node.attempt import Destination
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.held import refuse_torn
 from dbt.adapters.openmirroring.node.hooks import may_change
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.preview import Preview, preview
-from dbt.adapters.openmirroring.node.publish import Destination, publish
+from dbt.adapters.openmirroring.node.publish import publish
 from dbt.adapters.openmirroring.node.scratch_tables import (
     NEXT,
     ROWS,
@@ -23,7 +24,18 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     tidy_warehouse,
 )
 from dbt.adapters.openmirroring.node.swap import swap, take_in_place
-from dbt.adapters.openmirroring.spark.relation import CHECKED_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import (
+    BATCH_ID_PROPERTY,
+    CHECKED_PROPERTY,
+    HELD_PROPERTY,
+    REBUILD_PROPERTY,
+    UNMIRRORED_PROPERTY,
+    VERSION_PROPERTY,
+    OpenMirroringRelation,
+)
+
+_UNMIRRORED = {UNMIRRORED_PROPERTY: "true"}
+_PUBLICATION = (BATCH_ID_PROPERTY, HELD_PROPERTY, REBUILD_PROPERTY, VERSION_PROPERTY)
 
 
 class Target(Destination, Preview, Protocol):
@@ -71,7 +83,10 @@ def _materialize(node: Node, destination: Destination) -> AdapterResponse:
 
 
 def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
-    """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap."""
+    """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap.
+
+    The table is marked, so that the node knows it when it is mirrored again.
+    """
     warehouse, target = node.warehouse, node.target
     tidy_warehouse(warehouse, target)
     for leftover in leftovers(warehouse, target, ROWS):
@@ -85,9 +100,12 @@ def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
         found = warehouse.found(target)
         snapshot = warehouse.describe(found) if found and found.is_table else None
         rows = next_rows(node, scratch, was_incremental, snapshot)
-        following, response = build(node, rows, scratch, {})
+        following, response = build(node, rows, scratch, _UNMIRRORED)
         verify_contract(node, following)
         if rows.touched:
+            # marked before it has other rows than those that were published
+            warehouse.mark(target, _UNMIRRORED)
+            warehouse.unmark(target, _PUBLICATION)
             take_in_place(warehouse, target, following, rows.touched.new_rows, rows.touched.keys)
             warehouse.replaced(target)
         else:

@@ -16,6 +16,7 @@ from dbt.adapters.openmirroring.node.held import PublishedRows
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
+from dbt.adapters.openmirroring.node.refusals import LeftRows
 from dbt.adapters.openmirroring.node.reuse import NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.same_files import same_files
 from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
@@ -54,7 +55,8 @@ class Planner:
         reuse: Reuse | None = rows.reuse if rows else None
         if reuse is None and stored and not rebuild and warehouse.is_local:
             reuse = same_files(stored, description)
-        moved = _moved(stored, description)
+        # a held snapshot is stored already as it is to be
+        moved = _moved(stored, description) if rows else ""
         return NextSnapshot(built, description, columns, reuse or Reuse(), moved)
 
     def check(self, built: OpenMirroringRelation, rebuild: str, with_rows: bool = True) -> None:
@@ -95,10 +97,8 @@ class Planner:
         """
         published, warehouse = self.published, self.node.warehouse
         warehouse.begin(COMPARING)
-        was_view = published.is_view
-        journal = self.table.verify(published.batch_id, bool(rebuild) or was_view)
-        if was_view and not rebuild:
-            rebuild = WAS_VIEW
+        rebuild = rebuild or meanwhile(published)
+        journal = self.table.verify(published.batch_id, bool(rebuild))
         comparer = self._comparer(built)
         return decide(
             journal,
@@ -108,8 +108,21 @@ class Planner:
             self._outcome_of,
             rebuild=rebuild,
             moved=built.moved,
-            initial="the table folder was gone" if published.batch_id else "",
+            initial="" if journal else self._why_initial(),
         )
+
+    def _why_initial(self) -> str:
+        """Return why a table that was published before has no table folder; empty if it was not.
+
+        Spark ignores the case of a name, so the snapshot of an alias is also that of another case.
+        """
+        batch_id = self.published.batch_id
+        if not batch_id:
+            return ""
+        former = self.table.former_folder(batch_id)
+        if former:
+            return f"the table folder was {former.path} before"
+        return "the table folder was gone"
 
     def _comparer(self, built: NextSnapshot) -> Comparer:
         options = self.node.options
@@ -122,11 +135,24 @@ class Planner:
             self.published.relation or self.node.target,
             built,
             self.node.history_keys if self.node.is_history else (),
+            self._left,
         )
 
+    def _left(self) -> LeftRows | None:
+        node = self.node
+        return LeftRows.of(node.options, node.predicates) if node.is_incremental else None
 
-# the reason to rebuild a table that was built as a view since its last publication
-WAS_VIEW = "was a view meanwhile"
+
+def meanwhile(published: PublishedRows) -> str:
+    """Return why the user's own configuration has replaced the published rows; empty if not.
+
+    Then nothing is left to compare with, so the table is rebuilt.
+    """
+    if published.is_view:
+        return "was a view meanwhile"
+    # while rows are held, those that were published last are beside the snapshot
+    is_lost = published.marks.unmirrored and not published.are_beside
+    return "was not mirrored meanwhile" if is_lost else ""
 
 
 def beyond_limit(node: Node, plan: Plan) -> str:

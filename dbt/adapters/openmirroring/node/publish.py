@@ -2,108 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import replace
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.batch import Owner, TableDefinition
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.node.advance import finish, recover
+from dbt.adapters.openmirroring.node.advance import finish
+from dbt.adapters.openmirroring.node.attempt import (
+    Attempt,
+    Destination,
+    before_build,
+    begin,
+    reusable,
+)
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.config import IMMEDIATELY
 from dbt.adapters.openmirroring.node.held import (
-    PublishedRows,
     hold,
     marks_of_build,
-    published_rows,
     settle,
 )
-from dbt.adapters.openmirroring.node.hooks import CodeBefore, run_post_hooks
+from dbt.adapters.openmirroring.node.hooks import run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.planning import (
-    WAS_VIEW,
-    Planner,
     beyond_limit,
+    meanwhile,
     too_many_deleted,
 )
 from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.reuse import NextSnapshot
-from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.snapshot_state import (
-    has_published_columns,
     snapshot_state,
-    verify_state,
 )
 from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.node.swap import snapshot_version
-from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.table import TableDescription
-
-
-class Destination(Protocol):
-    """The place that a node is published to."""
-
-    def publication(self, table: TableFolder, owner: Owner) -> AbstractContextManager[Publication]:
-        """Lock a table while it is published."""
-
-    def check_table(self, table: TableFolder, rebuilds: bool) -> None:
-        """Check whether Fabric will apply files that are published to a table."""
-
-    def add_table(self, table: TableFolder, definition: TableDefinition) -> list[str]:
-        """Count a table that is published for the first time. Return warnings for the user."""
-
-    def built(self, node: str, build_id: str) -> None:
-        """Record the held build of a node, because the tests of this command test this build."""
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """The state for publishing one node, after the leftovers of earlier runs were handled.
-
-    Args:
-        publication: the publication, which holds the lock of the table
-        scratch: tables that exist only during this attempt
-        published: the rows that were published last
-        finished: the manifest of an earlier run's batch that has just been finished, if any
-    """
-
-    node: Node
-    destination: Destination
-    publication: Publication
-    scratch: ScratchTables
-    published: PublishedRows
-    finished: Manifest | None
-
-    @property
-    def warehouse(self) -> Warehouse:
-        return self.node.warehouse
-
-    @property
-    def target(self) -> OpenMirroringRelation:
-        return self.node.target
-
-    @property
-    def planner(self) -> Planner:
-        return Planner(self.node, self.publication, self.published, self.scratch)
-
-    @property
-    def may_have_partitions(self) -> bool:
-        return bool(self.node.options.partition_by)
-
-    def with_published_rows(self) -> Attempt:
-        """Return the attempt with the published rows as Spark has them now."""
-        last = self.publication.last
-        found = published_rows(self.warehouse, self.target, last.batch.id if last else None)
-        return replace(self, published=found)
 
 
 def publish(node: Node, destination: Destination) -> MirrorResponse:
@@ -115,14 +51,14 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
     """
     extends = node.is_incremental
     rebuild = "--full-refresh" if node.is_full_refresh else ""
-    with _attempt(node, destination) as attempt:
+    with begin(node, destination) as attempt:
         if attempt.finished and node.reads_itself:
             raise refuse_stale_compilation()
         is_held = node.options.publish != IMMEDIATELY
         if not is_held:
             destination.check_table(attempt.publication.table, bool(rebuild))
-        attempt, rebuild = _before_build(attempt, extends, rebuild)
-        rows = next_rows(node, attempt.scratch, extends, _reusable(attempt, is_held))
+        attempt, rebuild = before_build(attempt, extends, rebuild)
+        rows = next_rows(node, attempt.scratch, extends, reusable(attempt, is_held))
         if is_held:
             return _hold_rows(attempt, rows, rebuild)
         if node.has_post_hooks or attempt.published.is_held:
@@ -137,7 +73,7 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
     Raises:
         CompilationError: if Spark has no table of the node
     """
-    with _attempt(node, destination) as attempt:
+    with begin(node, destination) as attempt:
         destination.check_table(attempt.publication.table, rebuilds=True)
         _require_table(node)
         rows = NextRows(f"select * from {node.target}")
@@ -165,7 +101,7 @@ def publish_held(
         DbtRuntimeError: if a step fails. Then nothing was published, or the next run finishes
             the batch
     """
-    with _attempt(node, destination) as attempt:
+    with begin(node, destination) as attempt:
         publication, marks = attempt.publication, attempt.published.marks
         if not marks.held:
             publication.let_go()
@@ -182,7 +118,7 @@ def publish_held(
 
 def recover_node(node: Node, destination: Destination) -> None:
     """Finish what an earlier run left of a node, and do nothing else."""
-    with _attempt(node, destination):
+    with begin(node, destination):
         pass
 
 
@@ -191,61 +127,6 @@ def keep_held(node: Node, destination: Destination, why: str) -> None:
     with destination.publication(node.table_folder, node.owner) as publication:
         if not publication.pending():
             publication.hold(why)
-
-
-@contextmanager
-def _attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
-    warehouse, target = node.warehouse, node.target
-    with (
-        destination.publication(node.table_folder, node.owner) as publication,
-        ScratchTables(
-            warehouse, target, publication.batch_id, lambda: publication.committed
-        ) as scratch,
-    ):
-        finished = recover(warehouse, publication, target)  # 0
-        if finished:
-            node.tell(
-                f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"
-            )
-        last = publication.last
-        published = published_rows(warehouse, target, last.batch.id if last else None)
-        yield Attempt(node, destination, publication, scratch, published, finished)
-
-
-def _before_build(attempt: Attempt, extends: bool, rebuild: str) -> tuple[Attempt, str]:
-    """Check that nobody else has changed the published rows, and run the user's code.
-
-    Returns:
-        the attempt with the published rows after that code, and why the table must be rebuilt
-    """
-    node, publication, published = attempt.node, attempt.publication, attempt.published
-    has_code = node.has_code_before or node.has_post_hooks
-    if not (rebuild or published.is_view):
-        if has_code:  # which cannot be undone if the table is refused later
-            publication.verify(published.batch_id, full_refresh=False)
-        published = verify_state(attempt.warehouse, publication, published)
-        attempt = replace(attempt, published=published)
-    if not node.has_code_before:
-        return attempt, rebuild
-    published, replaced = CodeBefore(node, publication, published, extends).run()
-    return replace(attempt, published=published), rebuild or replaced
-
-
-def _reusable(attempt: Attempt, is_held: bool) -> TableDescription | None:
-    """Return the snapshot, if a build may keep rows and files of it; None to consider all rows."""
-    published, last = attempt.published, attempt.publication.last
-    has_hooks = attempt.node.has_post_hooks
-    if published.is_held and (has_hooks or not is_held):
-        return None  # keys may repeat in rows that no publication has checked
-    if is_held and published.is_held:
-        found = attempt.warehouse.found(attempt.target)
-        return attempt.warehouse.describe(found) if found and found.is_table else None
-    description = published.description
-    if is_held or has_hooks:  # then the publication compares all rows, whatever the build keeps
-        return description
-    if description is None or last is None or not has_published_columns(description, last):
-        return None
-    return description
 
 
 def _publish_rows(
@@ -322,8 +203,8 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse
 def _make_snapshot(attempt: Attempt, rows: NextRows, rebuild: str, why: str) -> None:
     """Build a node, make its rows the snapshot, and run its post-hooks."""
     node, publication, published = attempt.node, attempt.publication, attempt.published
-    if published.is_view and publication.last:
-        rebuild = rebuild or WAS_VIEW
+    if publication.last:
+        rebuild = rebuild or meanwhile(published)
     rebuild = rebuild or published.marks.rebuild
     marks = marks_of_build(publication.batch_id, rebuild)
     following, _ = build(node, rows, attempt.scratch, marks)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
@@ -10,6 +12,7 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.delimited import data_type
 from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.value_checks import ValueCheck
 
 if TYPE_CHECKING:
     import agate
@@ -20,6 +23,8 @@ CAST_IN_MODEL = (
 )
 CAST_IN_SOURCE = "Cast it in the source of the dbt snapshot."
 CORRECT_SEED = "Correct the seed, or set another type in `column_types`."
+# how many columns a message names
+_FEW = 5
 
 
 def bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
@@ -36,6 +41,96 @@ def bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
         f"{found}. The service would apply a later change to the wrong rows, so nothing was "
         "published. Make the model's rows unique, or set another `unique_key`."
     )
+
+
+@dataclass(frozen=True)
+class LeftRows:
+    """Why an incremental model may leave a published row beside a new row with the same key.
+
+    Args:
+        why: the end of a sentence about the published row
+        remedy: a sentence
+    """
+
+    why: str
+    remedy: str
+
+    @classmethod
+    def of(cls, options: NodeConfig, predicates: Sequence[str]) -> LeftRows | None:
+        """Return why the new rows do not replace all rows with their keys; None if they do.
+
+        Args:
+            predicates: SQL conditions that a new row must meet to match a row of the snapshot
+        """
+        strategy = options.incremental_strategy
+        if strategy in ("insert_overwrite", "microbatch"):
+            return cls(
+                f"is in another partition, so that {strategy} leaves it",
+                "Set `incremental_strategy` to merge or delete+insert, which find the published "
+                "row by its key; or let the model select all rows of its old partition too.",
+            )
+        if strategy == "append":
+            return cls(
+                "the strategy append leaves",
+                "Set `incremental_strategy: merge`, or let the model select rows with new keys "
+                "only.",
+            )
+        if predicates:
+            return cls(
+                "`incremental_predicates` leave out",
+                "Let them include all rows that new rows replace, or remove them.",
+            )
+        return None
+
+
+def left_rows(keys: Sequence[str], examples: agate.Table, left: LeftRows) -> DbtRuntimeError:
+    """Return the error for new rows with the keys of published rows that stay.
+
+    Args:
+        examples: the number of such keys in the first column, then a few of the keys, each with
+            the partitions of the published row and of the new one
+    """
+    how_many, *_ = examples.rows[0]
+    found = []
+    for _, *values, published, new in (tuple(row) for row in examples.rows):
+        places = f"published in {published}, new in {new}" if new else "published and new"
+        found.append(f"{_key(keys, values)} ({places})")
+    return DbtRuntimeError(
+        f"{how_many} of the keys ({', '.join(keys)}) are in two rows: a new row, and the "
+        f"published row, which {left.why}, e.g. {'; '.join(found)}. Nothing was published. "
+        f"{left.remedy}"
+    )
+
+
+def bad_values(
+    checks: Sequence[ValueCheck], keys: Sequence[str], examples: agate.Table
+) -> DbtRuntimeError:
+    """Return the error for values that some readers of the mirrored table cannot read.
+
+    Args:
+        examples: a few rows of each check that failed: the number of the check, how many values
+            have failed it, one of them, and the key of its row
+    """
+    told = []
+    for number, rows in groupby((tuple(row) for row in examples.rows), lambda row: int(row[0])):
+        check, found = checks[number], list(rows)
+        how_many = "1 row" if int(found[0][1]) == 1 else f"{found[0][1]} rows"
+        shown = "; ".join(_value_of_row(keys, key, value) for _, _, value, *key in found)
+        told.append(
+            f"The column {check.column.quoted} has {check.finding} in {how_many}, e.g. {shown}. "
+            f"{check.remedy}."
+        )
+    few, more = told[:_FEW], len(told) - _FEW
+    if more > 0:
+        few.append(f"The same holds for {more} more.")
+    return DbtRuntimeError(
+        " ".join([*few, "Not everybody could read them in the mirror, so nothing was published."])
+    )
+
+
+def _value_of_row(names: Sequence[str], key: Sequence[object], value: object) -> str:
+    shown = ", ".join(f"{name}={part}" for name, part in zip(names, key, strict=True))
+    return f"{value} ({shown})" if shown else str(value)
 
 
 def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
@@ -130,9 +225,12 @@ def check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig) 
 def shown(names: Sequence[str], examples: agate.Table) -> str:
     shown = []
     for *values, count in (tuple(row) for row in examples.rows):
-        key = ", ".join(
-            f"{name}={'NULL' if value is None else value}"
-            for name, value in zip(names, values, strict=True)
-        )
-        shown.append(f"{key} ({count} {'row' if count == 1 else 'rows'})")
+        shown.append(f"{_key(names, values)} ({count} {'row' if count == 1 else 'rows'})")
     return "; ".join(shown)
+
+
+def _key(names: Sequence[str], values: Sequence[object]) -> str:
+    return ", ".join(
+        f"{name}={'NULL' if value is None else value}"
+        for name, value in zip(names, values, strict=True)
+    )

@@ -245,6 +245,12 @@ class Warehouse:
         return handle if isinstance(handle, SessionHandle) else None
 
     @property
+    def spark_major(self) -> int:
+        """The major version of Spark."""
+        major: int = self.adapter.connections.spark_major()
+        return major
+
+    @property
     def is_driven_here(self) -> bool:
         """Whether Spark's driver sees the same files as this process."""
         return self.handle is not None and self.handle.is_driven_here

@@ -35,6 +35,8 @@ BLOCKED = "blocked"
 
 NOTHING = "Nothing was dropped."
 
+# the resource types of dbt that have a relation of their own
+NODES = ("model", "seed", "snapshot")
 _MIRRORED = ("table", "incremental", "seed", "snapshot")
 
 
@@ -333,7 +335,7 @@ def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
             node["config"].get("schema_folder") is not False,
         )
         for node in nodes
-        if node["resource_type"] in ("model", "seed", "snapshot") and is_mirrored(node["config"])
+        if node["resource_type"] in NODES and is_mirrored(node["config"])
     ]
 
 

@@ -23,6 +23,7 @@ HELD_PROPERTY = "openmirroring.held"
 REBUILD_PROPERTY = "openmirroring.held_rebuild"
 VERSION_PROPERTY = "openmirroring.published_version"
 CHECKED_PROPERTY = "openmirroring.checked"
+UNMIRRORED_PROPERTY = "openmirroring.unmirrored"
 _PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
 _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 
@@ -41,12 +42,14 @@ class Marks:
         held: the id of the held build, which is not published yet; None if nothing is held
         rebuild: why the held rows will be published as a rebuild; empty if the changes decide
         version: the published version of the table, if it was changed in place since
+        unmirrored: whether it was built with `mirror: false`, so that its rows were not published
     """
 
     batch_id: str | None = None
     held: str | None = None
     rebuild: str = ""
     version: str | None = None
+    unmirrored: bool = False
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Marks:
@@ -61,7 +64,11 @@ class Marks:
 
         rebuild = properties.get(REBUILD_PROPERTY, "")
         return cls(
-            found(BATCH_ID_PROPERTY), found(HELD_PROPERTY), rebuild, found(VERSION_PROPERTY)
+            found(BATCH_ID_PROPERTY),
+            found(HELD_PROPERTY),
+            rebuild,
+            found(VERSION_PROPERTY),
+            UNMIRRORED_PROPERTY in properties,
         )
 
 

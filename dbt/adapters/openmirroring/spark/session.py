@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from dbt.adapters.openmirroring.spark import python_models
-from dbt.adapters.openmirroring.spark.tasks import Tasks, follow_tasks
+from dbt.adapters.openmirroring.spark.tasks import RemoteTasks, Tasks, follow_tasks
 
 # A publication needs these settings in every Spark, whatever the profile says. Spark reads them
 # from the session, so they cannot be options of a statement.
@@ -126,6 +126,7 @@ class PySparkHandle(SessionHandle):
         for key, value in settings.items():
             self.session.conf.set(key, value)
         self._result: DataFrame | None = None
+        self._tasks: Tasks | None = None
         # A tag of the jobs of this thread, to cancel no others: PySpark 3.5 can interrupt a
         # session only through Spark Connect. The thread's next handles use the same one.
         self._tag = f"dbt-{threading.get_ident()}"
@@ -146,7 +147,13 @@ class PySparkHandle(SessionHandle):
             self._result.write.format("noop").mode("overwrite").save()
 
     def follow(self) -> Tasks:
-        return follow_tasks(self.session)
+        self._tasks = follow_tasks(self.session)
+        return self._tasks
+
+    def report_to(self, other: PySparkHandle) -> None:
+        """Let the progress that is followed by another handle include the tasks of this one."""
+        if isinstance(other._tasks, RemoteTasks):
+            other._tasks.watch(self.session)
 
     @property
     def is_driven_here(self) -> bool:

@@ -24,8 +24,9 @@ def follow_tasks(session: Any) -> Tasks:
     """
     if isinstance(session, SparkSession):
         return _of_thread(session.sparkContext)
-    # `registerProgressHandler` exists since PySpark 4.0
-    return _of_remote(session) if hasattr(session, "registerProgressHandler") else lambda: None
+    tasks = RemoteTasks()
+    tasks.watch(session)
+    return tasks
 
 
 def _of_thread(context: SparkContext) -> Tasks:
@@ -52,16 +53,23 @@ def _of_thread(context: SparkContext) -> Tasks:
     return tasks
 
 
-def _of_remote(session: Any) -> Tasks:
-    """Follow all tasks of a Spark Connect session, which belongs to one node."""
-    latest: list[tuple[int, int] | None] = [None]
+class RemoteTasks:
+    """The tasks of the Spark Connect sessions of one node."""
 
-    def told(stages: Any, done: bool, **_: Any) -> None:
+    def __init__(self) -> None:
+        self._latest: tuple[int, int] | None = None
+
+    def __call__(self) -> tuple[int, int] | None:
+        return self._latest
+
+    def watch(self, session: Any) -> None:
+        """Follow all tasks of a session."""
+        if hasattr(session, "registerProgressHandler"):  # since PySpark 4.0
+            session.registerProgressHandler(self._told)
+
+    def _told(self, stages: Any, done: bool, **_: Any) -> None:
         counts = ((stage.num_completed_tasks, stage.num_tasks) for stage in stages or ())
-        latest[0] = None if done else _sum(counts)
-
-    session.registerProgressHandler(told)
-    return lambda: latest[0]
+        self._latest = None if done else _sum(counts)
 
 
 def _sum(stages: Iterable[tuple[int, int]]) -> tuple[int, int] | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.compare import Side
 from dbt.adapters.openmirroring.node.reuse import FileRange
+from dbt.adapters.openmirroring.node.value_checks import value_checks
 from tests.unit.macros.cases.shop import (
+    AMOUNT,
     CHANGED,
     CODE,
     DAY,
@@ -16,8 +20,10 @@ from tests.unit.macros.cases.shop import (
     ODD_TABLE,
     OLD_ROWS,
     ORDERS,
+    PHOTO,
     PLACED,
     PRICE,
+    SEEN,
     STATUS,
     TAGS,
     case,
@@ -26,6 +32,16 @@ from tests.unit.macros.cases.shop import (
 
 KEY, KEYS, FLOAT_KEYS = (ID,), (ID, CODE), (ID, PRICE)
 MANY = tuple(LandingColumn(f"c{number}", "int", "int") for number in range(61))
+
+CHECKS = value_checks(
+    (
+        *(STATUS, DAY, SEEN, PLACED, CODE, ODD, TAGS),
+        landing("visits", "array<struct<a b:string,at:timestamp,photo:binary>>"),
+        *(ID, PRICE, AMOUNT, PHOTO),
+    ),
+    is_delimited=False,
+    spark_major=4,
+)
 
 
 def side(rows: FileRange, keys: tuple[LandingColumn, ...], *values: LandingColumn | None) -> Side:
@@ -88,6 +104,20 @@ CASES = {
         True,
         "upsert",
     ),
+    "compare_keyed_checks": case(
+        "mirror_compare_keyed",
+        replace(side(AFTER, KEYS, STATUS, DAY), checks=value_checks((STATUS, DAY), False, 4)),
+        side(BEFORE, KEYS, STATUS, DAY),
+        False,
+        "upsert",
+    ),
+    "compare_keyless_checks": case(
+        "mirror_compare_keyless",
+        replace(side(AFTER, (), STATUS, DAY), checks=value_checks((STATUS, DAY), False, 4)),
+        side(BEFORE, (), STATUS, DAY),
+        False,
+        "upsert",
+    ),
     "compare_keyless_small": case(
         "mirror_compare_keyless",
         side(AFTER, (), STATUS, PRICE),
@@ -122,9 +152,17 @@ CASES = {
     "count_load_keyless": case("mirror_count_load", NEXT, (), True),
     "count_load_small": case("mirror_count_load", NEXT, KEY, True),
     "count_load_large_two_keys": case("mirror_count_load", NEXT, (ODD, CODE), False),
+    "count_load_checks": case("mirror_count_load", NEXT, KEYS, True, CHECKS),
+    "count_load_keyless_checks": case("mirror_count_load", NEXT, (), True, CHECKS),
+    "bad_values": case("mirror_bad_values", NEXT, KEYS, CHECKS),
+    "bad_values_keyless": case("mirror_bad_values", NEXT, (), CHECKS),
     "new_keys_elsewhere": case("mirror_new_keys_elsewhere", NEXT, CHANGED, KEY),
     "new_keys_elsewhere_two_keys": case("mirror_new_keys_elsewhere", NEXT, CHANGED, KEYS),
     "repeated_versions": case("mirror_repeated_versions", NEXT, ODD, ("id", "upper(name) || '-'")),
     "bad_keys": case("mirror_bad_keys", NEXT, KEY),
     "bad_keys_two_keys": case("mirror_bad_keys", ODD_TABLE, (ODD, CODE)),
+    "left_rows": case("mirror_left_rows", NEXT, ORDERS, KEY, KEY, ()),
+    "left_rows_of_other_partitions": case(
+        "mirror_left_rows", ODD_TABLE, ORDERS, (ODD, CODE), (ODD, CODE), ("day", ODD.name)
+    ),
 }

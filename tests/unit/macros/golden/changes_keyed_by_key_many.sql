@@ -16,5 +16,5 @@ select
         on changed.marker <> 2
         and latest.`id` = changed.k0
     )
+    sort by position
   )
-  sort by position

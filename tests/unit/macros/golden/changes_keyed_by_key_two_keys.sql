@@ -25,5 +25,5 @@ select
         and cast(latest.`code` as string) = changed.k1
         and latest.`id` = changed.k0
     )
+    sort by position
   )
-  sort by position

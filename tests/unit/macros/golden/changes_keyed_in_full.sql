@@ -14,5 +14,5 @@ select
       from `shop`.`changed`
       where marker >= 0
     )
+    sort by position
   )
-  sort by position

@@ -13,5 +13,5 @@ select
       from `shop`.`changed`
       where marker >= 0
     )
+    sort by position
   )
-  sort by position

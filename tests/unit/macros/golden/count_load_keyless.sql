@@ -1,1 +1,1 @@
-select count(*) as inserted, false as bad_keys from `shop`.`orders__next`
+select count(*) as inserted, false as refused from `shop`.`orders__next`

@@ -1,4 +1,4 @@
-select coalesce(sum(n), 0) as inserted, coalesce(bool_or(bad), false) as bad_keys
+select coalesce(sum(n), 0) as inserted, coalesce(bool_or(bad), false) as refused
     from (
       select count(*) as n, count(*) > 1 or (`k0` is null) as bad
       from (

@@ -5,7 +5,7 @@ select
       line
     ) as line
   from (
-    select concat_ws(',', coalesce(cast(`id` as string), 'null'), coalesce(if(not is_valid_utf8(cast(`status` as string)), raise_error('A value of the column status has bytes that are no text. Let the model select base64(`status`). Nothing was published.'), concat('"', replace(replace(cast(`status` as string), '\\', '\\\\'), '"', '\\"'), '"')), 'null')) as line
+    select concat_ws(',', coalesce(cast(`id` as string), 'null'), coalesce(concat('"', replace(replace(cast(`status` as string), '\\', '\\\\'), '"', '\\"'), '"'), 'null')) as line
     from (
       select * from rows_that_land
     )

@@ -5,7 +5,7 @@ select
       line
     ) as line
   from (
-    select concat_ws('|', coalesce(cast(`id` as string), 'null'), coalesce(if(not is_valid_utf8(cast(`status` as string)), raise_error('A value of the column status has bytes that are no text. Let the model select base64(`status`). Nothing was published.'), if(cast(`status` as string) = 'null' or contains(cast(`status` as string), '|') or contains(cast(`status` as string), '\r') or contains(cast(`status` as string), '\n') or contains(cast(`status` as string), '\\'), raise_error('A value of the column status would end too soon, or be taken for NULL. Set delimited.quote_character. Nothing was published.'), cast(`status` as string))), 'null')) as line
+    select concat_ws('|', coalesce(cast(`id` as string), 'null'), coalesce(if(cast(`status` as string) = 'null' or contains(cast(`status` as string), '|') or contains(cast(`status` as string), '\r') or contains(cast(`status` as string), '\n') or contains(cast(`status` as string), '\\'), raise_error('A value of the column status would end too soon, or be taken for NULL. Set delimited.quote_character. Nothing was published.'), cast(`status` as string)), 'null')) as line
     from (
       select * from rows_that_land
     )

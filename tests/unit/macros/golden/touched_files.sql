@@ -1,2 +1,2 @@
-select distinct DBT_INTERNAL_DEST._metadata.file_path from `shop`.`orders` as DBT_INTERNAL_DEST
+select distinct _metadata.file_path from `shop`.`orders` as DBT_INTERNAL_DEST
   left semi join `shop`.`new_rows` as DBT_INTERNAL_SOURCE on DBT_INTERNAL_SOURCE.`id` <=> DBT_INTERNAL_DEST.`id` and DBT_INTERNAL_SOURCE.`it's ``odd``` <=> DBT_INTERNAL_DEST.`it's ``odd```

@@ -1,0 +1,142 @@
+"""An attempt to publish a node: its lock, leftovers of earlier runs, and the published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from dbt.adapters.openmirroring.landing_zone.batch import Owner, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import Manifest
+from dbt.adapters.openmirroring.node.advance import recover
+from dbt.adapters.openmirroring.node.held import PublishedRows, published_rows
+from dbt.adapters.openmirroring.node.hooks import CodeBefore
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.planning import Planner, meanwhile
+from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
+from dbt.adapters.openmirroring.node.snapshot_state import has_published_columns, verify_state
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import TableDescription
+
+
+class Destination(Protocol):
+    """The place that a node is published to."""
+
+    def publication(self, table: TableFolder, owner: Owner) -> AbstractContextManager[Publication]:
+        """Lock a table while it is published."""
+
+    def check_table(self, table: TableFolder, rebuilds: bool) -> None:
+        """Check whether Fabric will apply files that are published to a table."""
+
+    def add_table(self, table: TableFolder, definition: TableDefinition) -> list[str]:
+        """Count a table that is published for the first time. Return warnings for the user."""
+
+    def built(self, node: str, build_id: str) -> None:
+        """Record the held build of a node, because the tests of this command test this build."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The state for publishing one node, after the leftovers of earlier runs were handled.
+
+    Args:
+        publication: the publication, which holds the lock of the table
+        scratch: tables that exist only during this attempt
+        published: the rows that were published last
+        finished: the manifest of an earlier run's batch that has just been finished, if any
+    """
+
+    node: Node
+    destination: Destination
+    publication: Publication
+    scratch: ScratchTables
+    published: PublishedRows
+    finished: Manifest | None
+
+    @property
+    def warehouse(self) -> Warehouse:
+        return self.node.warehouse
+
+    @property
+    def target(self) -> OpenMirroringRelation:
+        return self.node.target
+
+    @property
+    def planner(self) -> Planner:
+        return Planner(self.node, self.publication, self.published, self.scratch)
+
+    @property
+    def may_have_partitions(self) -> bool:
+        return bool(self.node.options.partition_by)
+
+    def with_published_rows(self) -> Attempt:
+        """Return the attempt with the published rows as Spark has them now."""
+        last = self.publication.last
+        found = published_rows(self.warehouse, self.target, last.batch.id if last else None)
+        return replace(self, published=found)
+
+
+@contextmanager
+def begin(node: Node, destination: Destination) -> Iterator[Attempt]:
+    """Lock the table of a node, and finish or drop what earlier runs left of it."""
+    warehouse, target = node.warehouse, node.target
+    with (
+        destination.publication(node.table_folder, node.owner) as publication,
+        ScratchTables(
+            warehouse, target, publication.batch_id, lambda: publication.committed
+        ) as scratch,
+    ):
+        finished = recover(warehouse, publication, target)  # 0
+        if finished:
+            node.tell(
+                f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"
+            )
+        last = publication.last
+        published = published_rows(warehouse, target, last.batch.id if last else None)
+        yield Attempt(node, destination, publication, scratch, published, finished)
+
+
+def before_build(attempt: Attempt, extends: bool, rebuild: str) -> tuple[Attempt, str]:
+    """Check that nobody else has changed the published rows, and run the user's code.
+
+    Returns:
+        the attempt with the published rows after that code, and why the table must be rebuilt
+    """
+    node, publication, published = attempt.node, attempt.publication, attempt.published
+    if publication.last:
+        rebuild = rebuild or meanwhile(published)
+    if rebuild:  # nothing is compared, so nothing has to be kept
+        node.run_code_before(lambda _: True)
+        return attempt, rebuild
+    if node.has_code_before or node.has_post_hooks:
+        # what this code does cannot be undone if the table is refused later
+        publication.verify(published.batch_id, full_refresh=False)
+    published = verify_state(attempt.warehouse, publication, published)
+    attempt = replace(attempt, published=published)
+    if not node.has_code_before:
+        return attempt, ""
+    published, replaced = CodeBefore(node, publication, published, extends).run()
+    return replace(attempt, published=published), replaced
+
+
+def reusable(attempt: Attempt, is_held: bool) -> TableDescription | None:
+    """Return the snapshot, if a build may keep rows and files of it; None to consider all rows."""
+    published, last = attempt.published, attempt.publication.last
+    has_hooks = attempt.node.has_post_hooks
+    if published.marks.unmirrored:
+        return None  # the snapshot loses the mark of `mirror: false` when it is replaced
+    if published.is_held and (has_hooks or not is_held):
+        return None  # keys may repeat in rows that no publication has checked
+    if is_held and published.is_held:
+        found = attempt.warehouse.found(attempt.target)
+        return attempt.warehouse.describe(found) if found and found.is_table else None
+    description = published.description
+    if is_held or has_hooks:  # then the publication compares all rows, whatever the build keeps
+        return description
+    if description is None or last is None or not has_published_columns(description, last):
+        return None
+    return description

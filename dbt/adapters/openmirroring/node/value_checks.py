@@ -1,0 +1,184 @@
+"""Checks for values that some readers of a mirrored table cannot read.
+
+Spark keeps text that is not UTF-8, and dates in any year. Other readers fail at them: Delta's text
+is UTF-8, and most readers know the years 1 to 9999 only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dbt.adapters.openmirroring.node.columns import LandingColumn
+from dbt.adapters.openmirroring.spark.data_types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+    parse,
+)
+from dbt.adapters.openmirroring.spark.relation import quoted
+
+_TEXT = ("string", "char(", "varchar(")
+
+# the first and the last value, whatever the time zone of the session
+_BOUNDS = {
+    "date": ("date'0001-01-01'", "date'9999-12-31'"),
+    "timestamp": (
+        "timestamp_ltz'0001-01-01 00:00:00Z'",
+        "timestamp_ltz'9999-12-31 23:59:59.999999Z'",
+    ),
+    "timestamp_ntz": (
+        "timestamp_ntz'0001-01-01 00:00:00'",
+        "timestamp_ntz'9999-12-31 23:59:59.999999'",
+    ),
+}
+
+# returns the SQL condition under which a value of a scalar type cannot be read; empty for none
+_Leaf = Callable[[str, str], str]
+
+
+@dataclass(frozen=True)
+class ValueCheck:
+    """A check of the values of a column.
+
+    Args:
+        column: the column; a column can have two checks
+        condition: SQL that is true for a value that cannot be read; it may be NULL for others
+        example: SQL that returns such a value as text
+        finding: what such values are
+        remedy: what to change in the model
+    """
+
+    column: LandingColumn
+    condition: str
+    example: str
+    finding: str
+    remedy: str
+
+
+def value_checks(
+    columns: Sequence[LandingColumn], is_delimited: bool, spark_major: int
+) -> tuple[ValueCheck, ...]:
+    """Return the checks of the columns of a table.
+
+    Args:
+        is_delimited: whether the values land as delimited text, which has bytes as text
+        spark_major: the major version of Spark
+    """
+
+    def not_text(value: str) -> str:
+        if spark_major >= 4:
+            return f"not is_valid_utf8({value})"
+        # the detour replaces what is not UTF-8
+        return f"decode(encode({value}, 'UTF-16BE'), 'UTF-16BE') <> {value}"
+
+    checks = []
+    for column in columns:
+        if is_delimited and column.landed_type == "binary":
+            checks.append(_bytes_check(column, not_text(f"cast({column.quoted} as string)")))
+        text = _anywhere(column, lambda type_, v: not_text(v) if type_.startswith(_TEXT) else "")
+        if text:
+            checks.append(_text_check(column, text))
+        times = _anywhere(column, lambda type_, v: _out_of_bounds(v, type_))
+        if times:
+            checks.append(_times_check(column, times))
+    return tuple(checks)
+
+
+def _text_check(column: LandingColumn, condition: str) -> ValueCheck:
+    finding = "text that is not UTF-8"
+    if _is_nested(column):
+        remedy = "Decode it in the model, e.g. decode(cast(x as binary), 'ISO-8859-1') for each x"
+        return ValueCheck(column, condition, _start_of_json(column), finding, remedy)
+    remedy = f"Decode it in the model, e.g. decode(cast({column.quoted} as binary), 'ISO-8859-1')"
+    return ValueCheck(column, condition, _start_of_bytes(column), finding, remedy)
+
+
+def _bytes_check(column: LandingColumn, condition: str) -> ValueCheck:
+    remedy = f"Let the model select base64({column.quoted})"
+    return ValueCheck(column, condition, _start_of_bytes(column), "bytes that are no text", remedy)
+
+
+def _times_check(column: LandingColumn, condition: str) -> ValueCheck:
+    finding = "values before the year 1 or after 9999"
+    if _is_nested(column):
+        first, last = _BOUNDS["date"]
+        remedy = (
+            "Make them NULL in the model, e.g. "
+            f"case when x between {first} and {last} then x end for each date x"
+        )
+        return ValueCheck(column, condition, _start_of_json(column), finding, remedy)
+    first, last = _BOUNDS[column.dtype.lower()]
+    remedy = (
+        f"Make them NULL in the model: case when {column.quoted} between {first} and {last} "
+        f"then {column.quoted} end"
+    )
+    return ValueCheck(column, condition, _time_in_utc(column), finding, remedy)
+
+
+def _is_nested(column: LandingColumn) -> bool:
+    return column.landed_type == "string" and not column.dtype.lower().startswith(_TEXT)
+
+
+def _start_of_bytes(column: LandingColumn) -> str:
+    """Return SQL for the first bytes of a value, as a literal."""
+    value = f"cast({column.quoted} as binary)"
+    rest = f"if(octet_length({value}) > 20, '...', '')"
+    return f"concat('X''', hex(substring({value}, 1, 20)), {rest}, '''')"
+
+
+def _start_of_json(column: LandingColumn) -> str:
+    return f"left({column.landed()}, 60)"
+
+
+def _time_in_utc(column: LandingColumn) -> str:
+    if column.dtype.lower() != "timestamp":
+        return f"cast({column.quoted} as string)"
+    seconds = f"cast(unix_micros({column.quoted}) as decimal(20, 0)) / 1000000"
+    epoch = "timestamp_ntz'1970-01-01 00:00:00'"
+    return f"concat(cast({epoch} + make_dt_interval(0, 0, 0, {seconds}) as string), 'Z')"
+
+
+def _out_of_bounds(value: str, type_: str) -> str:
+    bounds = _BOUNDS.get(type_)
+    return f"{value} not between {bounds[0]} and {bounds[1]}" if bounds else ""
+
+
+def _anywhere(column: LandingColumn, leaf: _Leaf) -> str:
+    """Return the condition for a value of a column, and for every value inside it."""
+    dtype = column.dtype.lower()
+    if not dtype.startswith(("array<", "map<", "struct<")):
+        return leaf(dtype, column.quoted)
+    try:
+        return _inside(parse(column.dtype), column.quoted, leaf, 1)
+    except ValueError:  # a type that this version does not know
+        return leaf("string", f"cast({column.quoted} as string)")
+
+
+def _inside(type_: DataType, value: str, leaf: _Leaf, depth: int) -> str:
+    """Return the condition for a value of a parsed type, and for every value inside it.
+
+    Args:
+        depth: the nesting depth of lambdas, which makes their variable names unique
+    """
+    if isinstance(type_, ArrayType):
+        return _exists(value, type_.element, leaf, depth)
+    if isinstance(type_, MapType):
+        parts = [
+            _exists(f"map_keys({value})", type_.key, leaf, depth),
+            _exists(f"map_values({value})", type_.value, leaf, depth),
+        ]
+    elif isinstance(type_, StructType):
+        parts = [
+            _inside(field, f"{value}.{quoted(name)}", leaf, depth) for name, field in type_.fields
+        ]
+    else:
+        parts = [leaf(type_.lower(), value)]
+    return " or ".join(part for part in parts if part)
+
+
+def _exists(values: str, type_: DataType, leaf: _Leaf, depth: int) -> str:
+    name = f"value_{depth}"
+    condition = _inside(type_, name, leaf, depth + 1)
+    return f"exists({values}, {name} -> {condition})" if condition else ""

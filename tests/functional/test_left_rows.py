@@ -1,0 +1,89 @@
+"""New rows with the keys of published rows that an incremental model leaves beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.functional.project import Project
+from tests.variants import some
+
+FIRST = "select * from values (1, 'a', 'x'), (2, 'a', 'y'), (3, 'b', 'z') as t(id, day, name)"
+# 1 has moved to another day
+MOVED = "select 1 as id, 'c' as day, 'X' as name"
+
+OVERWRITE = {"incremental_strategy": "insert_overwrite", "partition_by": "day"}
+PREDICATES = {"incremental_predicates": ["DBT_INTERNAL_DEST.day > 'a'"]}
+
+# options, what the message says, and the options of the way out
+CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, Any]]] = {
+    "another partition": (
+        OVERWRITE,
+        ["insert_overwrite leaves it", "published in day=a, new in day=c", "merge or delete"],
+        {"partition_by": "day", "incremental_strategy": "merge"},
+    ),
+    "predicates": (
+        {**PREDICATES, "incremental_strategy": "merge"},
+        ["`incremental_predicates` leave out", "(published and new)"],
+        {"incremental_predicates": ["DBT_INTERNAL_DEST.day >= 'a'"]},
+    ),
+    "predicates of another strategy": (
+        {**PREDICATES, "incremental_strategy": "delete+insert"},
+        ["`incremental_predicates` leave out"],
+        {"incremental_strategy": "delete+insert"},
+    ),
+    "append": (
+        {"incremental_strategy": "append"},
+        ["the strategy append leaves"],
+        {"incremental_strategy": "merge"},
+    ),
+}
+
+
+def model(project: Project, sql: str, **config: Any) -> None:
+    project.model(sql, materialized="incremental", unique_key="id", **config)
+
+
+@pytest.mark.usefixtures("each_size")
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("case", some(list(CASES), 2))
+def test_the_message_says_which_row_is_the_published_one(
+    project: Project, case: str, held: bool
+) -> None:
+    config, says, way_out = CASES[case]
+    model(project, FIRST, **config)
+    project.run()
+    before = project.state()
+    gate = {"publish": "on_request"} if held else {}
+    model(project, MOVED, **config, **gate)
+
+    error = project.fail()
+
+    for part in ("1 of the keys (id) are in two rows", "published row", "id=1", *says):
+        assert part in error
+    assert "Nothing was published" in error
+    assert project.state() == before
+    model(project, MOVED, **way_out)
+    assert project.run()["rows_updated"] == 1
+    project.assert_mirrored()
+
+
+def test_all_rows_of_the_old_partition_are_a_way_out_too(project: Project) -> None:
+    model(project, FIRST, **OVERWRITE)
+    project.run()
+    model(project, f"{MOVED} union all select 2, 'a', 'y'", **OVERWRITE)
+
+    assert project.run()["rows_updated"] == 1
+    project.assert_mirrored()
+
+
+def test_new_rows_that_are_not_unique_are_told_as_such(project: Project) -> None:
+    model(project, FIRST, **OVERWRITE)
+    project.run()
+    model(project, "select 9 as id, 'c' as day, 'X' as name from range(2)", **OVERWRITE)
+
+    assert "1 of the keys (id) are NULL or not unique, e.g. id=9 (2 rows)" in project.fail()
+
+    model(project, "select cast(null as int) as id, 'c' as day, 'X' as name", **OVERWRITE)
+    assert "id=NULL (1 row)" in project.fail()

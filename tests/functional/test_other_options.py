@@ -1,0 +1,91 @@
+"""Options of other adapters are refused by name, and what the message says gives the same rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.functional.project import Project
+from tests.variants import some
+
+FIRST = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
+NEXT = "select * from values (2, 'B'), (3, 'c') as t(id, name)"
+
+IF_INCREMENTAL = "{{% if is_incremental() %}} {} {{% endif %}}"
+
+# option, its value, the model and the options of the way out, and the rows that they lead to
+CASES: dict[str, tuple[Any, str, dict[str, Any], str]] = {
+    "skip_matched_step": (
+        True,
+        f"select * from ({NEXT}) "
+        + IF_INCREMENTAL.format("where id not in (select id from {{ this }})"),
+        {},
+        "1a 2b 3c",
+    ),
+    "skip_not_matched_step": (
+        "true",
+        f"select * from ({NEXT}) "
+        + IF_INCREMENTAL.format("where id in (select id from {{ this }})"),
+        {},
+        "1a 2B",
+    ),
+    "matched_condition": (
+        "DBT_INTERNAL_DEST.name <> 'b'",
+        f"select n.* from ({NEXT}) n "
+        + IF_INCREMENTAL.format(
+            "left join {{ this }} t on t.id = n.id where t.id is null or t.name <> 'b'"
+        ),
+        {},
+        "1a 2b 3c",
+    ),
+    "not_matched_by_source_action": ("delete", NEXT, {"materialized": "table"}, "2B 3c"),
+    "merge_with_schema_evolution": (
+        True,
+        NEXT,
+        {"on_schema_change": "append_new_columns"},
+        "1a 2B 3c",
+    ),
+    "target_alias": (
+        "t",
+        NEXT,
+        {"incremental_predicates": ["DBT_INTERNAL_DEST.id > 0"]},
+        "1a 2B 3c",
+    ),
+}
+
+
+@pytest.mark.parametrize("option", some(list(CASES), 3))
+def test_the_way_out_of_a_refused_option_gives_its_rows(project: Project, option: str) -> None:
+    value, sql, config, rows = CASES[option]
+    incremental = {"materialized": "incremental", "unique_key": "id"}
+    project.model(FIRST, **incremental)
+    project.run()
+    before = project.state()
+    project.model(NEXT, **incremental, **{option: value})
+
+    error = project.fail()
+
+    assert f"`{option}` is not supported" in error
+    assert project.state() == before
+    project.model(sql, **{**incremental, **config})
+    project.run()
+    project.assert_mirrored()
+    found = sorted("".join(value[4:] for _, value in row) for row in project.relation())
+    assert " ".join(found) == rows
+
+
+@pytest.mark.parametrize("materialized", some(["table", "incremental"]))
+def test_a_database_or_a_catalog_of_other_adapters_is_refused(
+    project: Project, materialized: str
+) -> None:
+    for option in ("catalog_name", "database"):
+        project.model(FIRST, materialized=materialized, **{option: "lake"})
+
+        assert f"`{option}` is not supported" in project.fail()
+
+
+def test_an_option_that_changes_no_row_is_ignored(project: Project) -> None:
+    project.model(FIRST, unique_key="id", zorder=["id"], databricks_tags={"team": "sales"})
+
+    assert project.run()["publication"] == "initial"
