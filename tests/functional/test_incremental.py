@@ -540,7 +540,7 @@ def test_a_key_of_a_row_in_a_file_that_is_kept_is_not_taken_twice(project: Proje
     ):
         incremental(project, "", values(later), unique_key="id", **options)
 
-        assert "NULL or not unique, e.g. id=1 (2 rows)" in project.fail()
+        assert "id=1 (published and new)" in project.fail()
         assert project.state() == before
 
 
