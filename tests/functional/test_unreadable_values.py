@@ -162,14 +162,14 @@ def test_the_way_out_of_a_message_works(project: Project) -> None:
 def test_the_message_has_the_columns_and_a_few_keys(project: Project) -> None:
     project.model(
         f"select id, if(id % 2 = 0, {TEXT}, 'a') as name, if(id = 3, {LATE}, null) as day "
-        "from range(1, 11)",
+        "from range(1, 9)",
         unique_key="id",
     )
 
     message = project.fail()
 
     assert (
-        f"The column `name` has text that is not UTF-8 in 5 rows, e.g. {SHOWN} (id=2); "
+        f"The column `name` has text that is not UTF-8 in 4 rows, e.g. {SHOWN} (id=2); "
         f"{SHOWN} (id=4); {SHOWN} (id=6). "
     ) in message
     assert f"The column `day` has values {YEARS} in 1 row, e.g. +20224-01-01 (id=3)" in message
