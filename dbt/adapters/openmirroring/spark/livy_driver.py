@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
 
 # maximum characters of an answer that are printed at once, because Livy keeps the outputs of the
@@ -33,17 +33,20 @@ class Driver:
     Args:
         spark: Livy's own Spark session
         create_view: the function of `python_models.py`
+        spark_frame: the function of `frames.py`
         explained: the function of `errors.py`
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        create_view: Callable[[str, str, SparkSession, str], None],
+        create_view: Callable[..., None],
+        spark_frame: Callable[[Any, SparkSession], DataFrame],
         explained: Callable[[Py4JJavaError], str],
     ) -> None:
         self._spark = spark
         self._create_view = create_view
+        self._spark_frame = spark_frame
         self._explained = explained
         self._sessions: dict[str, SparkSession] = {}
         self._answers: dict[str, tuple[str, list[str]]] = {}
@@ -89,7 +92,8 @@ class Driver:
         try:
             session = self._session(request["session"], request["settings"])
             if "model" in request:
-                self._create_view(request["view"], request["model"], session, request["node"])
+                model = request["view"], request["model"], session, request["node"]
+                self._create_view(*model, self._spark_frame)
                 return {}
             result = session.sql(request["sql"])
             columns = [

@@ -21,11 +21,11 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import Row
 
-from dbt.adapters.openmirroring.spark import errors, livy_driver, python_models
+from dbt.adapters.openmirroring.spark import errors, frames, livy_driver, python_models
 
 _SOURCES = {
     module.__name__.rpartition(".")[2]: inspect.getsource(module)
-    for module in (errors, python_models, livy_driver)
+    for module in (errors, frames, python_models, livy_driver)
 }
 
 # The name has a hash of the sources, because different versions of dbt-openmirroring may share a
@@ -41,7 +41,10 @@ if {_DRIVER!r} not in globals():
             modules[name] = {{"__name__": "openmirroring_" + name}}
             exec(compile(source, "<dbt-openmirroring " + name + ">", "exec"), modules[name])
         return modules["livy_driver"]["Driver"](
-            spark, modules["python_models"]["create_view"], modules["errors"]["explained"]
+            spark,
+            modules["python_models"]["create_view"],
+            modules["frames"]["spark_frame"],
+            modules["errors"]["explained"],
         )
     {_DRIVER} = {_DRIVER}()
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import traceback
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +19,13 @@ class PythonModelError(Exception):
     """A Python model raised an error, or returned no DataFrame."""
 
 
-def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
+def create_view(
+    name: str,
+    code: str,
+    session: SparkSession,
+    node: str,
+    spark_frame: Callable[[Any, SparkSession], DataFrame],
+) -> None:
     """Run a Python model and register its result as a temporary view.
 
     Spark computes only what the model itself requests.
@@ -28,6 +35,7 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
         code: the code that dbt has compiled: the model and its arguments
         session: the Spark session of the model
         node: the name of the node, for errors
+        spark_frame: the function of `frames.py`
 
     Raises:
         PythonModelError: if the model raises an error, or returns no DataFrame
@@ -49,12 +57,9 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
         result = result.spark.frame()
     if not hasattr(result, "createOrReplaceTempView"):
         try:
-            result = session.createDataFrame(result)
+            result = spark_frame(result, session)
         except Exception as error:
-            raise PythonModelError(
-                f"The Python model must return a Spark or pandas DataFrame, not {type(result)}: "
-                f"{error}"
-            ) from error
+            raise PythonModelError(str(error)) from error
     if result.sparkSession is not session:
         result = _brought_to(session, result)
     result.createOrReplaceTempView(name)

@@ -14,7 +14,7 @@ from dbt.adapters.spark.connections import SparkConnectionWrapper
 from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from dbt.adapters.openmirroring.spark import python_models
+from dbt.adapters.openmirroring.spark import frames, python_models
 from dbt.adapters.openmirroring.spark.tasks import RemoteTasks, Tasks, follow_tasks
 
 # A publication needs these settings in every Spark, whatever the profile says. Spark reads them
@@ -138,7 +138,7 @@ class PySparkHandle(SessionHandle):
 
     def create_view(self, name: str, code: str, node: str) -> None:
         try:
-            python_models.create_view(name, code, self.session, node)
+            python_models.create_view(name, code, self.session, node, frames.spark_frame)
         except python_models.PythonModelError as error:
             raise DbtRuntimeError(str(error)) from error
 
