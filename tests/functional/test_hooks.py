@@ -11,6 +11,7 @@ import pytest
 from tests.functional.project import Project
 from tests.functional.test_python_models import python_model
 from tests.functional.test_snapshots import CHECK, snapshot, source
+from tests.variants import some
 
 THREE = (
     "select id, cast(name as string) as name "
@@ -341,8 +342,13 @@ VALUES = (
 
 
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.parametrize("place", ["pre_hook", "post_hook", "sql_header"])
-@pytest.mark.parametrize("setting", [*SETTINGS, "all"])
+@pytest.mark.parametrize(
+    ("place", "setting"),
+    [
+        *((place, "all") for place in ("pre_hook", "post_hook", "sql_header")),
+        *some([("pre_hook", setting) for setting in SETTINGS]),
+    ],
+)
 def test_settings_of_hooks_do_not_reach_the_files(
     project: Project, place: str, setting: str
 ) -> None:
