@@ -341,17 +341,18 @@ VALUES = (
 )
 
 
-@pytest.mark.usefixtures("each_size")
 @pytest.mark.parametrize(
-    ("place", "setting"),
+    ("place", "setting", "is_large"),
     [
-        *((place, "all") for place in ("pre_hook", "post_hook", "sql_header")),
-        *some([("pre_hook", setting) for setting in SETTINGS]),
+        *((place, "all", False) for place in ("pre_hook", "post_hook", "sql_header")),
+        *some([("pre_hook", "all", True), *(("pre_hook", name, False) for name in SETTINGS)]),
     ],
 )
 def test_settings_of_hooks_do_not_reach_the_files(
-    project: Project, place: str, setting: str
+    project: Project, place: str, setting: str, is_large: bool
 ) -> None:
+    if is_large:
+        project.take_tables_for_large()
     names = list(SETTINGS) if setting == "all" else [setting]
     statements = [f"set {name}={SETTINGS[name]}" for name in names]
     options: dict[str, Any] = {place: statements}

@@ -121,8 +121,16 @@ WIDENED = [
 ]
 
 
-@pytest.mark.parametrize("config", some(STRATEGIES))
-@pytest.mark.parametrize(("first", "later", "type_", "expected"), some(WIDENED, 2))
+@pytest.mark.parametrize(
+    ("config", "first", "later", "type_", "expected"),
+    some(
+        [
+            *((CHECK_ALL, *values) for values in WIDENED),
+            *((config, *values) for config in STRATEGIES[1:] for values in WIDENED[:2]),
+        ],
+        2,
+    ),
+)
 def test_a_type_of_a_snapshot_becomes_one_that_holds_all_values(
     project: Project,
     config: dict[str, Any],
@@ -347,15 +355,23 @@ LOST = [
 ]
 
 
-@pytest.mark.parametrize("ansi", some(["true", "false"]))
-@pytest.mark.parametrize(("stored", "later", "text", "type_"), some(LOST, 3))
+@pytest.mark.parametrize(
+    ("stored", "later", "text", "type_", "ansi"),
+    some(
+        [
+            *((*values, "true") for values in LOST),
+            *((*values, "false") for values in LOST[:3] + LOST[-7:]),
+        ],
+        3,
+    ),
+)
 def test_a_value_that_would_lose_something_in_its_column_is_refused(
     project: Project, stored: str, later: str, text: str, type_: str, ansi: str
 ) -> None:
-    header = f"set spark.sql.ansi.enabled={ansi}"
-    options = {"unique_key": "id", "sql_header": header}
+    project.target["server_side_parameters"] = {"spark.sql.ansi.enabled": ansi}
+    project.write_project()
     first = f"select 1 as id, {stored} as `its value`"
-    incremental(project, first, f"select 2 as id, {later} as `its value`", **options)
+    incremental(project, first, f"select 2 as id, {later} as `its value`", unique_key="id")
     project.run()
     before = project.state()
 
