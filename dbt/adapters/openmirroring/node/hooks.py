@@ -6,6 +6,7 @@ published last, so these must stay readable until then.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import sqlparse
@@ -36,6 +37,9 @@ _READING = {
 }
 # the first words of statements that may end the history of a table, with its earlier versions
 _REPLACING = {"create", "drop", "replace"}
+
+# the state of a table that keeps earlier versions
+_NUMBERED = re.compile(r"version:\d+")
 
 
 class CodeBefore:
@@ -121,14 +125,16 @@ class CodeBefore:
         return True
 
     def _has_versions(self) -> bool:
-        return self._published.is_past or (self._state() or "").startswith("version:")
+        # an Iceberg table that never had rows has no version
+        return self._published.is_past or _NUMBERED.fullmatch(self._state() or "") is not None
 
     def _note(self, state: str | None) -> None:
         """Note the version that has the published rows, in case this process is killed."""
         kind, _, version = (state or "").partition(":")
         if kind != "version":
             assert self._table.last, "only a published table has rows to keep"
-            self._table.verify_state(self._table.last, self._state() or "gone")
+            as_before = replace(self._table.last, snapshot_state=state)
+            self._table.verify_state(as_before, self._state() or "gone")
             return
         self._warehouse.mark(self._node.target, {VERSION_PROPERTY: version})
         self._noted = self._state() or ""
