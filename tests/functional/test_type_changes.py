@@ -567,7 +567,7 @@ def test_a_struct_with_other_fields_is_refused_where_columns_are_not_changed(
 
 @pytest.mark.parametrize(
     ("type_", "value"),
-    [("decimal(5,2)", "1.239"), ("int", "1.9"), ("date", "2024-01-01 10:00:00")],
+    [("decimal(5,2)", "1.239"), ("int", "1.9"), ("date", "2024-13-01 10:00:00")],
 )
 def test_a_value_of_a_seed_that_would_lose_something_is_refused(
     project: Project, type_: str, value: str

@@ -232,13 +232,13 @@ class Node:
         self.warehouse.execute(seed_view(SEED_VIEW, seed))
         types = self.config.get("column_types") or {}
         adapter = self._context["adapter"]
-        columns = [
-            (
-                adapter.quote_seed_column(name, self.config.get("quote_columns")),
-                Cast.of("string", types.get(name) or adapter.convert_type(seed, number)),
-            )
-            for number, name in enumerate(seed.column_names)
-        ]
+        columns = []
+        for number, name in enumerate(seed.column_names):
+            type_ = types.get(name) or adapter.convert_type(seed, number)
+            # as in dbt, a day may be taken from a time
+            cast = Cast.of("string", type_, is_exact=type_.lower() != "date")
+            quoted_name = adapter.quote_seed_column(name, self.config.get("quote_columns"))
+            columns.append((quoted_name, cast))
         return self.warehouse.sql("mirror_seed", SEED_VIEW, columns, refusals.CORRECT_SEED)
 
     def view(self, relation: OpenMirroringRelation) -> str:
