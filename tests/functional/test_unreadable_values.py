@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 from tests.functional.project import Project
@@ -250,6 +251,7 @@ def test_partitions_land_as_spark_stores_them(project: Project) -> None:
 
 
 @pytest.mark.parquet("only some formats have collations")
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="has no collations")
 def test_text_with_a_collation_is_refused(project: Project) -> None:
     for name, sql in (("keyed", KEYED), ("keyless", KEYLESS)):
         project.model(f"select 1 as id, {COLLATED[1]} as v", name, **sql)

@@ -125,7 +125,8 @@ def _start_of_bytes(column: LandingColumn) -> str:
     """Return SQL for the first bytes of a value, as a literal."""
     value = f"cast({column.quoted} as binary)"
     rest = f"if(octet_length({value}) > 20, '...', '')"
-    return f"concat('X''', hex(substring({value}, 1, 20)), {rest}, '''')"
+    # how a literal has a quote in it depends on the version of Spark and on its settings
+    return f"concat('X', chr(39L), hex(substring({value}, 1, 20)), {rest}, chr(39L))"
 
 
 def _start_of_json(column: LandingColumn) -> str:
