@@ -265,7 +265,7 @@ def test_the_next_run_brings_mirror_and_model_together(
             assert succeeded
             break
     # statements and operations of one node, and those that begin and end a run
-    assert n > 25
+    assert n > 10
     record_property(f"{name}: {kind}", n - 1)
 
 

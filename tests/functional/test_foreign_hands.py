@@ -246,6 +246,12 @@ CASES: dict[str, Refused | Healed] = {
         delete_manifest,
         pending="publish",
     ),
+    "staged_file_deleted_and_no_more_tried": Refused(
+        lambda t: t.staged.unlink(),
+        ("is gone, or not as it was written", "`dbt run --full-refresh` computes"),
+        full_refresh,
+        pending="publish",
+    ),
     "staged_file_truncated": Refused(
         lambda t: truncate(t.staged),
         ("is gone, or not as it was written",),
@@ -438,13 +444,16 @@ def test_a_warehouse_that_was_wiped_is_not_taken_for_an_empty_one(
     project.assert_mirrored("added")
 
 
-@pytest.mark.parametrize("step", some(["publish", "complete"]))
-def test_a_batch_whose_rows_are_in_another_spark_is_left_to_it(
-    new_project: Callable[[Path], Project], tmp_path: Path, step: str
+@pytest.mark.parametrize(
+    ("published", "step"), some([(2, "complete"), (0, "complete"), (2, "publish"), (0, "publish")])
+)
+def test_a_batch_whose_rows_are_in_another_spark_is_left_to_it_or_replaced(
+    new_project: Callable[[Path], Project], tmp_path: Path, published: int, step: str
 ) -> None:
+    """It is the first one, or follows two others; its files are published, or not yet."""
     project = new_project(tmp_path)
     project.model(MODEL, unique_key="id")
-    for number in (0, 1):
+    for number in range(published):
         project.run("--vars", f"step: {number}")
     kill_before(step, project, ["orders"])
     project.drop_schemas(project.schema)
@@ -454,10 +463,96 @@ def test_a_batch_whose_rows_are_in_another_spark_is_left_to_it(
     message = project.fail("--vars", "step: 3")
 
     assert "this Spark has neither a next snapshot" in message
+    assert "If that warehouse is lost: `dbt run --full-refresh` computes" in message
     assert (table.manifest.read_bytes(), project.files()) == before
-    table.manifest.unlink()
+
+    # the full load that fails has replaced nothing
+    project.model(f"{MODEL} where raise_error('oops') is null", unique_key="id")
+    assert "oops" in project.fail("--full-refresh", "--vars", "step: 3")
+    assert (table.manifest.read_bytes(), project.files()) == before
+
+    project.model(MODEL, unique_key="id")
     project.run("--full-refresh", "--vars", "step: 3")
     project.assert_mirrored()
+    project.run("--vars", "step: 4")
+    project.assert_mirrored()
+
+
+@pytest.mark.parquet("Spark finds the folder by its log or its metadata")
+@pytest.mark.session("the folder is on the machine of the server")
+def test_a_table_whose_folder_is_gone_is_never_read_as_an_empty_one(
+    new_project: Callable[[Path], Project], tmp_path: Path
+) -> None:
+    project = new_project(tmp_path)
+    project.model(MODEL, unique_key="id", max_deleted="50%")
+    project.model("select * from {{ ref('orders') }}", "seen", materialized="view")
+    project.model("select * from {{ ref('seen') }}", "items", unique_key="id")
+    project.model(MODEL, "other")
+    project.run("--vars", "step: 3")
+    location = folder_in_spark(project, "orders")
+    location.rename(tmp_path / "away")
+    before = project.files(), project.files("items")
+    kept = f"The folder {location} is gone, with all rows that Spark has of"
+
+    # the node itself, and one that reads it through a view
+    message = project.fail("--vars", "step: 3")
+    assert message.count(kept) == 1
+    assert kept in project.fail("--select", "items", "--vars", "step: 3")
+    with project.dry_run():
+        assert kept in project.fail("--select", "items", "--vars", "step: 3")
+    assert not project.dbt("run-operation", "mirror_rebuild", "--args", "{table: orders}")
+    assert (project.files(), project.files("items")) == before
+    project.run("--select", "other", "--vars", "step: 3")
+
+    # one way out
+    (tmp_path / "away").rename(location)
+    project.run("--vars", "step: 3")
+    assert project.results()["orders"]["message"] == "unchanged · #1"
+
+    # and the other
+    shutil.rmtree(location)
+    project.run("--full-refresh", "--select", "orders", "--vars", "step: 3")
+    project.run("--vars", "step: 4")
+    for table in ("orders", "items"):
+        project.assert_mirrored(table)
+        assert len(project.relation(table)) == 6
+
+
+@pytest.mark.parquet("others keep their rows in versions")
+@pytest.mark.session("the folder is on the machine of the server")
+def test_rows_that_are_lost_in_spark_are_not_deleted_from_the_mirror_by_a_rebuild(
+    new_project: Callable[[Path], Project], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = new_project(tmp_path)
+    project.model(MODEL, unique_key="id", max_deleted="50%", file_format="parquet")
+    project.model(MODEL, "empty", unique_key="id")
+    project.run("--vars", "step: 8")
+    for table, left in (("orders", 4), ("empty", 0)):
+        rows = f"select id, 'v8' from range({left})"
+        project.sql(f"insert overwrite {project.schema}.{table} {rows}")
+    before = project.files(), project.files("empty")
+
+    def refused(table: str) -> str:
+        assert not project.dbt("run-operation", "mirror_rebuild", "--args", f"{{table: {table}}}")
+        return " ".join(capsys.readouterr().out.split())
+
+    assert "6 of 10 rows would be deleted, and `max_deleted` is 50%" in refused("orders")
+    assert "If the 4 rows that Spark has of" in refused("orders")
+    assert "Spark has no rows of" in refused("empty")
+    assert (project.files(), project.files("empty")) == before
+
+    project.model(MODEL, unique_key="id", max_deleted="60%", file_format="parquet")
+    assert project.dbt("run-operation", "mirror_rebuild", "--args", "{table: orders}")
+    project.run("--full-refresh", "--select", "empty", "--vars", "step: 8")
+    project.assert_mirrored()
+    project.assert_mirrored("empty")
+    assert len(project.relation()) == 4
+
+
+def folder_in_spark(project: Project, table: str) -> Path:
+    rows = project.sql(f"describe extended {project.schema}.{table}")
+    [location] = [row["data_type"] for row in rows if row["col_name"] == "Location"]
+    return Path(location.removeprefix("file:"))
 
 
 def test_the_status_shows_what_the_next_run_will_refuse(

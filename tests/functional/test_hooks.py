@@ -230,6 +230,26 @@ def test_hooks_run_whatever_they_say_of_transactions(project: Project, transacti
     project.assert_mirrored()
 
 
+def test_hooks_that_read_their_relation_see_its_rows_of_the_moment(project: Project) -> None:
+    added = "insert into {{ this }} select max(id) + 100, 'hook' from {{ this }}"
+    project.model(
+        "select id, 'x' as name from range({{ var('n') }}) "
+        "{% if is_incremental() %} where id > (select max(id) from {{ this }} where id < 100)"
+        "{% endif %}",
+        unique_key="id",
+        materialized="incremental",
+        pre_hook="{% if is_incremental() %}" + added + "{% endif %}",
+        post_hook=added,
+    )
+    project.run("--vars", "n: 2")
+
+    assert project.run("--vars", "n: 3")["rows_inserted"] == 3
+
+    project.assert_mirrored()
+    ids = {int(dict(row)["id"].split()[1]) for row in project.relation()}
+    assert ids == {0, 1, 2, 101, 201, 301}
+
+
 def test_the_unknown_member_of_a_seed_is_mirrored(project: Project) -> None:
     project.write("seeds/orders.csv", "id,name\n1,a\n")
     project.write_project(seeds={"+post-hook": UNKNOWN, "+unique_key": "id"})

@@ -344,8 +344,7 @@ def test_what_was_committed_is_not_published_by_a_spark_that_has_not_its_rows(
 
     assert "this Spark has neither a next snapshot" in "".join(lines)
     assert not project.files()
-    project.storage.delete(f"_scratchPad/{project.schema}.orders/manifest.json")
-    project.run()
+    project.run("--full-refresh")
     project.assert_mirrored()
 
 

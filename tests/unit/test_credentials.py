@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ ONELAKE = "https://onelake.dfs.fabric.microsoft.com/shop/m.MirroredDatabase/File
         ({"landing_zone": "landing", "staging_location": "staging"}, "in OneLake only"),
         ({"landing_zone": ONELAKE, "staging_location": "nowhere://x"}, "cannot be read here"),
         ({"landing_zone": "landing", "replicate": True}, "ends in Files/LandingZone"),
+        ({"landing_zone": ONELAKE, "staging_location": "s3:/a"}, r"Is it s3://a\?"),
     ],
 )
 def test_a_landing_zone_that_cannot_be_used_is_refused(
@@ -33,6 +35,51 @@ def test_a_landing_zone_that_cannot_be_used_is_refused(
 ) -> None:
     with pytest.raises(DbtConfigError, match=message):
         OpenMirroringCredentials(schema="analytics", **settings)
+
+
+@pytest.mark.parametrize(
+    ("landing_zone", "meant"),
+    [
+        (ONELAKE.removeprefix("https://"), ONELAKE),
+        (ONELAKE.replace("//", "/", 1), ONELAKE),
+        (ONELAKE.replace("//", "", 1), ONELAKE),
+        (f"{ONELAKE[8:].partition('/')[0]}:443/shop", "https://onelake.*:443/shop"),
+        ("abfss:/ws@onelake.dfs.fabric.microsoft.com/m", "abfss://ws@onelake.*"),
+        ("ws@onelake.dfs.fabric.microsoft.com/m.MirroredDatabase", "https://onelake.*"),
+        ("https:/me:s3cret@onelake.dfs.fabric.microsoft.com/m", "https://onelake.*/m"),
+        ("file:/data/zone", "file://data/zone"),
+    ],
+)
+def test_a_url_with_a_typing_error_is_not_taken_for_a_folder(
+    landing_zone: str, meant: str
+) -> None:
+    with pytest.raises(DbtConfigError, match=rf"no URL\. Is it {meant}\?") as refused:
+        OpenMirroringCredentials(schema="analytics", landing_zone=landing_zone)
+
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "landing_zone",
+    [
+        *("mirror.MirroredDatabase/Files/LandingZone", "/data/zone", "~/zone", "../zone"),
+        *("./example.com/zone", "my.shop.MirroredDatabase/Files", "a@b/zone", "größe"),
+    ],
+)
+def test_a_folder_may_have_any_other_name(landing_zone: str) -> None:
+    given = OpenMirroringCredentials(schema="analytics", landing_zone=landing_zone)
+
+    assert given.onelake is None
+
+
+@pytest.mark.parametrize("landing_zone", [".", "./", "..", "/", "~", "models/..", "~/.."])
+def test_a_landing_zone_contains_neither_the_project_nor_the_home_folder(
+    landing_zone: str, tmp_path: Path
+) -> None:
+    given = OpenMirroringCredentials(schema="analytics", landing_zone=landing_zone)
+
+    with pytest.raises(DbtConfigError, match=r"which contains (the dbt project|your home)"):
+        given.target.folder(tmp_path)
 
 
 @pytest.mark.parametrize(

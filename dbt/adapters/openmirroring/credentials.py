@@ -12,6 +12,7 @@ from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.dataclass_schema import StrEnum
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.openmirroring.landing_zone.local_path import check_path
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import Source
@@ -135,10 +136,14 @@ class OpenMirroringCredentials(SparkCredentials):
                 "watches, e.g. mirror.MirroredDatabase/Files/LandingZone for a local one"
             )
         onelake = self.onelake
+        if not onelake:
+            check_path("landing_zone", self.landing_zone)
         if self.staging_location and not onelake:
             raise DbtConfigError("`staging_location` is for a landing zone in OneLake only")
         if "://" in (self.staging_location or ""):
             self._check_staging()
+        elif self.staging_location:
+            check_path("staging_location", self.staging_location)
         if self.source is not None:
             Source.parse(self.source)
         if self.replicate:

@@ -1,8 +1,7 @@
-"""Tables beside a relation go with their run; what a killed process leaves is in nobody's way."""
+"""Tables beside a relation go with their run."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     leftovers,
     made_for,
     name_beside,
-    tidy,
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
@@ -128,16 +126,6 @@ def test_only_tables_of_earlier_runs_are_left_over() -> None:
     assert len(leftovers(tables, ORDERS, (NEXT, *ROWS))) == 2
 
 
-def folders(home: Path, *names: str) -> None:
-    for name in names:
-        (home / name).mkdir(parents=True)
-        (home / name / "part-0.parquet").write_text(name)
-
-
-def names(home: Path) -> set[str]:
-    return {path.name for path in home.iterdir()}
-
-
 @pytest.mark.parametrize("name", [NEXT_ORDERS, NEXT_ORDERS.upper()])
 def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
     assert made_for("orders", NEXT)(name)
@@ -159,56 +147,3 @@ def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
 def test_a_table_of_a_user_is_never_taken_for_one(name: str) -> None:
     assert not made_for("orders", NEXT)(name)
     assert not made_for("o.ders", NEXT)(NEXT_ORDERS)
-
-
-@pytest.mark.parametrize("schema", ["Sales", "default"])
-def test_folders_of_tables_that_were_never_finished_are_removed(
-    tmp_path: Path, schema: str
-) -> None:
-    home = tmp_path / "sales.db" if schema == "Sales" else tmp_path
-    folders(home, NEXT_ORDERS, *ORDERS_ROWS, "orders", "orders__next_week", "customers")
-
-    tidy(tmp_path, schema, "Orders", [])
-
-    assert names(home) == {"orders__next_week", "customers"}
-
-
-def test_folders_of_tables_stay(tmp_path: Path) -> None:
-    home = tmp_path / "sales.db"
-    folders(home, NEXT_ORDERS, *ORDERS_ROWS, "orders")
-
-    tidy(tmp_path, "sales", "orders", [NEXT_ORDERS, *ORDERS_ROWS, "Orders"])
-
-    assert names(home) == {NEXT_ORDERS, *ORDERS_ROWS, "orders"}
-
-
-def test_a_folder_that_was_renamed_before_its_table_is_given_back(tmp_path: Path) -> None:
-    home = tmp_path / "sales.db"
-    folders(home, "orders")
-
-    tidy(tmp_path, "sales", "orders", [NEXT_ORDERS])
-
-    assert names(home) == {NEXT_ORDERS}
-    assert (home / NEXT_ORDERS / "part-0.parquet").read_text() == "orders"
-
-
-def test_a_warehouse_without_the_schema_is_left_alone(tmp_path: Path) -> None:
-    tidy(tmp_path, "sales", "orders", [])
-
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("name", ["..", ".", "", "a/../../kept", "/kept"])
-def test_a_path_is_no_name_of_a_folder_that_may_go(tmp_path: Path, name: str) -> None:
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    (tmp_path / "warehouse" / "sales.db").mkdir(parents=True)
-    name = str(kept) if name == "/kept" else name
-
-    with pytest.raises(ValueError, match="is a path"):
-        tidy(tmp_path / "warehouse", "sales", name, [])
-    with pytest.raises(ValueError, match="is a path"):
-        tidy(tmp_path / "warehouse", name, "orders", [])
-
-    assert kept.is_dir()
-    assert (tmp_path / "warehouse" / "sales.db").is_dir()

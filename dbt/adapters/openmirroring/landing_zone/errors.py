@@ -15,6 +15,10 @@ class NotPlainError(LandingZoneUnavailableError):
     """A path leads out of the landing zone, or to something other than a plain folder or file."""
 
 
+class StagedFilesLostError(MirrorError):
+    """A file of a committed batch is neither staged nor published."""
+
+
 class PathExistsError(MirrorError):
     """The path of a new file already exists. The existing file was left unchanged."""
 

@@ -22,6 +22,8 @@ _EXAMPLE = "https://onelake.dfs.fabric.microsoft.com/<workspace>/<item>.Mirrored
 
 FOLDER = "Files/LandingZone"
 
+_TYPE = "MirroredDatabase"
+
 # the scope of tokens for OneLake
 STORAGE_SCOPE = "https://storage.azure.com/.default"
 
@@ -125,6 +127,13 @@ def _problem(parts: SplitResult, names: list[str]) -> str:
         return "it must have no password, no query and no fragment."
     if parts.scheme == "https" and parts.username:
         return "it must have no user."
+    other = _other_type(names[1] if len(names) > 1 else "")
+    if other:
+        return (
+            f"its item is a {other}, and Fabric mirrors files only from the landing zone of a "
+            f"{_TYPE}, as in {_EXAMPLE}. If {other} belongs to the name of the item, add its "
+            f"type: {names[1]}.{_TYPE}."
+        )
     if len(names) != 4 or "/".join(names[2:]) != FOLDER or not all(names):
         return f"it must be a workspace, an item and Files/LandingZone, as in {_EXAMPLE}."
     workspace, item = names[:2]
@@ -133,8 +142,14 @@ def _problem(parts: SplitResult, names: list[str]) -> str:
     if is_guid(workspace) != is_guid(item):
         return "OneLake takes either names or GUIDs, of both workspace and item."
     if not is_guid(item) and "." not in item:
-        return f"the item needs its type: {item}.MirroredDatabase."
+        return f"the item needs its type: {item}.{_TYPE}."
     return ""
+
+
+def _other_type(item: str) -> str:
+    """Return the type of an item if it is another one than that of a mirrored database."""
+    found = item.rpartition(".")[2] if "." in item else ""
+    return "" if found.lower() == _TYPE.lower() else found
 
 
 def is_guid(name: str) -> bool:

@@ -35,6 +35,8 @@ class PublishedTable:
         self._storage = storage
         self._owner = owner
         self._last: Journal | None = None
+        self._may_have_folder = False
+        """Whether a batch that was never completed has begun the table folder."""
 
     def open(self) -> None:
         """Read the journal of the last publication.
@@ -104,7 +106,8 @@ class PublishedTable:
         # snapshot does not have.
         journal = self._last
         if journal is None:
-            NoFolder(self.table).validate(self._storage)
+            if not self._may_have_folder:
+                NoFolder(self.table).validate(self._storage)
             return None
         SameOwner(self.table, self._owner).validate(journal.batch)
         if not full_refresh:

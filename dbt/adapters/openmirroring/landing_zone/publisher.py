@@ -6,7 +6,7 @@ in Spark: build, compare and stage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -80,6 +80,7 @@ class Publication(PublishedTable):
         self._service = service
         self._renamed_at: datetime | None = None
         self.committed = False
+        self._superseded: Manifest | None = None
         self._is_completed = False
         self.is_held = False
         """Whether there is a record of held rows. It is known after `pending`."""
@@ -121,6 +122,26 @@ class Publication(PublishedTable):
                 self._storage.delete(path)
         self.committed = manifest is not None
         return manifest
+
+    def supersede(self, manifest: Manifest) -> None:
+        """0. Let this publication, a rebuild, replace a batch that cannot be finished.
+
+        The batch stays until this one is committed.
+        """
+        self._superseded = manifest
+        self._may_have_folder = True
+        self.committed = False
+
+    def _withdraw_superseded(self) -> None:
+        """5. Delete the batch that this one replaces, with all that was published of it."""
+        if self._superseded is None:
+            return
+        if self._pending() != self._superseded:
+            raise self._lost_race()
+        if self._last is None:  # it has begun the folder
+            self._storage.delete(self.table.path)
+        self._storage.delete(self.table.manifest)
+        self._storage.delete(self.table.staging(self._superseded.batch.id))
 
     def hold(self, why: str) -> None:
         """Write the record that rows of the table are held back.
@@ -204,6 +225,7 @@ class Publication(PublishedTable):
             ForeignTableFolderError: if somebody else has changed the table folder since then
         """
         journal = plan.journal
+        self._withdraw_superseded()
         self._verify_again(plan)
         last = 0 if plan.starts_folder or not journal else journal.batch.last_file
         batch = plan.batch(self.batch_id, self._owner, files, last)
@@ -279,8 +301,9 @@ class Publication(PublishedTable):
 
         Raises:
             PathExistsError: if somebody else wrote a file with one of the batch's numbers
-            MirrorError: if a staged file was deleted or changed before it was published, the
-                times of the files do not give their order, or the service did not act in time
+            StagedFilesLostError: if a staged file was deleted or changed before it was published
+            MirrorError: if the times of the files do not give their order, or the service did not
+                act in time
         """
         self.committed = True
         self._renamed_at = None
@@ -293,7 +316,7 @@ class Publication(PublishedTable):
             for number, file in enumerate(manifest.files, start=batch.first_file or 0)
             if file.name not in waiting
         }
-        staged.check(manifest, waiting, self._unpublished(manifest, gone))
+        staged.check(manifest, waiting, staged.unpublished(manifest, gone, self.journal()))
         if batch.starts_folder and not gone:
             is_rebuild = batch.publication == "rebuild"
             if is_rebuild:
@@ -302,7 +325,8 @@ class Publication(PublishedTable):
             # An initial load waits too, because somebody may have dropped the folder. A folder
             # with metadata is the new one, so its table may exist already.
             if self._service and self._storage.read(self.table.metadata) is None:
-                self._service.wait_until_gone(self.table.mirrored_table, dropped=is_rebuild)
+                dropped = is_rebuild or self._superseded is not None
+                self._service.wait_until_gone(self.table.mirrored_table, dropped=dropped)
             self._storage.write(self.table.metadata, metadata(batch.definition))
         by_time = batch.definition.is_by_time
         latest = TableFiles.of(self._storage, self.table).latest if by_time else 0
@@ -322,23 +346,6 @@ class Publication(PublishedTable):
             IncreasingTimes(self.table).validate(self._storage)
         if batch.publication == "rebuild" and self._service:
             self._service.wait_until_back(self.table.mirrored_table)
-
-    def _unpublished(self, manifest: Manifest, gone: Mapping[int, StagedFile]) -> list[StagedFile]:
-        """Return the files that are gone from the scratch pad, but were never published.
-
-        Args:
-            gone: the files that are gone from the scratch pad, by number
-        """
-        journal = self.journal() if gone else None
-        if journal and manifest.batch.starts_folder and journal.batch.id != manifest.batch.id:
-            return list(gone.values())  # the old folder is not dropped yet
-        found = TableFiles.of(self._storage, self.table) if gone else TableFiles()
-        return [
-            file
-            for number, file in gone.items()
-            # the service removes lower numbers first, so it has not removed one above the largest
-            if number > found.largest or found.sizes.get(number, file.size) != file.size
-        ]
 
     def complete(self, manifest: Manifest, snapshot_state: str | None = None) -> None:
         """7. Write the journal and clear the scratch pad, after the snapshot was swapped.

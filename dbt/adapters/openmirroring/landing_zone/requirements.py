@@ -17,10 +17,14 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import problem_with
 
-_REBUILD = "`dbt run --full-refresh` drops the table folder and publishes a full load."
+FULL_REFRESH = (
+    "`dbt run --full-refresh` computes the rows of the node anew, and publishes them as a full "
+    "load. Rows that its sources no longer have are gone from the mirror then, and a dbt snapshot "
+    "begins its history anew."
+)
 _REBUILD_FROM_SPARK = (
-    f"{_REBUILD} `dbt run-operation mirror_rebuild` does so with the rows that Spark has, and "
-    "computes nothing."
+    f"{FULL_REFRESH} `dbt run-operation mirror_rebuild` publishes a full load of the rows that "
+    "Spark has: use it only if these are right."
 )
 
 
@@ -99,7 +103,7 @@ class SameBatch:
                 f"{self.table.journal} says that batch {journal.batch.id} was published last "
                 f"({shown(journal.published_at)}), but Spark has {found} of {self.table}. "
                 "Somebody else has published this table, or this is another warehouse, or the "
-                f"warehouse was lost. Nothing was changed. {_REBUILD}"
+                f"warehouse was lost. Nothing was changed. {FULL_REFRESH}"
             )
 
 
@@ -124,8 +128,8 @@ class SameRows:
         if self.rows != published:
             raise SnapshotMismatchError(
                 f"Spark has {self.rows:,} rows of {self.table}, but {published:,} were published: "
-                "somebody else has written to the table in Spark, or a hook has. Nothing was "
-                f"changed. {_REBUILD_FROM_SPARK}"
+                "somebody else has written to the table in Spark, or a hook has, or files of it "
+                f"are lost. Nothing was changed. {_REBUILD_FROM_SPARK}"
             )
 
 
@@ -150,7 +154,8 @@ class SameState:
             raise SnapshotMismatchError(
                 f"The rows of {self.table} in Spark are not those that were published last "
                 f"({shown(journal.published_at)}): somebody else has written to the table, or a "
-                f"hook has, for example `on-run-end`. Nothing was changed. {_REBUILD_FROM_SPARK}"
+                "hook has, for example `on-run-end`, or files of it are lost. Nothing was "
+                f"changed. {_REBUILD_FROM_SPARK}"
             )
 
 

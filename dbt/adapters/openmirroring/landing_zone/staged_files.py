@@ -6,12 +6,14 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.landing_zone.batch import WITHDRAW, StagedFile
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
-from dbt.adapters.openmirroring.landing_zone.records import Manifest
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.requirements import FULL_REFRESH
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
+from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 
 # the folder with the files to publish, in the folder of a batch on the scratch pad
 ROWS = "rows"
@@ -93,6 +95,27 @@ class StagedFiles:
         found = plain(self.folder, self.storage.list(self.folder))
         return {entry.name: entry.size for entry in found}
 
+    def unpublished(
+        self, manifest: Manifest, gone: Mapping[int, StagedFile], journal: Journal | None
+    ) -> list[StagedFile]:
+        """Return the files that are gone from the scratch pad, but were never published.
+
+        Args:
+            gone: the files that are gone from the scratch pad, by number
+            journal: the journal of the table folder as it is now
+        """
+        if not gone:
+            return []
+        if journal and manifest.batch.starts_folder and journal.batch.id != manifest.batch.id:
+            return list(gone.values())  # the old folder is not dropped yet
+        found = TableFiles.of(self.storage, self.table)
+        return [
+            file
+            for number, file in gone.items()
+            # the service removes lower numbers first, so it has not removed one above the largest
+            if number > found.largest or found.sizes.get(number, file.size) != file.size
+        ]
+
     def check(
         self, manifest: Manifest, waiting: Mapping[str, int], missing: Container[StagedFile]
     ) -> None:
@@ -104,12 +127,13 @@ class StagedFiles:
             missing: the files that are neither staged nor published
 
         Raises:
-            MirrorError: if a file is missing, or has another size
+            StagedFilesLostError: if a file is missing, or has another size
         """
         for file in manifest.files:
             if file in missing or waiting.get(file.name, file.size) != file.size:
-                raise MirrorError(
+                raise StagedFilesLostError(
                     f"The staged file {self.folder}/{file.name} is gone, or not as it was "
                     "written: somebody else has deleted or changed it. Nothing was changed. "
-                    f"{WITHDRAW.format(manifest=self.table.manifest)}"
+                    f"{WITHDRAW.format(manifest=self.table.manifest)} Or run with "
+                    f"--full-refresh: {FULL_REFRESH}"
                 )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    SnapshotMismatchError,
+    StagedFilesLostError,
+)
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
+from dbt.adapters.openmirroring.landing_zone.requirements import FULL_REFRESH
 from dbt.adapters.openmirroring.node.held import bring_back, forget, is_torn, settle
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.scratch_tables import (
@@ -17,20 +21,30 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     TYPED_ROWS,
     leftovers,
     table_beside,
-    tidy_warehouse,
 )
 from dbt.adapters.openmirroring.node.snapshot_state import version_state
 from dbt.adapters.openmirroring.node.swap import snapshot_version, swap, take_in_place
+from dbt.adapters.openmirroring.node.table_folders import (
+    give_back,
+    remove_dropped,
+    remove_unfinished,
+)
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
 
 
 def recover(
-    warehouse: Warehouse, publication: Publication, target: OpenMirroringRelation
+    warehouse: Warehouse,
+    publication: Publication,
+    target: OpenMirroringRelation,
+    is_rebuilt: bool = False,
 ) -> Manifest | None:
     """0. Finish the batch that an earlier run committed, and drop the leftovers of other runs.
 
     The node may no longer exist, or it may have another `partition_by`.
+
+    Args:
+        is_rebuilt: whether the table is rebuilt now, which replaces a batch that nobody can finish
 
     Returns:
         the manifest of the finished batch; None if there was none
@@ -38,20 +52,30 @@ def recover(
     Raises:
         MirrorError: if the batch cannot be finished
     """
-    tidy_warehouse(warehouse, target)
+    give_back(warehouse, target)
     manifest = publication.pending()
     snapshot = warehouse.found(target)
     if publication.is_held and snapshot and snapshot.batch_id:
         # another run has held rows since dbt listed the relations
         warehouse.list_again(target)
     if manifest:
-        finish(warehouse, publication, target, manifest, may_have_partitions=True)
+        if _next_of(warehouse, target, manifest) and not snapshot:
+            remove_dropped(warehouse, target)  # by the swap of this batch
+        try:
+            finish(warehouse, publication, target, manifest, may_have_partitions=True)
+        except (SnapshotMismatchError, StagedFilesLostError) as error:
+            if not is_rebuilt:
+                raise
+            logger.warning(f"This full load replaces a batch that cannot be finished: {error.msg}")
+            publication.supersede(manifest)
+            manifest = None
     last = publication.last
     if last and is_torn(warehouse, target):
         publication.keep(last, None)  # the rows that are brought back may be a copy
     bring_back(warehouse, target, last.batch.id if last else None)
     for leftover in leftovers(warehouse, target, (NEXT, *ROWS)):
         warehouse.drop(leftover)
+    remove_unfinished(warehouse, target)
     return manifest
 
 
@@ -75,15 +99,14 @@ def finish(
     batch_id, state = manifest.batch.id, None
     following = table_beside(target, NEXT, batch_id).carrying(batch_id)
     part = table_beside(target, PART, batch_id)
-    has_next = warehouse.found(following) is not None
-    # a held snapshot has taken its part already
-    in_place = not (has_next or manifest.held) and warehouse.found(part) is not None
+    if not _has_batch(warehouse, target, manifest):
+        raise _lost(manifest, target)
+    has_next = _next_of(warehouse, target, manifest) is not None
+    in_place = not has_next and _part_of(warehouse, target, manifest) is not None
     if in_place:
         # before anything is published, because the table may refuse the rows
         _store_in_place(warehouse, publication, target, manifest)
         state = version_state(warehouse, target)
-    elif not has_next and not _has_rows(warehouse, target, manifest):
-        raise _lost(manifest, target)
     publication.publish(manifest)  # 6
     if in_place:
         warehouse.drop(part)
@@ -95,12 +118,28 @@ def finish(
     publication.complete(manifest, state)  # 7
 
 
-def _has_rows(warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest) -> bool:
-    """Check whether the snapshot has the rows of a batch: they were held, or swapped in."""
+def _has_batch(warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest) -> bool:
+    """Check whether Spark has the rows of a batch: in the snapshot already, or beside it."""
+    if _next_of(warehouse, target, manifest) or _part_of(warehouse, target, manifest):
+        return True
     marks = warehouse.marks(warehouse.found(target))
     return marks.batch_id == manifest.batch.id or (
         manifest.held is not None and marks.held == manifest.held
     )
+
+
+def _next_of(
+    warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest
+) -> OpenMirroringRelation | None:
+    return warehouse.found(table_beside(target, NEXT, manifest.batch.id))
+
+
+def _part_of(
+    warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest
+) -> OpenMirroringRelation | None:
+    if manifest.held:  # such a snapshot has taken its part already
+        return None
+    return warehouse.found(table_beside(target, PART, manifest.batch.id))
 
 
 def _store_in_place(
@@ -156,6 +195,5 @@ def _lost(manifest: Manifest, target: OpenMirroringRelation) -> SnapshotMismatch
         f"An earlier run has committed batch {manifest.batch.id} of {manifest.table}, but "
         f"this Spark has neither a next snapshot of {target} nor a snapshot with that batch. "
         "It was another Spark, or its warehouse was lost. Nothing was changed. Run the node "
-        "there to complete the batch. If that warehouse is lost, delete "
-        f"{manifest.table.manifest} and run with --full-refresh."
+        f"there to complete the batch. If that warehouse is lost: {FULL_REFRESH}"
     )

@@ -90,7 +90,7 @@ def begin(node: Node, destination: Destination) -> Iterator[Attempt]:
             warehouse, target, publication.batch_id, lambda: publication.committed
         ) as scratch,
     ):
-        finished = recover(warehouse, publication, target)  # 0
+        finished = recover(warehouse, publication, target, node.is_full_refresh)  # 0
         if finished:
             node.tell(
                 f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"

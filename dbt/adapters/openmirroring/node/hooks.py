@@ -21,6 +21,7 @@ from dbt.adapters.openmirroring.node.held import (
 )
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.snapshot_state import snapshot_state
+from dbt.adapters.openmirroring.node.table_folders import make_way
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
     HELD_PROPERTY,
@@ -145,6 +146,7 @@ class CodeBefore:
             raise refuse_taken(place)
         marks = {BATCH_ID_PROPERTY: batch_id}
         query = f"select * from {rows}"
+        make_way(self._warehouse, place)
         self._warehouse.execute(self._warehouse.sql("mirror_keep", place, query, marks))
         copy = place.carrying(batch_id)
         self._warehouse.added(copy)

@@ -21,9 +21,9 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     ScratchTables,
     check_name,
     leftovers,
-    tidy_warehouse,
 )
 from dbt.adapters.openmirroring.node.swap import swap, take_in_place
+from dbt.adapters.openmirroring.node.table_folders import make_way, refuse_lost, tidy
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
     CHECKED_PROPERTY,
@@ -55,6 +55,7 @@ def materialize(node: Node, destination: Target) -> OpenMirroringRelation:
     """
     check_name(node.target)
     with node.warehouse.own_session():
+        refuse_lost(node.warehouse, node.tables_to_read)
         if destination.dry_run:
             # what a statement changes in the relation, a dry run could not undo
             node.run_header(lambda statement: not may_change(statement, node.target))
@@ -88,7 +89,7 @@ def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
     The table is marked, so that the node knows it when it is mirrored again.
     """
     warehouse, target = node.warehouse, node.target
-    tidy_warehouse(warehouse, target)
+    tidy(warehouse, target)
     for leftover in leftovers(warehouse, target, ROWS):
         warehouse.drop(leftover)
     for leftover in leftovers(warehouse, target, [NEXT]):
@@ -124,7 +125,7 @@ def _check_only(node: Node) -> AdapterResponse:
     """
     warehouse, target = node.warehouse, node.target
     refuse_torn(warehouse, target)
-    tidy_warehouse(warehouse, target)
+    tidy(warehouse, target)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)
         following, _ = build(node, rows, scratch, {})
@@ -132,6 +133,7 @@ def _check_only(node: Node) -> AdapterResponse:
             # Parquet, because dbt's list shows the properties of its tables
             marks = {CHECKED_PROPERTY: "true"}
             query = f"select * from {following}"
+            make_way(warehouse, target)
             warehouse.execute(warehouse.sql("mirror_keep", target, query, marks))
             warehouse.added(target)
     return AdapterResponse(_message="SQL checked, nothing published")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -127,6 +127,29 @@ class Node:
         return bool(self._context["is_incremental"]())
 
     @property
+    def tables_to_read(self) -> Iterator[OpenMirroringRelation]:
+        """The tables of the project that a run of the node reads: its own, and its sources.
+
+        Views are read through. Tables of dbt sources and of hooks are not known.
+        """
+        extends = self.options.mirror or self.reads_itself or self.is_history
+        if extends and not self.is_full_refresh:
+            yield self.target
+        nodes = self._context["graph"]["nodes"]
+        seen: set[str] = set()
+        waiting = list(self.model["depends_on"]["nodes"])
+        while waiting:
+            found = nodes.get(waiting.pop())
+            if found is None or found["unique_id"] in seen:
+                continue
+            seen.add(found["unique_id"])
+            if found["config"]["materialized"] in ("view", "ephemeral"):
+                waiting.extend(found["depends_on"]["nodes"])
+            else:
+                path = {"schema": found["schema"], "identifier": found["alias"]}
+                yield self.target.incorporate(path=path)
+
+    @property
     def is_full_refresh(self) -> bool:
         return bool(self._context["should_full_refresh"]())
 
@@ -172,6 +195,9 @@ class Node:
     def run_post_hooks(self, allows: Callable[[str], bool] = lambda _: True) -> None:
         """Run the post-hooks. `allows` is as for `run_code_before`."""
         hooks = sorted(self._context["post_hooks"], key=lambda hook: not hook["transaction"])
+        if hooks:
+            with self.warehouse.users_session():  # which may remember files of before the build
+                self.warehouse.execute(f"refresh table {self.target}")
         self._run_hooks(hooks, allows)
 
     def _run_hooks(

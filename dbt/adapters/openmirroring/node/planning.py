@@ -171,6 +171,30 @@ def too_many_deleted(node: Node, finding: str) -> CompilationError:
     )
 
 
+def refuse_deletion(node: Node, plan: Plan, finding: str) -> None:
+    """Check that rows which Spark has lost are not taken for the rows of a node.
+
+    Args:
+        plan: a plan to publish what Spark has, without computing it
+        finding: by how much it exceeds the limit of its node; empty if it does not
+
+    Raises:
+        CompilationError: if it exceeds the limit, or if none of the published rows would be left
+    """
+    published = plan.journal.batch.table_rows if plan.journal else 0
+    if finding:
+        raise CompilationError(
+            f"{finding}. Nothing was changed. If the {plan.row_count:,} rows that Spark has of "
+            f"{node.target} are right, set another `max_deleted`."
+        )
+    if published and not plan.row_count:
+        raise CompilationError(
+            f"Spark has no rows of {node.target}, and {published:,} were published: its files may "
+            "be lost. Nothing was changed. Put them back. If no rows are right, run the node with "
+            "--full-refresh, which computes its rows anew and publishes those."
+        )
+
+
 def _moved(before: TableDescription | None, after: TableDescription) -> str:
     """Describe how a next snapshot is stored differently than before; empty if it is not."""
     if before is None or before.layout == after.layout:

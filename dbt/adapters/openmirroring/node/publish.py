@@ -29,6 +29,7 @@ from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.planning import (
     beyond_limit,
     meanwhile,
+    refuse_deletion,
     too_many_deleted,
 )
 from dbt.adapters.openmirroring.node.progress import WAITING
@@ -39,6 +40,7 @@ from dbt.adapters.openmirroring.node.snapshot_state import (
 )
 from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.node.swap import snapshot_version
+from dbt.adapters.openmirroring.node.table_folders import refuse_lost
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
 
 
@@ -77,7 +79,7 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         destination.check_table(attempt.publication.table, rebuilds=True)
         _require_table(node)
         rows = NextRows(f"select * from {node.target}")
-        return _publish_rows(attempt, rows, "mirror_rebuild", is_limited=False)
+        return _publish_rows(attempt, rows, "mirror_rebuild", may_hold=False)
 
 
 def publish_held(
@@ -130,7 +132,7 @@ def keep_held(node: Node, destination: Destination, why: str) -> None:
 
 
 def _publish_rows(
-    attempt: Attempt, rows: NextRows, rebuild: str, is_limited: bool = True
+    attempt: Attempt, rows: NextRows, rebuild: str, may_hold: bool = True
 ) -> MirrorResponse:
     node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
     marks = {BATCH_ID_PROPERTY: publication.batch_id}
@@ -143,8 +145,10 @@ def _publish_rows(
         publication.let_go()
         return MirrorResponse.unchanged(plan)
     if plan.starts_folder and rows.in_place:
-        return _publish_rows(attempt, _everything(node, rows, built), rebuild, is_limited)
-    finding = beyond_limit(node, plan) if is_limited else ""
+        return _publish_rows(attempt, _everything(node, rows, built), rebuild, may_hold)
+    finding = beyond_limit(node, plan)
+    if not may_hold:
+        refuse_deletion(node, plan, finding)
     if finding:
         if not rows.in_place:
             following = warehouse.remark(
@@ -263,6 +267,7 @@ def _require_table(node: Node) -> None:
             f"{node.target} does not have the rows of its node: `--empty` or `--sample` has made "
             "it to check SQL. Nothing was published. Run its node."
         )
+    refuse_lost(node.warehouse, [node.target])
 
 
 def _everything(node: Node, rows: NextRows, part: NextSnapshot) -> NextRows:

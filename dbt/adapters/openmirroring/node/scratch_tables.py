@@ -1,11 +1,9 @@
-"""Tables that exist only during a run, and cleanup of folders that have lost their table."""
+"""Tables that exist only during a run."""
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 
 from dbt_common.exceptions import CompilationError
 
@@ -26,6 +24,9 @@ CHANGED = "changed"
 BEFORE = "before"
 # The rows that replace them. They are needed until the snapshot has stored them.
 PART = "part"
+
+# A folder that had lost its table, and was in the place of a new one.
+LEFT = "left"
 
 # A table that a dry run has built in place of a relation.
 DRY_RUN = "dry_run"
@@ -112,16 +113,6 @@ def leftovers(
     return [found for found in warehouse.beside(relation) if is_leftover(str(found.identifier))]
 
 
-def tidy_warehouse(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
-    """Remove leftovers of killed processes that would block the creation of a relation.
-
-    This happens only in the embedded Spark, where no other process can be writing.
-    """
-    if warehouse.embedded:
-        tables = [str(found.identifier) for found in warehouse.beside(relation) if found.is_table]
-        tidy(warehouse.embedded, str(relation.schema), str(relation.identifier), tables)
-
-
 def check_name(relation: OpenMirroringRelation) -> None:
     """Check that a relation's name is not a path.
 
@@ -156,46 +147,3 @@ def made_for(identifier: str, *kinds: str) -> Callable[[str], bool]:
 def is_plain(name: str) -> bool:
     """Check whether a name is a plain folder name and not a path."""
     return name not in ("", ".", "..") and not {"/", "\\", "\0"}.intersection(name)
-
-
-def tidy(warehouse: Path, schema: str, identifier: str, tables: Collection[str]) -> None:
-    """Remove or rename folders without a table, because Spark creates no table over a folder.
-
-    A process may have been killed after a CTAS wrote files, between dropping a table and deleting
-    its folder, or between renaming a table's folder and renaming the table.
-
-    Args:
-        warehouse: the folder of the warehouse, which no other process may be using
-        schema, identifier: schema and identifier of a table that will be built
-        tables: names of the tables that the catalog has in the schema
-
-    Raises:
-        ValueError: if a name is a path
-    """
-    if not is_plain(schema) or not is_plain(identifier):
-        raise ValueError(f"{schema!r} or {identifier!r} is a path")
-    schema, identifier = schema.lower(), identifier.lower()
-    home = warehouse if schema == "default" else warehouse / f"{schema}.db"
-    known = {name.lower() for name in tables}
-    is_leftover = made_for(identifier, NEXT, *ROWS)
-    for folder in home.glob("*"):
-        if is_leftover(folder.name) and folder.name not in known:
-            shutil.rmtree(folder)
-    published = f"{identifier}{PUBLISHED_SUFFIX}"
-    if (home / published).is_dir() and published not in known:
-        if identifier in known and not (home / identifier).exists():
-            (home / published).rename(home / identifier)
-        else:
-            shutil.rmtree(home / published)
-    folder = home / identifier
-    if folder.is_dir() and identifier not in known:
-        is_next = made_for(identifier, NEXT)
-        renamed = [
-            name
-            for name in known
-            if (is_next(name) or name == published) and not (home / name).exists()
-        ]
-        if renamed:
-            folder.rename(home / renamed[0])
-        else:
-            shutil.rmtree(folder)

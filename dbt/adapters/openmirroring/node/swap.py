@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbt.adapters.openmirroring.node.build import has_partitions_in_catalog
+from dbt.adapters.openmirroring.node.table_folders import make_way
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
@@ -18,6 +19,7 @@ def swap(
         snapshot = warehouse.found(target)
         if snapshot:
             warehouse.drop(snapshot)
+        make_way(warehouse, target)
         warehouse.rename(following, target)
     if warehouse.found(target):
         _find_partitions(warehouse, target, may_have_partitions)
@@ -31,6 +33,7 @@ def move(
     may_have_partitions: bool,
 ) -> None:
     """Rename a table. No table may have the new name yet."""
+    make_way(warehouse, to)
     warehouse.rename(relation, to)
     _find_partitions(warehouse, to, may_have_partitions)
     warehouse.replaced(to)

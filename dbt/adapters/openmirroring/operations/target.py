@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.openmirroring.landing_zone.local_path import folder_of
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.source import Source
 from dbt.adapters.openmirroring.service.authentication import Identity
@@ -47,11 +48,11 @@ class Target:
             project: the folder of the dbt project
 
         Raises:
-            DbtConfigError: if the landing zone is in OneLake
+            DbtConfigError: if the landing zone is in OneLake, or contains the project
         """
         if self.onelake:
             raise DbtConfigError(
                 "The replicator applies landing zones on this machine. Fabric applies those in "
                 "OneLake."
             )
-        return (project / Path(self.landing_zone).expanduser()).resolve()
+        return folder_of(self.landing_zone, project)

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark.errors import explained
 from dbt.adapters.openmirroring.spark.java import find_java_home
+from dbt.adapters.openmirroring.spark.place import SparkPlace, SparkPlaceError, is_at_home
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
 from dbt.adapters.openmirroring.spark.submit import end_jvm, launch_jvm, spark_defaults
 
@@ -69,16 +70,33 @@ def start(
     Raises:
         FailedToConnectError: if there is no Java, or Spark does not start
         SparkInUseError: if another process uses the metastore, which only one can open at a time
+        SparkPlaceError: if metastore and warehouse do not belong together
     """
     java_home = java_home or java_home_for(project)
     home = home_of(project)
     home.mkdir(exist_ok=True)
     lock = _lock(home)
+    try:
+        return _start(home, lock, settings, java_home, java_options)
+    finally:
+        os.close(lock)
+
+
+def _start(
+    home: Path,
+    lock: int,
+    settings: Mapping[str, str],
+    java_home: Path,
+    java_options: Sequence[str],
+) -> SparkSession:
+    conf = {**defaults(home), **settings, **SESSION_SETTINGS}
+    place = SparkPlace(home) if is_at_home(conf, defaults(home)) else None
+    if place:
+        place.check()
     scratch = home / "tmp"
     shutil.rmtree(scratch, ignore_errors=True)  # leftovers of a killed process
     scratch.mkdir()
 
-    conf = {**defaults(home), **settings, **SESSION_SETTINGS}
     silence_pyspark()
     given = os.environ.get("SPARK_SUBMIT_OPTS", "")
     java_options = [*collector(conf), *java_options]
@@ -95,8 +113,19 @@ def start(
             # soon as the JVM has ended.
             streams = {"stdout": log, "stderr": log, "pass_fds": [lock]}
             gateway = launch_jvm(conf, scratch, streams)
+            former = place.relocate(gateway.jvm) if place else None
             context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway)
-            return SparkSession(context)
+            session = SparkSession(context)
+            session.sql("show databases").collect()  # starts the metastore
+            if place:
+                place.tie()
+            if former:
+                fire_event(Note(msg=f"Spark's tables were moved from {former} to {home}"))
+            return session
+        except SparkPlaceError:
+            if gateway:
+                end_jvm(gateway)
+            raise
         except Exception as error:
             # a JVM error can be read only while the JVM runs
             text = explained(error) if isinstance(error, Py4JJavaError) else str(error)
@@ -107,8 +136,6 @@ def start(
                 f"Spark did not start: {reason}. Its log, {log.name}, says why. Check "
                 "`server_side_parameters` in the profile."
             ) from None
-        finally:
-            os.close(lock)
 
 
 def java_home_for(project: Path) -> Path:

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.java_image import JavaImage
+from dbt.adapters.openmirroring.spark.place import SparkPlaceError
 from dbt.adapters.openmirroring.spark.submit import end_jvm
 
 
@@ -83,9 +84,7 @@ class ProcessSpark:
         def start() -> None:
             with self._lock:
                 try:
-                    found = self._fitting(project, settings, prepared_start, java_options)
-                    # a first statement, so that the metastore starts too
-                    found.session.sql("show databases").collect()
+                    self._fitting(project, settings, prepared_start, java_options)
                 except Exception as error:
                     self._failed_early[command] = error
 
@@ -145,7 +144,7 @@ class ProcessSpark:
         options = [*image.options(), *java_options]
         try:
             session = embedded_spark.start(project, settings, java_home, options)
-        except embedded_spark.SparkInUseError:
+        except (embedded_spark.SparkInUseError, SparkPlaceError):
             raise
         except FailedToConnectError:
             if not options:

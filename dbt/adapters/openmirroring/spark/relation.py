@@ -25,6 +25,7 @@ VERSION_PROPERTY = "openmirroring.published_version"
 CHECKED_PROPERTY = "openmirroring.checked"
 UNMIRRORED_PROPERTY = "openmirroring.unmirrored"
 _PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
+_LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
 _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 
 
@@ -154,6 +155,13 @@ class OpenMirroringRelation(SparkRelation):
         """Whether `--empty` or `--sample` has made this relation, as of when dbt listed it."""
         listed = self.information or ""
         return any(f"{CHECKED_PROPERTY}=true" in line for line in _PROPERTIES.findall(listed))
+
+    @property
+    def location(self) -> str:
+        """The URL of the table's folder, as of when dbt listed it; empty if it is unknown."""
+        found = set(_LOCATION.findall(self.information or ""))
+        # a comment may contain the same text, which makes the location ambiguous
+        return found.pop() if len(found) == 1 else ""
 
     def carrying(self, batch_id: str) -> OpenMirroringRelation:
         """Return this relation as dbt would list it with the batch id in its properties."""
