@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.node.table_folders import (
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
 
 BATCH_ID = "20261121204415ef7e865d"
 NEXT_ORDERS, *ORDERS_ROWS = (name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *ROWS))
@@ -46,6 +47,9 @@ class Embedded(Warehouse):
 
     def beside(self, _: OpenMirroringRelation) -> list[OpenMirroringRelation]:
         return self._tables
+
+    def describe(self, relation: OpenMirroringRelation) -> TableDescription:
+        return TableDescription((), Layout("parquet", (), ""), relation.location)
 
     def found(self, relation: OpenMirroringRelation) -> OpenMirroringRelation | None:
         return next((each for each in self._tables if each.place == relation.place), None)

@@ -137,7 +137,7 @@ class Node:
             yield self.target
         nodes = self._context["graph"]["nodes"]
         seen: set[str] = set()
-        waiting = list(self.model["depends_on"]["nodes"])
+        waiting = list(self.model["depends_on"].get("nodes", ()))
         while waiting:
             found = nodes.get(waiting.pop())
             if found is None or found["unique_id"] in seen:

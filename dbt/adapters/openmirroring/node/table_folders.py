@@ -110,8 +110,11 @@ def refuse_lost(warehouse: Warehouse, relations: Iterable[OpenMirroringRelation]
         return
     for relation in relations:
         found = warehouse.found(relation)
-        folder = local_path(found.location) if found and found.is_table else None
-        if folder and not folder.is_dir():
+        if not found or not found.is_table or not _missing_folder(found.location):
+            continue
+        # the list may be of before the table was renamed
+        folder = _missing_folder(warehouse.describe(found).location)
+        if folder:
             raise CompilationError(
                 f"The folder {folder} is gone, with all rows that Spark has of {relation}. Spark "
                 "would read none, and they would be deleted from the mirror. Nothing was changed. "
@@ -120,6 +123,12 @@ def refuse_lost(warehouse: Warehouse, relations: Iterable[OpenMirroringRelation]
                 "if it is mirrored. Rows that its sources no longer have are gone then, and a "
                 "dbt snapshot begins its history anew."
             )
+
+
+def _missing_folder(location: str) -> Path | None:
+    """Return the folder of a table if it is to be on this machine, but is not; else None."""
+    folder = local_path(location)
+    return folder if folder and not folder.is_dir() else None
 
 
 def _folder_without_table(warehouse: Warehouse, relation: OpenMirroringRelation) -> Path | None:
