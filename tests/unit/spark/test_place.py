@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark import place as place_module
-from dbt.adapters.openmirroring.spark.place import SparkPlace, SparkPlaceError, is_at_home
+from dbt.adapters.openmirroring.spark.place import (
+    SparkPlace,
+    SparkPlaceError,
+    _Record,
+    is_at_home,
+)
 
 
 @pytest.fixture
@@ -109,10 +112,10 @@ def test_a_process_that_is_killed_while_it_ties_them_is_no_harm(
     if is_first:
         for record in home.rglob("openmirroring.json"):
             record.unlink()
-    write: Callable[[object, Path], None] = place_module._Record.write
+    write = _Record.write
     left = survived
 
-    def dying(record: object, folder: Path) -> None:
+    def dying(record: _Record, folder: Path) -> None:
         nonlocal left
         if not left:
             raise KeyboardInterrupt
@@ -120,7 +123,7 @@ def test_a_process_that_is_killed_while_it_ties_them_is_no_harm(
         write(record, folder)
 
     with monkeypatch.context() as patched:
-        patched.setattr(place_module._Record, "write", dying)
+        patched.setattr(_Record, "write", dying)
         with pytest.raises(KeyboardInterrupt):
             use(home)
 
