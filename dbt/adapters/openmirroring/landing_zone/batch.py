@@ -100,12 +100,14 @@ class Owner:
         node: the unique id of the node
         schema: the schema of the node's relation in Spark
         invocation_id: the id of the dbt invocation
+        target: the name of the target in the profile; empty in records of earlier versions
     """
 
     project: str
     node: str
     schema: str
     invocation_id: str = ""
+    target: str = ""
 
 
 @dataclass(frozen=True)
