@@ -18,7 +18,11 @@ from dbt.adapters.openmirroring.service.definition import (
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-_PUBLISH_ANEW = "It starts from nothing, so publish full loads: dbt run --full-refresh"
+_PUBLISH_ANEW = (
+    "It starts from nothing, so publish a full load of each table: `dbt run-operation "
+    "mirror_rebuild` publishes the rows that Spark has. `dbt run --full-refresh` publishes those "
+    "that all models compute anew, without what incremental models cannot compute again."
+)
 
 
 class DatabaseOperations:

@@ -167,7 +167,8 @@ def _check(name: str, mode: int, expected: int) -> None:
     raise TableError(
         "UnsupportedFile",
         f"{name} is {kind}, and must be {wanted}. Only plain folders and regular files are read: "
-        f"remove it, or put {wanted} in its place.",
+        f"put {wanted} with the same content in its place. A table whose folder is removed, or "
+        "becomes another one, is dropped.",
     )
 
 

@@ -147,7 +147,11 @@ class Replicator:
             ReplicatorError: if `Tables` is a link, or `Files/Monitoring` is no folder
         """
         if self.tables.is_symlink():
-            raise ReplicatorError(f"{self.tables} is a link. Replace it with a folder.")
+            raise ReplicatorError(
+                f"{self.tables} is a link. Put the folder that it leads to in its place: without "
+                "the mirrored tables, only the files that are still in the landing zone are "
+                "applied."
+            )
         try:
             self.monitoring.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.monitoring, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

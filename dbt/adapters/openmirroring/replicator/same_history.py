@@ -56,6 +56,6 @@ def _other_history(finding: str, table: MirroredTable) -> TableError:
     return TableError(
         "FileNumberReused",
         f"{finding} No file is applied. Put folder and table back from one backup. Or: "
-        f"{table.new_load()} With dbt, `dbt run --full-refresh` publishes the rows that the model "
-        "computes, and `dbt run-operation mirror_rebuild` the rows that Spark has.",
+        f"{table.new_load()} With dbt, `dbt run-operation mirror_rebuild` publishes the rows that "
+        "Spark has, and a run of the node with `--full-refresh` those that it computes anew.",
     )
