@@ -45,9 +45,10 @@
 {#- At the end of a command: publish what has passed its tests. A failure is a failure of the command.
 
     Args:
-      results: of the command; `dbt compile` has none -#}
+      results: of the command -#}
 {% macro mirror_publish_tested(results) %}
-  {%- if execute -%}
+  {#- `dbt compile` has no results -#}
+  {%- if execute and results is defined -%}
     {%- set outcome = adapter.publish_tested(graph, dict(kwargs, results=results)) -%}
     {%- for line in outcome.lines -%}{%- do log(line, info=True) -%}{%- endfor -%}
     {%- if outcome.failed -%}

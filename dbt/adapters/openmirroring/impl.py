@@ -301,16 +301,14 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     @operation("mirror_publish_tested")
-    def publish_tested(
-        self, graph: Mapping[str, Any], *, results: Results | None = None
-    ) -> Outcome:
+    def publish_tested(self, graph: Mapping[str, Any], *, results: Results) -> Outcome:
         """Publish the held tables whose tests have passed in a command.
 
         Args:
             graph: dbt's graph
-            results: the results of the command; None if it has none
+            results: the results of the command
         """
-        return self._command.publish_tested(graph, results or ())
+        return self._command.publish_tested(graph, results)
 
     @available
     @operation("mirror_drop_orphans")

@@ -15,6 +15,8 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown
 
 Result = TypeVar("Result")
 
+_UNCHANGED = "Nothing was changed."
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -70,9 +72,9 @@ def operation(name: str) -> Callable[[Callable[..., Result]], Callable[..., Resu
     """Let a function take the arguments of an operation as a mapping, its last argument.
 
     The keyword-only parameters of the function are the arguments of the operation. Each is checked
-    against its type, one of those in this module. A value is never taken for an argument that was
-    left out, because that may mean everything: not NULL, an empty text, or an unset variable of
-    the shell.
+    against its type, one of those in this module. An argument that is left out may mean all, so
+    NULL, an empty text (an unset variable of the shell) and an undefined variable of Jinja do not
+    count as left out.
 
     Args:
         name: the name of the operation, for messages
@@ -104,8 +106,7 @@ def _checked(
     }
     hints = get_type_hints(function, include_extras=True)
     kinds = {each: _kind(hints[each]) for each in known}
-    # a macro passes on each of its arguments, also those that it did not get
-    found = {each: value for each, value in given.items() if not isinstance(value, Undefined)}
+    found = {each: value for each, value in given.items() if not _is_left_out(each, value)}
     for each, value in found.items():
         if each not in known:
             allowed = ", ".join(f"`{each}`" for each in known) or "none"
@@ -126,7 +127,10 @@ def _checked(
     return found
 
 
-_UNCHANGED = "Nothing was changed."
+def _is_left_out(name: str, value: Any) -> bool:
+    """Check whether a macro, which passes on each of its arguments, did not get this one."""
+    hint = f"parameter {name!r} was not provided"  # Jinja's, which an undefined variable lacks
+    return isinstance(value, Undefined) and value._undefined_hint == hint
 
 
 def _kind(hint: Any) -> Kind:
