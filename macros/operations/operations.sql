@@ -1,27 +1,29 @@
-{#- What `dbt run-operation` does: each prints what it did, in lines. -#}
+{#- What `dbt run-operation` does: each prints what it did, in lines.
+
+    The adapter checks the arguments. An argument without a value here may be left out. -#}
 
 {#- Show the state of each mirrored table. Nothing is changed, and Spark is not asked. -#}
 {% macro mirror_status() %}
-  {%- do mirror_outcome(adapter.status(graph)) -%}
+  {%- do mirror_outcome(adapter.status(graph, kwargs)) -%}
 {% endmacro %}
 
 {#- List what was published, batch by batch.
 
     Args:
-      table: `schema.table`, the table alone, or the name or unique id of its node; none for all
-      limit: batches of a table -#}
-{% macro mirror_history(table=none, limit=10) %}
-  {%- do mirror_outcome(adapter.history(graph, table, limit)) -%}
+      table: `schema.table`, the table alone, or the name or unique id of its node; without it all
+      limit: batches of a table; 10 without it -#}
+{% macro mirror_history(table, limit) %}
+  {%- do mirror_outcome(adapter.history(graph, dict(kwargs, table=table, limit=limit))) -%}
 {% endmacro %}
 
 {#- Write state and history of each mirrored table to a page, target/mirror_report.html. -#}
 {% macro mirror_report() %}
-  {%- do mirror_outcome(adapter.report(graph)) -%}
+  {%- do mirror_outcome(adapter.report(graph, kwargs)) -%}
 {% endmacro %}
 
 {#- Finish what earlier runs have committed, without building anything. -#}
 {% macro mirror_recover() %}
-  {%- do mirror_outcome(adapter.recover(graph)) -%}
+  {%- do mirror_outcome(adapter.recover(graph, kwargs)) -%}
 {% endmacro %}
 
 {#- Publish a table as it is in Spark as a rebuild, without computing its rows.
@@ -29,22 +31,25 @@
     Args:
       table: `schema.table`, the table alone, or the name or unique id of its node -#}
 {% macro mirror_rebuild(table) %}
-  {%- do mirror_outcome(adapter.rebuild(graph, table)) -%}
+  {%- do mirror_outcome(adapter.rebuild(graph, dict(kwargs, table=table))) -%}
 {% endmacro %}
 
 {#- Publish what is held, whatever its tests say; also what `max_deleted` has stopped.
 
     Args:
-      table: `schema.table`, the table alone, or the name or unique id of its node; none for all -#}
-{% macro mirror_publish(table=none) %}
-  {%- do mirror_outcome(adapter.publish_held(graph, table)) -%}
+      table: `schema.table`, the table alone, or the name or unique id of its node; without it all -#}
+{% macro mirror_publish(table) %}
+  {%- do mirror_outcome(adapter.publish_held(graph, dict(kwargs, table=table))) -%}
 {% endmacro %}
 
-{#- At the end of a command: publish what has passed its tests. A failure is a failure of the command. -#}
+{#- At the end of a command: publish what has passed its tests. A failure is a failure of the command.
+
+    Args:
+      results: of the command -#}
 {% macro mirror_publish_tested(results) %}
   {#- `dbt compile` has no results -#}
   {%- if execute and results is defined -%}
-    {%- set outcome = adapter.publish_held(graph, results=results) -%}
+    {%- set outcome = adapter.publish_tested(graph, dict(kwargs, results=results)) -%}
     {%- for line in outcome.lines -%}{%- do log(line, info=True) -%}{%- endfor -%}
     {%- if outcome.failed -%}
       select raise_error('{{ mirror_literal(outcome.failed | join('\n')) }}')
@@ -52,47 +57,51 @@
   {%- endif -%}
 {% endmacro %}
 
-{#- Drop the table folders of this project that no mirrored node has any more.
+{#- Drop the table folders of this target that no mirrored node has any more.
 
     Args:
-      dry_run: only list them
-      schema: of those to drop; none for all schemas of this target -#}
-{% macro mirror_drop_orphans(dry_run=true, schema=none) %}
-  {%- do mirror_outcome(adapter.drop_orphans(graph, dry_run, schema)) -%}
+      dry_run: only list them, as without this argument
+      schema: of those to drop; without it all schemas of this target
+      table: to drop, `schema.table` or a list of them, also what another target may publish -#}
+{% macro mirror_drop_orphans(dry_run, schema, table) %}
+  {%- do mirror_outcome(adapter.drop_orphans(graph, dict(kwargs, dry_run=dry_run, schema=schema, table=table))) -%}
 {% endmacro %}
 
 {#- Apply what was published to the mirrored tables beside a local landing zone, as the service would. -#}
 {% macro mirror_replicate() %}
-  {%- do mirror_outcome(adapter.replicate()) -%}
+  {%- do mirror_outcome(adapter.replicate(kwargs)) -%}
 {% endmacro %}
 
 {#- Create the mirrored database that `landing_zone` names, for open mirroring, or change the definition of the one that
-    is there. It is not started. What is none stays as it is; of a new one it is Fabric's default.
+    is there. It is not started. What is left out stays as it is; of a new one it is Fabric's default.
 
     Args:
       default_schema: of tables without a schema; of a new one `dbo`
       retention_days: how long Fabric keeps files that the tables do not need any more, 1 to 30
       change_data_feed: whether its tables have Delta's change data feed -#}
-{% macro mirror_create_database(default_schema=none, retention_days=none, change_data_feed=none) %}
-  {%- do mirror_print(adapter.mirrored_database().create(default_schema, retention_days, change_data_feed)) -%}
+{% macro mirror_create_database(default_schema, retention_days, change_data_feed) %}
+  {%- set given = dict(
+    kwargs, default_schema=default_schema, retention_days=retention_days, change_data_feed=change_data_feed
+  ) -%}
+  {%- do mirror_print(adapter.mirrored_database().create(given)) -%}
 {% endmacro %}
 
 {#- Print the definition of the mirrored database: what `mirroring.json` in Git would hold. -#}
 {% macro mirror_definition() %}
-  {%- do mirror_print(adapter.mirrored_database().definition()) -%}
+  {%- do mirror_print(adapter.mirrored_database().definition(kwargs)) -%}
 {% endmacro %}
 
 {#- Start the mirrored database, and wait until it runs. -#}
 {% macro mirror_start() %}
-  {%- do mirror_print(adapter.mirrored_database().start()) -%}
+  {%- do mirror_print(adapter.mirrored_database().start(kwargs)) -%}
 {% endmacro %}
 
 {#- Stop the mirrored database. A new start begins anew with what is left in the landing zone, for every table.
 
     Args:
       confirm: the name of the mirrored database -#}
-{% macro mirror_stop(confirm=none) %}
-  {%- do mirror_print(adapter.mirrored_database().stop(confirm)) -%}
+{% macro mirror_stop(confirm) %}
+  {%- do mirror_print(adapter.mirrored_database().stop(dict(kwargs, confirm=confirm))) -%}
 {% endmacro %}
 
 

@@ -6,6 +6,7 @@ All tables are in one project, and each is done something to: so a few runs show
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -114,11 +115,12 @@ def delete_both(table: Table) -> None:
 
 def full_refresh(*tables: Table) -> None:
     names = [table.name for table in tables]
-    tables[0].project.run("--full-refresh", "--vars", "step: 3", "--select", *names)
+    arguments = ["--full-refresh", "--select", *names, "--vars", "step: 3"]
+    tables[0].project.run(*arguments, command="build")
 
 
 def rebuild(table: Table) -> None:
-    name = f"{{table: {table.name}}}"
+    name = f"{{table: {table.project.schema}.{table.name}}}"
     arguments = ["--args", name, "--vars", "step: 3"]
     assert table.project.dbt("run-operation", "mirror_rebuild", *arguments)
 
@@ -205,7 +207,7 @@ CASES: dict[str, Refused | Healed] = {
     ),
     "journal_lost": Refused(
         lambda t: t.journal.unlink(),
-        ("has no _journal.json", "its journal is lost", "Delete the folder"),
+        ("has no _journal.json", "its journal is lost", "delete the folder"),
         delete_folder,
     ),
     "journal_of_another_table": Refused(
@@ -248,7 +250,7 @@ CASES: dict[str, Refused | Healed] = {
     ),
     "staged_file_deleted_and_no_more_tried": Refused(
         lambda t: t.staged.unlink(),
-        ("is gone, or not as it was written", "`dbt run --full-refresh` computes"),
+        ("is gone, or not as it was written", "`dbt build --full-refresh --select"),
         full_refresh,
         pending="publish",
     ),
@@ -385,7 +387,7 @@ def kill_before(step: str, project: Project, names: list[str], *args: str) -> No
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_somebody_else_has_done_is_healed_or_refused(
-    outcomes: dict[str, Outcome], name: str
+    outcomes: dict[str, Outcome], project: Project, name: str
 ) -> None:
     case, outcome = CASES[name], outcomes[name]
     if isinstance(case, Healed):
@@ -394,6 +396,12 @@ def test_what_somebody_else_has_done_is_healed_or_refused(
         assert outcome.status == "error"
         for part in case.says:
             assert part in outcome.message
+        if case.way_out is full_refresh:
+            assert f"`dbt build --full-refresh --select {name}`" in outcome.message
+            assert name != "rows_truncated" or "mirror_rebuild" not in outcome.message
+        elif case.way_out is rebuild:
+            arguments = f"--args '{{table: {project.schema}.{name}}}'"
+            assert f"`dbt run-operation mirror_rebuild {arguments}`" in outcome.message
         assert outcome.after == outcome.before
 
 
@@ -431,17 +439,28 @@ def test_a_warehouse_that_was_wiped_is_not_taken_for_an_empty_one(
     project = new_project(tmp_path)
     project.model(MODEL, unique_key="id")
     project.model(MODEL, "added", materialized="incremental")
-    project.run("--vars", "step: 0")
+    project.write("seeds/regions.csv", "id\n1\n")
+    project.write(
+        "snapshots/past.yml",
+        "snapshots:\n  - name: past\n    relation: ref('source')\n"
+        "    config: {unique_key: id, strategy: check, check_cols: all}\n",
+    )
+    project.model("select 1 as id", "source", materialized="view")
+    names = ("added", "orders", "regions", "past")
+    project.run("--vars", "step: 0", command="build")
     project.drop_schemas(project.schema)
-    files = project.files() + project.files("added")
+    files = [project.files(name) for name in names]
 
-    message = project.fail("--vars", "step: 1")
+    message = project.fail("--vars", "step: 1", command="build")
 
-    assert message.count("no published snapshot") == 2
-    assert project.files() + project.files("added") == files
-    project.run("--full-refresh", "--vars", "step: 1")
-    project.assert_mirrored()
-    project.assert_mirrored("added")
+    assert message.count("no published snapshot") == len(names)
+    assert [project.files(name) for name in names] == files
+    commands = re.findall(r"`dbt (build [^`]+)`", message)
+    assert len(commands) == len(names)
+    for command in commands:
+        assert project.dbt(*command.split(), "--vars", "step: 1")
+    for name in names:
+        project.assert_mirrored(name)
 
 
 @pytest.mark.parametrize(
@@ -463,7 +482,7 @@ def test_a_batch_whose_rows_are_in_another_spark_is_left_to_it_or_replaced(
     message = project.fail("--vars", "step: 3")
 
     assert "this Spark has neither a next snapshot" in message
-    assert "If that warehouse is lost: `dbt run --full-refresh` computes" in message
+    assert "If that warehouse is lost: `dbt build --full-refresh --select orders`" in message
     assert (table.manifest.read_bytes(), project.files()) == before
 
     # the full load that fails has replaced nothing

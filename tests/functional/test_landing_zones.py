@@ -88,7 +88,8 @@ def test_a_table_that_moves_or_is_renamed_is_loaded_where_it_goes_and_an_orphan_
         assert folders(project) == {*was, folder}
         was.add(folder)
 
-    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", "{dry_run: false}")
+    named = f"{{dry_run: false, table: [orders, {project.schema}.orders]}}"
+    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
 
     assert folders(project) == {places[-1][1]}
     assert not (project.landing_zone / "orders").exists()
@@ -152,7 +153,8 @@ def test_an_alias_of_another_case_is_published_to_a_folder_of_its_own(
     capsys.readouterr()
     assert dbtRunner().invoke([*project.arguments("run-operation", "mirror_status")[:-1]]).success
     assert f"model.shop.orders is {project.schema}.Orders now" in capsys.readouterr().out
-    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", "{dry_run: false}")
+    named = f"{{dry_run: false, table: {project.schema}.orders}}"
+    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
     assert not project.folder().exists()
     project.assert_mirrored("Orders")
 

@@ -150,7 +150,8 @@ def test_a_table_folder_that_was_dropped_meanwhile_is_loaded_anew(project: Proje
     build(project)
     incremental(project, False, 1)
     build(project)
-    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", "{dry_run: false}")
+    named = f"{{dry_run: false, table: {project.schema}.orders}}"
+    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
     assert not project.folder().exists()
 
     incremental(project, True, 2)

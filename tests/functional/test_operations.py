@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+import yaml
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
@@ -113,13 +114,15 @@ def test_the_history_lists_what_was_published_the_last_first(
     ]
 
 
-@pytest.mark.parametrize("arguments", ["{limit: 0}", "{limit: many}", "{table: nothing}"])
-def test_a_history_that_cannot_be_is_refused(
-    project: Project, printed: Printed, arguments: str
-) -> None:
-    project.model(ORDERS, unique_key="id")
+def test_an_argument_that_is_nothing_is_refused(project: Project, printed: Printed) -> None:
+    """The shell makes nothing of a variable that is not set."""
+    project.model(ORDERS, unique_key="id", publish="on_request")
+    project.run()
 
-    printed("mirror_history", "--args", arguments, succeeds=False)
+    told = " ".join(printed("mirror_publish", "--args", "{table: ''}", succeeds=False))
+
+    assert "`table` of mirror_publish is ''. It must be a name that is not empty." in told
+    assert not project.files()
 
 
 def test_the_report_shows_each_table_with_its_batches(project: Project, printed: Printed) -> None:
@@ -246,38 +249,54 @@ def test_folders_of_others_are_never_dropped(
     other.model(ORDERS, "theirs", unique_key="id")
     other.run()
     project.model(ORDERS, unique_key="id")
+    project.model(ORDERS, "ours")
     project.run()
     (project.path / "models/orders.sql").unlink()
     shutil.copytree(project.folder(), project.folder("nobodys"))
     (project.folder("nobodys") / "_journal.json").unlink()
 
-    assert list(printed.status()) == ["orders"]
+    assert list(printed.status()) == ["orders", "ours"]
     printed(*DROP)
 
-    assert sorted(path.name for path in project.folder().parent.iterdir()) == ["nobodys", "theirs"]
+    left = sorted(path.name for path in project.folder().parent.iterdir())
+    assert left == ["nobodys", "ours", "theirs"]
 
 
-def test_tables_in_a_schema_that_the_target_does_not_have_are_dropped_only_by_its_name(
+@pytest.mark.local("Fabric has something else to say of a table")
+def test_what_another_target_has_published_is_dropped_only_by_its_name(
     project: Project, printed: Printed
 ) -> None:
-    project.model(ORDERS, unique_key="id")
+    """Two targets share the landing zone and the schema; a model is for one of them."""
+    others = {"prod": dict(project.target), "local": project.target}
+    outputs = {"shop": {"target": "local", "outputs": others}}
+    project.write("profiles.yml", yaml.safe_dump(outputs))
+    project.model(ORDERS)
+    project.model(ORDERS, "monthly")
+    settings = {"models": {"shop": {"monthly": {"+enabled": "{{ target.name == 'prod' }}"}}}}
+    project.write_project(**settings)
+    project.write("profiles.yml", yaml.safe_dump(outputs))
+    project.run("--target", "prod")
+    project.model(f"{ORDERS} where id = 1")
     project.run()
-    theirs = project.schema
-    project.target["schema"] = f"{theirs}_mine"
-    project.write_project()
+    monthly = f"{project.schema}.monthly"
 
-    lines = printed(*DROP)
+    listed = printed(*DROP)
 
-    assert project.folder().exists()
-    assert lines[-1].endswith(f"'{{dry_run: false, schema: {theirs}}}'")
-    printed(*DROP[:2], f"{{dry_run: false, schema: {theirs}}}")
-    assert not project.folder().exists()
+    told = "the target 'prod' published it last; here, model.shop.monthly is gone"
+    state, *_, note = printed.status()["monthly"]
+    assert (state, note) == ("elsewhere", told)
+    assert any(line.startswith(monthly) and told in line for line in listed)
+    assert project.folder("monthly").exists()
+    printed(*DROP[:2], f"{{dry_run: false, table: {monthly}}}")
+    assert not project.folder("monthly").exists()
+    project.assert_mirrored()
 
 
 def test_an_orphan_that_another_run_publishes_is_not_dropped(
     project: Project, printed: Printed
 ) -> None:
     project.model(ORDERS, unique_key="id")
+    project.model(ORDERS, "customers")
     project.run()
     (project.path / "models/orders.sql").unlink()
     before = project.state()
@@ -291,6 +310,7 @@ def test_an_orphan_that_another_run_publishes_is_not_dropped(
 @pytest.mark.local("Fabric has something else to say of a table")
 def test_what_is_pending_of_an_orphan_is_withdrawn(project: Project, printed: Printed) -> None:
     project.model(ORDERS, unique_key="id")
+    project.model(ORDERS, "customers")
     project.run()
     project.model(f"{ORDERS} where id = 1", unique_key="id")
     kill_before(project, "publish")

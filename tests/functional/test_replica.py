@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -18,6 +22,7 @@ from tests.functional.project import Project
 
 pytestmark = pytest.mark.local("the replicator applies landing zones on this machine")
 
+REBUILD = "run-operation mirror_rebuild --args '{table: orders}'"
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 
 
@@ -84,6 +89,56 @@ def test_the_profile_can_ask_for_it_at_the_end_of_each_run(project: Project) -> 
     project.model(f"{ORDERS} where id = 1", unique_key="id")
     project.run()
     assert delta(project).count() == 1
+
+
+def put_back_an_older_landing_zone(project: Project, newer: Path) -> None:
+    """Let the mirrored tables go on elsewhere, and have only these of a newer backup."""
+    item = project.landing_zone.parents[1]
+    shutil.copytree(item, newer)
+    folder = newer / project.folder().relative_to(item)
+    schema = pa.schema({"id": pa.int32(), "name": pa.string(), "__rowMarker__": pa.int32()})
+    for number, row in ((2, (3, "c", 4)), (3, (1, "z", 4))):
+        rows = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True))], schema)
+        pq.write_table(rows, folder / f"{number:020d}.parquet")
+    (report,) = Replicator(newer / "Files" / "LandingZone").scan()
+    assert report.files == 2
+    shutil.rmtree(item / "Tables")
+    shutil.copytree(newer / "Tables", item / "Tables")
+
+
+@pytest.mark.parametrize(
+    ("way_out", "told"),
+    [
+        (REBUILD, "dbt run-operation mirror_rebuild"),
+        pytest.param("run --full-refresh", "--full-refresh", marks=pytest.mark.variant),
+    ],
+)
+def test_records_beside_a_newer_mirror_are_noticed(
+    project: Project,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    way_out: str,
+    told: str,
+) -> None:
+    project.target["replicate"] = True
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    put_back_an_older_landing_zone(project, tmp_path / "newer.MirroredDatabase")
+    project.model(ORDERS.replace("'b'", "'d'"), unique_key="id")
+    project.run()
+
+    assert not project.dbt("run-operation", "mirror_replicate")
+
+    printed = " ".join(capsys.readouterr().out.split())
+    refused = project.fail()
+    for text in (printed, refused):
+        assert "the table folder is older than the mirrored table" in text.lower()
+        assert "replaces the 3 rows of the mirrored table" in text
+        assert f"`{told}`" in text
+    assert project.dbt(*shlex.split(way_out))
+    assert len(project.mirror()) == 2
+    project.assert_mirrored()
 
 
 def test_a_test_finds_the_mirrored_table_equal_while_the_build_still_runs(

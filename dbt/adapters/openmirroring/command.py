@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.connections import (
     logger,
     prefers_other_state,
 )
+from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.clone import refuse_clone
@@ -32,6 +33,7 @@ from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations.held import publish_all, publish_tested
 from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.not_mirrored import why_not_mirrored
+from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import (
     NODES,
     Outcome,
@@ -65,7 +67,8 @@ class Command:
         """Return the mirrored tables of this dbt project."""
         config = self._adapter.config
         storage, schema = self._mirror.storage(), config.credentials.schema
-        return ProjectTables(storage, config.project_name, schema, graph["nodes"].values())
+        nodes = graph["nodes"].values()
+        return ProjectTables(storage, config.project_name, schema, nodes, config.target_name)
 
     def node(self, context: Mapping[str, Any]) -> Node:
         """Return the node that a dbt context belongs to."""
@@ -257,6 +260,30 @@ class Command:
             node = self.node_of(found)
             with self.running(node):
                 yield node
+
+    def drop_orphans(
+        self,
+        graph: Mapping[str, Any],
+        dry_run: bool,
+        schema: str | None,
+        table: str | Sequence[str] | None,
+    ) -> Outcome:
+        """Drop the table folders that belong to no mirrored node any more, or only list them.
+
+        `operations.orphans` documents the arguments.
+        """
+        return drop_orphans(self.tables(graph), dry_run, schema, table, self._has_published)
+
+    def _has_published(self, table: LandedTable) -> bool:
+        """Check whether Spark has the rows of a table that were published last."""
+        if not table.journal:
+            return False
+        batch = table.journal.batch
+        relation = self._adapter.Relation.create(
+            schema=batch.owner.schema, identifier=table.folder.identifier, type=RelationType.Table
+        )
+        warehouse = Warehouse(self._adapter, {})
+        return published_rows(warehouse, relation, batch.id).batch_id == batch.id
 
     def compared_rows(
         self, warehouse: Warehouse, model: OpenMirroringRelation

@@ -31,12 +31,18 @@ from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations import catalog, replica
+from dbt.adapters.openmirroring.operations.arguments import (
+    Flag,
+    Limit,
+    Name,
+    Names,
+    Results,
+    operation,
+)
 from dbt.adapters.openmirroring.operations.database import DatabaseOperations
 from dbt.adapters.openmirroring.operations.history import history
 from dbt.adapters.openmirroring.operations.mirror import Mirror
-from dbt.adapters.openmirroring.operations.project_tables import (
-    Outcome,
-)
+from dbt.adapters.openmirroring.operations.project_tables import Outcome
 from dbt.adapters.openmirroring.operations.recover import recover_tables
 from dbt.adapters.openmirroring.operations.report import report
 from dbt.adapters.openmirroring.operations.report_page import Heading
@@ -230,14 +236,16 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         self._command.refuse_clone(context)
 
-    # Operations
+    # Operations. Their macros pass the arguments as a mapping, `given`.
 
     @available
+    @operation("mirror_status")
     def status(self, graph: Mapping[str, Any]) -> Outcome:
         """Report the state of each mirrored table, and of the mirrored database in Fabric."""
         return status(self._command.tables(graph), self._mirror)
 
     @available
+    @operation("mirror_report")
     def report(self, graph: Mapping[str, Any]) -> Outcome:
         """Write the state and the history of each mirrored table to a page."""
         config = self.config
@@ -246,7 +254,10 @@ class OpenMirroringAdapter(SparkAdapter):
         return report(self._command.tables(graph), self._mirror, heading, folder)
 
     @available
-    def history(self, graph: Mapping[str, Any], table: str | None, limit: int) -> Outcome:
+    @operation("mirror_history")
+    def history(
+        self, graph: Mapping[str, Any], *, table: Name | None = None, limit: Limit = 10
+    ) -> Outcome:
         """Report the last batches of each mirrored table.
 
         `operations.history` documents the arguments.
@@ -254,12 +265,14 @@ class OpenMirroringAdapter(SparkAdapter):
         return history(self._command.tables(graph), table, limit)
 
     @available
+    @operation("mirror_recover")
     def recover(self, graph: Mapping[str, Any]) -> Outcome:
         """Finish the batches that an earlier run of this dbt project committed."""
         return recover_tables(self._command.tables(graph), self._command.recover_table)
 
     @available
-    def rebuild(self, graph: Mapping[str, Any], table: str) -> Outcome:
+    @operation("mirror_rebuild")
+    def rebuild(self, graph: Mapping[str, Any], *, table: Name) -> Outcome:
         """Publish the current state of a table in Spark as a rebuild.
 
         Args:
@@ -276,27 +289,45 @@ class OpenMirroringAdapter(SparkAdapter):
         return Outcome((f"{found.table}: {response}",))
 
     @available
-    def publish_held(
-        self, graph: Mapping[str, Any], table: str | None = None, results: Any = None
-    ) -> Outcome:
-        """Publish held tables: all, a single one, or those that a command has tested.
+    @operation("mirror_publish")
+    def publish_held(self, graph: Mapping[str, Any], *, table: Name | None = None) -> Outcome:
+        """Publish held tables, whether or not their tests have passed.
 
         Args:
             graph: dbt's graph
             table: as for `rebuild`; None for all
-            results: the results of the command; None if a user asks to publish regardless of tests
         """
-        if results is None:
-            return self._command.publish_held(graph, table)
+        return self._command.publish_held(graph, table)
+
+    @available
+    @operation("mirror_publish_tested")
+    def publish_tested(self, graph: Mapping[str, Any], *, results: Results) -> Outcome:
+        """Publish the held tables whose tests have passed in a command.
+
+        Args:
+            graph: dbt's graph
+            results: the results of the command
+        """
         return self._command.publish_tested(graph, results)
 
     @available
-    def drop_orphans(self, graph: Mapping[str, Any], dry_run: bool, schema: str | None) -> Outcome:
-        """Drop the table folders that belong to no mirrored node any more, or only list them."""
+    @operation("mirror_drop_orphans")
+    def drop_orphans(
+        self,
+        graph: Mapping[str, Any],
+        *,
+        dry_run: Flag = True,
+        schema: Name | None = None,
+        table: Names | None = None,
+    ) -> Outcome:
+        """Drop the table folders that belong to no mirrored node any more, or only list them.
+
+        `operations.orphans` documents the arguments.
+        """
         if not dry_run:
             self._mirror.require_run()
         self._mirror.replicate_at_the_end(not dry_run)
-        return self._command.tables(graph).drop_orphans(dry_run, schema)
+        return self._command.drop_orphans(graph, dry_run, schema, table)
 
     @available
     def mirrored_database(self) -> DatabaseOperations:
@@ -305,6 +336,7 @@ class OpenMirroringAdapter(SparkAdapter):
         return DatabaseOperations(self._mirror.database)
 
     @available
+    @operation("mirror_replicate")
     def replicate(self) -> Outcome:
         """Apply the published files to the mirrored tables on this machine.
 

@@ -541,6 +541,23 @@ def test_verify_refuses_another_snapshot_unless_a_rebuild_is_asked_for(
         assert verify(opened, snapshot, full_refresh=True)
 
 
+@pytest.mark.parametrize(("rows", "is_proposed"), [(0, False), (1, True), (3, True)])
+def test_no_way_out_empties_the_mirrored_table(
+    storage: Storage, rows: int, is_proposed: bool
+) -> None:
+    publish(storage, "initial", [b"a"])
+    with publication(storage) as opened:
+        opened.pending()
+        assert opened.last
+        published = replace(opened.last, batch=replace(opened.last.batch, table_rows=2))
+        with pytest.raises(SnapshotMismatchError) as refused:
+            opened.verify_rows(published, rows)
+
+    assert "in place of the 2 rows that were published" in refused.value.msg
+    assert (f"publishes the {rows} rows that Spark has" in refused.value.msg) == is_proposed
+    assert ("mirror_rebuild" in refused.value.msg) == is_proposed
+
+
 def test_verify_refuses_a_folder_without_a_journal(storage: Storage) -> None:
     storage.write(TABLE.file(1, "parquet"), b"foreign")
     with publication(storage) as opened:

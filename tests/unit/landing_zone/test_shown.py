@@ -23,6 +23,7 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.source import PARTNER_EVENTS, Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations import replica
+from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.replicator.text_table import text_table
 from dbt.adapters.openmirroring.service.fabric_api import FabricError
@@ -88,7 +89,10 @@ def test_the_owner_of_a_table_is_shown_in_the_status(storage: Storage, project: 
 
     for nodes in ([orders], []):
         tables = ProjectTables(storage, "shop", "sales", nodes)
-        lines = [*tables.status_lines(report), *tables.drop_orphans(True, None).lines]
+        lines = [
+            *tables.status_lines(report),
+            *drop_orphans(tables, True, None, None, lambda _: True).lines,
+        ]
         assert all(line.isprintable() for line in lines), lines
 
 

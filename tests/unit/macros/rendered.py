@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -142,7 +142,20 @@ def warehouse(description: str = "", **config: Any) -> Warehouse:
         "int": int,
     }
     context["adapter"] = _Adapter(context)
-    for macro in (*_dbt_spark_macros().values(), *our_macros().values()):
-        # dbt's own macros can be changed
-        context[macro.name] = _Rendered(cast(MacroProtocol, macro), context)
+    # dbt's own macros can be changed
+    _add(context, {**_dbt_spark_macros(), **our_macros()})
     return Warehouse(None, context)
+
+
+def operation(name: str, adapter: Any) -> Callable[..., Any]:
+    """A macro that `dbt run-operation` calls."""
+    context: dict[str, Any] = {"adapter": adapter, "graph": {"nodes": {}}, "execute": True}
+    _add(context, our_macros())
+    macro: Callable[..., Any] = context[name]
+    return macro
+
+
+def _add(context: dict[str, Any], macros: Mapping[str, Macro]) -> None:
+    """Let macros call each other."""
+    for macro in macros.values():
+        context[macro.name] = _Rendered(cast(MacroProtocol, macro), context)

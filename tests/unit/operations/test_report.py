@@ -151,7 +151,7 @@ def test_tables_with_trouble_come_first(storage: LocalStorage) -> None:
         ("f_blocked", "blocked"),
         ("e_unfinished", "unfinished"),
         ("c_behind", "behind"),
-        ("d_orphan", "orphan"),
+        ("d_orphan", "elsewhere"),
         ("a_new", "not published"),
         ("b_good", "published"),
     ]

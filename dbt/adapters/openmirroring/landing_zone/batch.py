@@ -19,6 +19,11 @@ WITHDRAW = (
     "Delete {manifest} and run again: the batch is computed again. If a part of it was published "
     "already, that run says so."
 )
+# what is published after a table folder was deleted
+LOAD_ANEW = (
+    "run again to publish a full load of the rows that the node then has in Spark, in place of "
+    "those that the mirrored table has"
+)
 # the alternatives to the default file detection and row marker (specification, "Nonsequential
 # files")
 LAST_UPDATE_TIME = "last_update_time"
@@ -100,12 +105,14 @@ class Owner:
         node: the unique id of the node
         schema: the schema of the node's relation in Spark
         invocation_id: the id of the dbt invocation
+        target: the name of the target in the profile; empty in records of earlier versions
     """
 
     project: str
     node: str
     schema: str
     invocation_id: str = ""
+    target: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
@@ -111,8 +112,8 @@ class PublishedTable:
             return None
         SameOwner(self.table, self._owner).validate(journal.batch)
         if not full_refresh:
-            SameBatch(self.table, snapshot_batch_id).validate(journal)
-            FilesUntouched(self.table, self._storage).validate(journal)
+            SameBatch(self.table, self._owner, snapshot_batch_id).validate(journal)
+            FilesUntouched(self.table, self._owner, self._storage).validate(journal)
         return journal
 
     def verify_rows(self, journal: Journal, rows: int) -> None:
@@ -125,16 +126,19 @@ class PublishedTable:
         Raises:
             SnapshotMismatchError: if the numbers differ
         """
-        SameRows(self.table, rows).validate(journal)
+        SameRows(self.table, self._owner, rows).validate(journal)
 
-    def verify_state(self, journal: Journal, state: str) -> None:
+    def verify_state(
+        self, journal: Journal, state: str, count: Callable[[], int] = lambda: 0
+    ) -> None:
         """2. Check that the snapshot is in the state in which the last publication left it.
 
         Args:
             journal: the journal of the last publication
             state: the state of the snapshot now
+            count: returns the number of rows of the snapshot; 0 if they cannot be read
 
         Raises:
             SnapshotMismatchError: if the states differ
         """
-        SameState(self.table, state).validate(journal)
+        SameState(self.table, self._owner, state, count).validate(journal)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Protocol
 
-from dbt.adapters.openmirroring.landing_zone.batch import Owner, StagedFile
+from dbt.adapters.openmirroring.landing_zone.batch import LOAD_ANEW, Owner, StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     ForeignTableFolderError,
@@ -108,7 +108,7 @@ class Publication(PublishedTable):
                     f"{shown(manifest.previous_batch_id)}, but "
                     f"{self.table.journal} is gone: somebody else has deleted it, or the folder. "
                     "Nothing was changed. Restore it; or delete the manifest and the folder, and "
-                    "run again to publish a full load."
+                    f"{LOAD_ANEW}."
                 )
             # the run lost the race for the table, and died before it could delete its manifest
             self._storage.delete(self.table.manifest)
@@ -266,7 +266,7 @@ class Publication(PublishedTable):
             if plan.journal is None:
                 NoFolder(self.table).validate(self._storage)
             elif not plan.starts_folder:
-                FilesUntouched(self.table, self._storage).validate(plan.journal)
+                FilesUntouched(self.table, self._owner, self._storage).validate(plan.journal)
         except ForeignTableFolderError:
             # the files may be those of another run
             if self.journal() != plan.journal or self._storage.read(self.table.manifest):

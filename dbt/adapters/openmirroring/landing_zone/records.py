@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
+    LOAD_ANEW,
     WITHDRAW,
     Batch,
     Count,
@@ -184,7 +185,7 @@ class Journal:
             MirrorError: if the content is not what `to_json` has returned
         """
         folder = where.rpartition("/")[0]
-        remedy = f"Restore it; or delete {folder}, and run again to publish a full load."
+        remedy = f"Restore it; or delete {folder}, and {LOAD_ANEW}."
         return _from_json(_JOURNALS, content, where, remedy)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dbt.adapters.openmirroring.landing_zone.batch import Batch, Owner
+from dbt.adapters.openmirroring.landing_zone.batch import LOAD_ANEW, Batch, Owner
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ForeignTableFolderError,
     MirrorError,
@@ -17,15 +18,37 @@ from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import problem_with
 
-FULL_REFRESH = (
-    "`dbt run --full-refresh` computes the rows of the node anew, and publishes them as a full "
-    "load. Rows that its sources no longer have are gone from the mirror then, and a dbt snapshot "
-    "begins its history anew."
-)
-_REBUILD_FROM_SPARK = (
-    f"{FULL_REFRESH} `dbt run-operation mirror_rebuild` publishes a full load of the rows that "
-    "Spark has: use it only if these are right."
-)
+
+def anew(owner: Owner, rows: int) -> str:
+    """Return the way out that computes the rows of a node anew, and what it publishes.
+
+    Args:
+        rows: the number of rows of the table, which it replaces
+    """
+    name = ".".join(owner.node.split(".")[2:])
+    return (
+        f"`dbt build --full-refresh --select {name}` publishes the rows that the node computes "
+        f"anew, in place of the {rows:,} rows that were published: those that "
+        "it cannot compute again are lost, as the history of a dbt snapshot."
+    )
+
+
+def _ways_out(journal: Journal, table: TableFolder, owner: Owner, rows: int) -> str:
+    """Return the ways out of rows in Spark that are not those that were published.
+
+    Args:
+        rows: the number of rows that Spark has; no way out empties a mirrored table
+    """
+    anew = anew(owner, journal.batch.table_rows)
+    return f"{anew} {_from_spark(table, f'the {rows:,} rows')}" if rows else anew
+
+
+def _from_spark(table: TableFolder, rows: str) -> str:
+    """Return the way out that computes nothing, and what it publishes."""
+    return (
+        f"`dbt run-operation mirror_rebuild --args '{{table: {table}}}'` publishes {rows} that "
+        "Spark has, and computes nothing."
+    )
 
 
 @dataclass(frozen=True)
@@ -47,7 +70,7 @@ class SameOwner:
                 f"The table folder {self.table.path} belongs to the dbt project "
                 f"{shown(found.project)!r} (node {shown(found.node)}). Nothing was "
                 "changed. Give the model another `alias` or `schema`; if that project is gone, "
-                f"delete the folder and {self.table.scratch}."
+                f"delete the folder and {self.table.scratch}, and {LOAD_ANEW}."
             )
         if not self.table.schema and found.schema != self.owner.schema:
             raise ForeignTableFolderError(
@@ -55,7 +78,7 @@ class SameOwner:
                 f"{shown(found.schema)!r}: without schema folders, a landing zone can have only "
                 "one table of that name. Nothing was changed. Give the model another `alias`, or "
                 "remove `schema_folder: false`; if that model is gone, delete the folder and "
-                f"{self.table.scratch}."
+                f"{self.table.scratch}, and {LOAD_ANEW}."
             )
 
 
@@ -75,8 +98,8 @@ class NoFolder:
             raise ForeignTableFolderError(
                 f"The table folder {self.table.path} exists, but has no _journal.json: "
                 "dbt-openmirroring has not published it, or its journal is lost. Nothing was "
-                "changed. Delete the folder to publish a full load in its place, or give the "
-                "model another `alias` or `schema`."
+                "changed. Give the model another `alias` or `schema`; or delete the folder, and "
+                f"{LOAD_ANEW}."
             )
 
 
@@ -85,10 +108,12 @@ class SameBatch:
     """The requirement that the snapshot carries the batch that was published last.
 
     Args:
+        owner: the owner of the snapshot
         batch_id: the batch id of the snapshot; None if there is none, or it was never published
     """
 
     table: TableFolder
+    owner: Owner
     batch_id: str | None
 
     def validate(self, journal: Journal) -> None:
@@ -103,7 +128,8 @@ class SameBatch:
                 f"{self.table.journal} says that batch {journal.batch.id} was published last "
                 f"({shown(journal.published_at)}), but Spark has {found} of {self.table}. "
                 "Somebody else has published this table, or this is another warehouse, or the "
-                f"warehouse was lost. Nothing was changed. {FULL_REFRESH}"
+                "warehouse was lost. Nothing was changed. Run with the warehouse that has this "
+                f"batch, or put it back. {anew(self.owner, journal.batch.table_rows)}"
             )
 
 
@@ -112,10 +138,12 @@ class SameRows:
     """The requirement that the snapshot has as many rows as the mirrored table.
 
     Args:
+        owner: the owner of the snapshot
         rows: the number of rows of the snapshot
     """
 
     table: TableFolder
+    owner: Owner
     rows: int
 
     def validate(self, journal: Journal) -> None:
@@ -129,7 +157,7 @@ class SameRows:
             raise SnapshotMismatchError(
                 f"Spark has {self.rows:,} rows of {self.table}, but {published:,} were published: "
                 "somebody else has written to the table in Spark, or a hook has, or files of it "
-                f"are lost. Nothing was changed. {_REBUILD_FROM_SPARK}"
+                f"are lost. Nothing was changed. {_ways_out(journal, self.table, self.owner, self.rows)}"
             )
 
 
@@ -138,11 +166,15 @@ class SameState:
     """The requirement that nobody else has written to the snapshot since it was published.
 
     Args:
+        owner: the owner of the snapshot
         state: the state of the snapshot's data
+        count: returns the number of rows of the snapshot; 0 if they cannot be read
     """
 
     table: TableFolder
+    owner: Owner
     state: str
+    count: Callable[[], int]
 
     def validate(self, journal: Journal) -> None:
         """Compare with the state in which the last publication left the snapshot.
@@ -154,8 +186,8 @@ class SameState:
             raise SnapshotMismatchError(
                 f"The rows of {self.table} in Spark are not those that were published last "
                 f"({shown(journal.published_at)}): somebody else has written to the table, or a "
-                "hook has, for example `on-run-end`, or files of it are lost. Nothing was "
-                f"changed. {_REBUILD_FROM_SPARK}"
+                "hook has, for example `on-run-end`, or files of it are lost. Nothing was changed. "
+                f"{_ways_out(journal, self.table, self.owner, self.count())}"
             )
 
 
@@ -164,6 +196,7 @@ class FilesUntouched:
     """The requirement that nobody else has changed the data files of the table folder."""
 
     table: TableFolder
+    owner: Owner
     storage: Storage
 
     def validate(self, journal: Journal) -> None:
@@ -174,7 +207,10 @@ class FilesUntouched:
         """
         problem = problem_with(self.storage, self.table, journal)
         if problem:
-            raise ForeignTableFolderError(f"{problem}. Nothing was changed. {_REBUILD_FROM_SPARK}")
+            raise ForeignTableFolderError(
+                f"{problem}. Nothing was changed. {_from_spark(self.table, 'the rows')} "
+                f"{anew(self.owner, journal.batch.table_rows)}"
+            )
 
 
 @dataclass(frozen=True)
@@ -199,5 +235,5 @@ class IncreasingTimes:
                     f"In {self.table.path}, {later.name} is not later than {earlier.name}: the "
                     "storage does not keep the time of a file that it renames, so the service "
                     "cannot know their order. Set `file_detection: sequential`, and run with "
-                    "--full-refresh to publish a full load."
+                    "--full-refresh to publish a full load of the rows that the node computes."
                 )

@@ -10,7 +10,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, StagedFi
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.requirements import FULL_REFRESH
+from dbt.adapters.openmirroring.landing_zone.requirements import anew
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
@@ -134,6 +134,6 @@ class StagedFiles:
                 raise StagedFilesLostError(
                     f"The staged file {self.folder}/{file.name} is gone, or not as it was "
                     "written: somebody else has deleted or changed it. Nothing was changed. "
-                    f"{WITHDRAW.format(manifest=self.table.manifest)} Or run with "
-                    f"--full-refresh: {FULL_REFRESH}"
+                    f"{WITHDRAW.format(manifest=self.table.manifest)} Or: "
+                    f"{anew(manifest.batch.owner, manifest.batch.table_rows)}"
                 )

@@ -10,7 +10,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.landing_zone.requirements import FULL_REFRESH
+from dbt.adapters.openmirroring.landing_zone.requirements import anew
 from dbt.adapters.openmirroring.node.held import bring_back, forget, is_torn, settle
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.scratch_tables import (
@@ -195,5 +195,6 @@ def _lost(manifest: Manifest, target: OpenMirroringRelation) -> SnapshotMismatch
         f"An earlier run has committed batch {manifest.batch.id} of {manifest.table}, but "
         f"this Spark has neither a next snapshot of {target} nor a snapshot with that batch. "
         "It was another Spark, or its warehouse was lost. Nothing was changed. Run the node "
-        f"there to complete the batch. If that warehouse is lost: {FULL_REFRESH}"
+        "there to complete the batch. If that warehouse is lost: "
+        f"{anew(manifest.batch.owner, manifest.batch.table_rows)}"
     )

@@ -61,6 +61,7 @@ class Node:
             node=self.model["unique_id"],
             schema=str(self.target.schema),
             invocation_id=self._context["invocation_id"],
+            target=self._context["target"]["name"],
         )
 
     @property

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from dbt_common.exceptions import DbtRuntimeError
+
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.held import PublishedRows
 from dbt.adapters.openmirroring.node.swap import snapshot_version
 from dbt.adapters.openmirroring.node.touched_rows import MERGING_FORMATS
-from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription, data_files
 
@@ -78,8 +80,17 @@ def verify_state(
         if not has_published_columns(description, journal):
             past: OpenMirroringRelation = relation.incorporate(version=version)
             return PublishedRows(warehouse, past, published.batch_id, published.marks)
-    table.verify_state(journal, found)
+    table.verify_state(journal, found, lambda: _count(warehouse, relation))
     return published
+
+
+def _count(warehouse: Warehouse, table: OpenMirroringRelation) -> int:
+    """Return the number of rows of a table; 0 if Spark cannot read them."""
+    try:
+        return warehouse.count(f"select count(*) from {table}")
+    except DbtRuntimeError as error:  # only a message needs the number
+        logger.debug(f"{table}: {error.msg}")
+        return 0
 
 
 def has_published_columns(description: TableDescription, journal: Journal) -> bool:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.operations.arguments import Flag, Name, number, operation
 from dbt.adapters.openmirroring.service.definition import (
     CHANGE_DATA_FEED,
     DEFAULT_SCHEMA,
     RETENTION,
-    Settings,
 )
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-_PUBLISH_ANEW = "It starts from nothing, so publish full loads: dbt run --full-refresh"
+_PUBLISH_ANEW = (
+    "It starts from nothing, so publish a full load of each table: `dbt run-operation "
+    "mirror_rebuild` publishes the rows that Spark has. `dbt run --full-refresh` publishes those "
+    "that all models compute anew, without what incremental models cannot compute again."
+)
 
 
 class DatabaseOperations:
@@ -27,26 +31,34 @@ class DatabaseOperations:
     def __init__(self, database: MirroredDatabase) -> None:
         self._database = database
 
+    @operation("mirror_create_database")
     def create(
         self,
-        default_schema: str | None,
-        retention_days: int | None,
-        change_data_feed: bool | None,
+        *,
+        default_schema: Name | None = None,
+        retention_days: Annotated[int, number(1, 30)] | None = None,
+        change_data_feed: Flag | None = None,
     ) -> Iterator[str]:
         """Create the mirrored database, or change its definition if it exists.
 
-        An argument that is None keeps the current value. A new database gets Fabric's default.
+        An argument that is left out keeps the current value. A new database gets Fabric's default.
 
         Args:
             default_schema: schema of tables without a schema. If it is set, every other table gets
                 the schema of its folder. The default of a new database is `dbo`
-            retention_days: days for which Fabric keeps deleted files, 1 to 30
-            change_data_feed: whether the tables have Delta's change data feed
+            retention_days: days for which Fabric keeps deleted files
+            change_data_feed: whether the tables have Delta's change data feed. Fabric has it for
+                all tables of a mirrored database or for none
 
         Raises:
             CompilationError: if an argument is not allowed
         """
-        settings = _settings(default_schema, retention_days, change_data_feed)
+        given = {
+            DEFAULT_SCHEMA: default_schema,
+            RETENTION: retention_days,
+            CHANGE_DATA_FEED: change_data_feed,
+        }
+        settings = {name: value for name, value in given.items() if value is not None}
         if self._database.create(settings):
             yield f"{self._named} was created."
             yield "Publish the first files, then start it: dbt run-operation mirror_start"
@@ -61,10 +73,12 @@ class DatabaseOperations:
         ]
         yield f"{self._named} already exists. Its definition was changed: {'; '.join(told)}"
 
+    @operation("mirror_definition")
     def definition(self) -> Iterator[str]:
         """Print `mirroring.json`, as Git integration stores it."""
         yield from self._database.definition().text.splitlines()
 
+    @operation("mirror_start")
     def start(self) -> Iterator[str]:
         """Start the mirrored database."""
         before = self._database.start()
@@ -75,7 +89,8 @@ class DatabaseOperations:
         if before == "Stopped":
             yield _PUBLISH_ANEW
 
-    def stop(self, confirm: str | None) -> Iterator[str]:
+    @operation("mirror_stop")
+    def stop(self, *, confirm: Name | None = None) -> Iterator[str]:
         """Stop the mirrored database.
 
         Args:
@@ -102,30 +117,3 @@ class DatabaseOperations:
     @property
     def _named(self) -> str:
         return f"The mirrored database {self._database.name!r}"
-
-
-def _settings(
-    default_schema: str | None, retention_days: int | None, change_data_feed: bool | None
-) -> Settings:
-    """Return the settings that are not None.
-
-    Raises:
-        CompilationError: if a setting is not allowed
-    """
-    settings: dict[str, str | int | bool] = {}
-    if default_schema is not None:
-        if not default_schema or not isinstance(default_schema, str):
-            raise CompilationError("`default_schema` must be the name of a schema, e.g. dbo.")
-        settings[DEFAULT_SCHEMA] = default_schema
-    if retention_days is not None:
-        if type(retention_days) is not int or not 1 <= retention_days <= 30:
-            raise CompilationError(f"`retention_days` is {retention_days!r}. Allowed: 1 to 30.")
-        settings[RETENTION] = retention_days
-    if change_data_feed is not None:
-        if not isinstance(change_data_feed, bool):
-            raise CompilationError(
-                f"`change_data_feed` is {change_data_feed!r}. Allowed: true and false. Fabric has "
-                "it for all tables of a mirrored database or for none."
-            )
-        settings[CHANGE_DATA_FEED] = change_data_feed
-    return settings

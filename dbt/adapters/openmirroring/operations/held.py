@@ -81,10 +81,10 @@ def publish_all(
     Raises:
         DbtRuntimeError: if no mirrored table, or more than one, matches `table`
     """
-    held = [tables.node(table)] if table else held_nodes(tables)
+    held = held_nodes(tables) if table is None else [tables.node(table)]
     outcome = _in_turn(_in_order(held, graph), publish, threads)
     if outcome == Outcome(()):
-        told = f"{held[0].table} is not held." if table else "Nothing is held."
+        told = "Nothing is held." if table is None else f"{held[0].table} is not held."
         return Outcome((told,))
     return outcome
 

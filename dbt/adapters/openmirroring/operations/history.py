@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from dbt_common.exceptions import CompilationError
-
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.operations.project_tables import (
@@ -29,12 +27,9 @@ def history(tables: ProjectTables, table: str | None, limit: int) -> Outcome:
         limit: number of batches of each table; a journal has up to a hundred
 
     Raises:
-        CompilationError: if `limit` is not a positive number
         DbtRuntimeError: if no mirrored table, or more than one, matches `table`
     """
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise CompilationError(f"`limit` is {limit!r}. It must be a number of batches, 1 or more.")
-    wanted = tables.node(table).table if table else None
+    wanted = None if table is None else tables.node(table).table
     rows = [
         _cells(status.table, batch)
         for status in tables.statuses()

@@ -197,16 +197,17 @@ class Mirror:
         return self._new_tables.add(self.storage(), table, definition)
 
     def check_table(self, table: TableFolder, rebuilds: bool) -> None:
-        """Check whether Fabric will apply files that are published to a table.
+        """Check whether the service will apply files that are published to a table.
+
+        The service is Fabric, or the replicator if it has reported on a local landing zone.
 
         Args:
             rebuilds: whether the table will be rebuilt
 
         Raises:
-            ServiceError: if Fabric will not apply them
+            ServiceError: if the service will not apply them
         """
-        if self._target.onelake:
-            self._service.check_table(table.mirrored_table, rebuilds)
+        self._service.check_table(table.mirrored_table, rebuilds)
 
     def published_table(self, table: TableFolder, owner: Owner) -> PublishedTable:
         """Return the published state of a table, for reading only."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -22,7 +22,8 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.replicator.text_table import terminal_width, text_table
+from dbt.adapters.openmirroring.operations.ownership import Publisher, published_together
+from dbt.adapters.openmirroring.replicator.text_table import text_table
 from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport, is_behind
 
 # the states of a table
@@ -31,9 +32,8 @@ NOT_PUBLISHED = "not published"
 UNFINISHED = "unfinished"
 HELD = "held"
 ORPHAN = "orphan"
+ELSEWHERE = "elsewhere"
 BLOCKED = "blocked"
-
-NOTHING = "Nothing was dropped."
 
 # the resource types of dbt that have a relation of their own
 NODES = ("model", "seed", "snapshot")
@@ -162,19 +162,33 @@ class ProjectTables:
         project: the name of the project
         schema: the schema of the target
         nodes: all enabled nodes, as in the graph
+        target: the name of the target
     """
 
     def __init__(
-        self, storage: Storage, project: str, schema: str, nodes: Iterable[Mapping[str, Any]]
+        self,
+        storage: Storage,
+        project: str,
+        schema: str,
+        nodes: Iterable[Mapping[str, Any]],
+        target: str = "",
     ) -> None:
         self._storage = storage
         self._project = project
         self._nodes = list(nodes)
-        self._schemas = {schema, *(str(node["schema"]) for node in self._nodes)}
+        schemas = {schema, *(str(node["schema"]) for node in self._nodes)}
+        self._publisher = Publisher(project, target, schemas)
         self.mirrored = mirrored_nodes(self._nodes)
 
-    def statuses(self) -> list[TableStatus]:
-        """Return the state of each mirrored node, and of other tables of this project."""
+    def statuses(
+        self, has_published: Callable[[LandedTable], bool] = lambda _: True
+    ) -> list[TableStatus]:
+        """Return the state of each mirrored node, and of other tables of this project.
+
+        Args:
+            has_published: returns whether this target has published a table of one of its nodes;
+                if nobody asks, it has published each that this project has
+        """
         # first, because its error makes it needless to look at single tables
         folders = table_folders(self._storage)
         found = [self._node_status(node) for node in self.mirrored]
@@ -182,14 +196,16 @@ class ProjectTables:
         others = folders - {table.folder for table in landed}
         # on a storage that ignores case, two names may mean one folder
         batches = {table.journal.batch.id for table in landed if table.journal}
-        for folder in others:
-            table = landed_table(self._storage, folder)
+        gone = []
+        for table in [landed_table(self._storage, folder) for folder in others]:
             if table.journal and table.is_of(self._project):
                 if table.journal.batch.id not in batches:
-                    note = self._why_orphan(table.journal.batch.owner.node)
-                    found.append(TableStatus(str(folder), ORPHAN, table, note))
+                    gone.append(table)
             elif table.is_pending_of(self._project):
-                found.append(TableStatus(str(folder), UNFINISHED, table))
+                found.append(TableStatus(str(table.folder), UNFINISHED, table))
+        if gone:
+            here = [t for t in landed if t.is_of(self._project) and has_published(t)]
+            found += self._without_node(gone, here)
         return sorted(found, key=lambda status: status.table)
 
     def is_held(self, status: TableStatus) -> bool:
@@ -211,47 +227,14 @@ class ProjectTables:
         paint = {1: _painted} if width else {}
         return list(text_table([headline, *rows], (2, 3), width, paint))
 
-    def drop_orphans(self, dry_run: bool, schema: str | None) -> Outcome:
-        """Drop the table folders that no longer belong to a mirrored node.
+    def drop(self, orphan: TableStatus) -> bool:
+        """Drop a table folder. Return False if it was published since its state was read.
 
-        Args:
-            dry_run: whether to list them only
-            schema: the schema of the folders to drop; None for all schemas of this target
+        Raises:
+            MirrorError: if a run is publishing the table
         """
-        orphans = [status for status in self.statuses() if status.state == ORPHAN]
-        if not orphans:
-            return Outcome(("There are no orphans.",))
-        # Another target of the project may share the landing zone. Its tables look like orphans.
-        schemas = {schema} if schema else self._schemas
-        ours = [orphan for orphan in orphans if orphan.schema in schemas]
-        others = sorted(shown(name) for name in {orphan.schema for orphan in orphans} - schemas)
-        rows = [("orphan", ""), *((o.table, o.note) for o in orphans)]
-        lines = list(text_table(rows, (), terminal_width()))
-        failed: list[str] = []
-        if dry_run:
-            lines.append(f"Nothing was dropped. {_how_to_drop(schema)}" if ours else NOTHING)
-        else:
-            dropped = [orphan.table for orphan in ours if self._drop(orphan, failed)]
-            lines.append(
-                f"Dropped {', '.join(dropped)}. Relations in Spark stay." if dropped else NOTHING
-            )
-        if others and not schema:
-            lines.append(
-                f"This target has no schema {' or '.join(others)}, but another target may. "
-                f"{_how_to_drop(others[0])}"
-            )
-        return Outcome(tuple(lines), tuple(failed))
-
-    def _drop(self, orphan: TableStatus, failed: list[str]) -> bool:
         assert orphan.landed, "an orphan is in the landing zone"
-        try:
-            dropped = drop_table(self._storage, orphan.landed)
-        except MirrorError as error:
-            failed.append(f"{orphan.table}: {error.msg}")
-            return False
-        if not dropped:
-            failed.append(f"{orphan.table} was published meanwhile, and was not dropped.")
-        return dropped
+        return drop_table(self._storage, orphan.landed)
 
     def unfinished(self) -> list[Manifest]:
         """Return the batches that this project has committed, but not completed."""
@@ -315,6 +298,22 @@ class ProjectTables:
             )
         return NOT_PUBLISHED, ""
 
+    def _without_node(
+        self, gone: Sequence[LandedTable], here: Sequence[LandedTable]
+    ) -> Iterator[TableStatus]:
+        """Tell the orphans from the tables that somebody else may publish.
+
+        Args:
+            gone: the tables of this project that have no node here
+            here: the tables that this target has published, and that have one
+        """
+        together = published_together(_journals(here), _journals(gone))
+        for table, journal in zip(gone, _journals(gone), strict=True):
+            why = self._why_orphan(journal.batch.owner.node)
+            doubt = self._publisher.doubt(journal, together)
+            state, note = (ELSEWHERE, f"{doubt}; here, {why}") if doubt else (ORPHAN, why)
+            yield TableStatus(str(table.folder), state, table, note)
+
     def _why_orphan(self, unique_id: str) -> str:
         for node in self.mirrored:
             if node.unique_id == unique_id:
@@ -322,6 +321,10 @@ class ProjectTables:
         if any(node["unique_id"] == unique_id for node in self._nodes):
             return f"{unique_id} is not mirrored any more"
         return f"{shown(unique_id)} is gone"
+
+
+def _journals(tables: Iterable[LandedTable]) -> list[Journal]:
+    return [table.journal for table in tables if table.journal]
 
 
 def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
@@ -351,8 +354,3 @@ def _painted(state: str) -> str:
     if state in (UNFINISHED, HELD, ORPHAN):
         return ui.yellow(state)
     return ui.green(state) if state == PUBLISHED else state
-
-
-def _how_to_drop(schema: str | None) -> str:
-    also = f", schema: {schema}" if schema else ""
-    return f"To drop them: dbt run-operation mirror_drop_orphans --args '{{dry_run: false{also}}}'"

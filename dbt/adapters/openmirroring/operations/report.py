@@ -10,6 +10,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.project_tables import (
     BLOCKED,
+    ELSEWHERE,
     HELD,
     NOT_PUBLISHED,
     ORPHAN,
@@ -44,6 +45,7 @@ _TONES = {
     HELD: "warn",
     BEHIND: "warn",
     ORPHAN: "warn",
+    ELSEWHERE: "plain",
     NOT_PUBLISHED: "plain",
     PUBLISHED: "good",
 }

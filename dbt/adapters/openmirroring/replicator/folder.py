@@ -7,7 +7,8 @@ import re
 import stat
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,9 +31,12 @@ METADATA = "_metadata.json"
 DEFAULT_SCHEMA = "dbo"
 SCHEMA_SUFFIX = ".schema"
 
-# This file has the id of the mirrored table that was made from a table folder. The service uses
-# ETags instead. A folder that was dropped and recreated does not have this file.
+# This file says which mirrored table was made from a table folder. The service uses ETags instead.
+# A folder that was dropped and recreated does not have this file.
 FILLED_TABLE = "_mirrored_table.json"
+
+# bytes at the end of a file that tell it from another one of the same size
+_TAIL = 64 * 2**10
 
 PROCESSED_DAYS = 7
 
@@ -67,6 +71,32 @@ class DataFile:
         """The number in the name: 20 digits (specification, "Format requirements")."""
         stem = self.name.partition(".")[0]
         return int(stem) if _SEQUENTIAL.fullmatch(stem) else None
+
+
+@dataclass(frozen=True)
+class FilledTable:
+    """A table folder's record of the mirrored table that is made from it.
+
+    Args:
+        id: the id of the mirrored table
+        applied: the number of applied files that may be in the folder no more
+        applying: the number of applied files after the last commit, which may not have happened;
+            None in a record of an earlier version
+        last: the digest of the last applied file; empty if that is unknown
+    """
+
+    id: str
+    applied: int = 0
+    applying: int | None = None
+    last: str = ""
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> FilledTable:
+        """Read a record, which others can write too."""
+        applied, applying = record.get("applied"), record.get("applying")
+        if type(applied) is not int or type(applying) is not int:
+            return cls(str(record.get("id")))
+        return cls(str(record.get("id")), applied, applying, str(record.get("last") or ""))
 
 
 class TableFolder:
@@ -153,14 +183,26 @@ class TableFolder:
             if not entry.is_folder
         ]
 
-    def filled_table(self) -> str | None:
-        """Return the id of the mirrored table that was made from this folder, or None."""
-        record = read_record(FILLED_TABLE, self._descriptor)
-        return None if record is None else str(record.get("id"))
+    def digest(self, file: DataFile) -> str:
+        """Return a digest of the size and the end of a file.
 
-    def fills(self, table_id: str) -> None:
-        """Remember which mirrored table is made from this folder."""
-        write_record(FILLED_TABLE, {"id": table_id}, self._descriptor)
+        The end of a Parquet file describes all of its rows.
+        """
+        with open_file(file.name, self._descriptor) as content:
+            size = content.seek(0, os.SEEK_END)
+            content.seek(max(0, size - _TAIL))
+            return f"{size}:{blake2b(content.read(), digest_size=16).hexdigest()}"
+
+    def filled(self) -> FilledTable | None:
+        """Return the record of the mirrored table that was made from this folder, or None."""
+        record = read_record(FILLED_TABLE, self._descriptor)
+        return None if record is None else FilledTable.of(record)
+
+    def fills(self, table: FilledTable) -> None:
+        """Remember which mirrored table is made from this folder, and how far."""
+        write_record(FILLED_TABLE, asdict(table), self._descriptor)
+        # no commit of the table may survive a power loss without this record
+        os.fsync(self._descriptor)
 
     def retire(self, files: list[DataFile], processed: str) -> None:
         """Move applied files out of the way (specification, "Cleanup process").

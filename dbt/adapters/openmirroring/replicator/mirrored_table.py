@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked
@@ -24,13 +24,16 @@ from dbt.adapters.openmirroring.replicator.delta_input import (
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import DataFile
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
+from dbt.adapters.openmirroring.replicator.schema import added_columns
 
 # Properties of the Delta table. The first one marks it as a table that the replicator may drop.
 _FOLDER = "openmirroring.folder"
 _KEY_COLUMNS = "openmirroring.keyColumns"
 
-# The Delta application transaction that records the number of the last applied file.
+# The Delta application transactions that record the number of the last applied file, and how many
+# files without numbers were applied.
 _LAST_NUMBER = "openmirroring.lastNumber"
+_NAMED_FILES = "openmirroring.namedFiles"
 
 # Maximum bytes of changes in one merge.
 _MERGED_TOGETHER = 64 * 2**20
@@ -56,7 +59,7 @@ class MirroredTable:
     def __init__(self, path: Path, delta: DeltaTable, by_name: bool = False) -> None:
         self.path = path
         self._delta = delta
-        self._by_name = by_name
+        self.by_name = by_name
 
     @classmethod
     def find(cls, path: Path, by_name: bool) -> MirroredTable | None:
@@ -129,15 +132,33 @@ class MirroredTable:
         """The number of the last applied file; 0 before the first."""
         return self._delta.transaction_version(_LAST_NUMBER) or 0
 
+    @property
+    def files_applied(self) -> int:
+        """The number of applied files. Numbers begin at 1 and have no gaps."""
+        return max(self.last_number, self._delta.transaction_version(_NAMED_FILES) or 0)
+
+    def files_applied_after(self, files: Sequence[DataFile]) -> int:
+        """Return the number of applied files after a commit that applies further files."""
+        if self.by_name:
+            return self.files_applied + len(files)
+        return max(self.files_applied, *(file.number or 0 for file in files))
+
     def has_applied(self, file: DataFile) -> bool:
         """Check whether a file has been applied to the table."""
-        if self._by_name:
+        if self.by_name:
             return self._delta.transaction_version(file.name) is not None
         return (file.number or 0) <= self.last_number
 
     def file_names(self) -> list[str]:
         """Return the names of the table's current Parquet files."""
         return [unquote(uri).rpartition("/")[2] for uri in self._delta.file_uris()]
+
+    def new_load(self) -> str:
+        """Return the way out of an error that only another table can solve."""
+        return (
+            "Publish a full load in a new table folder, which replaces the "
+            f"{self.row_count:,} rows of the mirrored table."
+        )
 
     def keep_keys(self, keys: tuple[str, ...]) -> None:
         """Store the key columns if the table has none yet (specification, "Metadata file").
@@ -152,7 +173,7 @@ class MirroredTable:
             raise TableError(
                 "KeyColumnsChanged",
                 f"keyColumns were {list(known)} and are now {list(keys)}. Once declared they "
-                "cannot change: drop the table folder and publish a full load.",
+                f"cannot change. {self.new_load()}",
             )
         self._delta.alter.set_table_properties(
             {_KEY_COLUMNS: json.dumps(keys)}, raise_if_not_exists=False
@@ -161,50 +182,9 @@ class MirroredTable:
     def merge_schema(self, file: str, schema: pa.Schema, keys: tuple[str, ...]) -> None:
         """Add the columns that only the file has to the table, as nullable columns.
 
-        Args:
-            file: the name of the file, for messages
-            schema: the schema of the file
-            keys: the key columns
-
-        Raises:
-            TableError: if the file lacks a key column or a column that is not nullable, or if a
-                column differs from one of the table in its type or only in the case of its name
+        `added_columns` documents the arguments.
         """
-        missing_keys = [key for key in keys if key not in schema.names]
-        if missing_keys:
-            raise TableError(
-                "SchemaMergeFailure",
-                f"{file} has no column {missing_keys[0]!r}, which keyColumns names. It has: "
-                f"{', '.join(schema.names)}.",
-            )
-        known = self.columns
-        by_case = {name.lower(): name for name in known}
-        found = {column.name: column for column in Schema.from_arrow(schema).fields}
-        for name, column in found.items():
-            other = by_case.get(name.lower())
-            if other is not None and other != name:
-                raise TableError(
-                    "SchemaMergeFailure",
-                    f"{file} has the column {name!r}, and the table has {other!r}: names that "
-                    "differ only in case. Drop the table folder and publish a full load.",
-                )
-            if other is not None and column.type != known[name].type:
-                raise TableError(
-                    "SchemaMergeFailure",
-                    f"{file}: the column {name!r} has the type {_name(column)}, and the table has "
-                    f"{_name(known[name])}. Drop the table folder and publish a full load.",
-                )
-        for name, column in known.items():
-            if name not in found and not column.nullable:
-                raise TableError(
-                    "SchemaMergeFailure",
-                    f"{file} has no column {name!r}; a missing column must be nullable.",
-                )
-        added = [
-            Field(name, column.type, nullable=True)
-            for name, column in found.items()
-            if name not in known
-        ]
+        added = added_columns(self.columns, file, schema, keys, self.new_load)
         if added:
             self._delta.alter.add_columns(added)
 
@@ -339,8 +319,9 @@ class MirroredTable:
         shutil.rmtree(dropped)
 
     def _applied(self, files: Sequence[DataFile]) -> CommitProperties:
-        if self._by_name:
+        if self.by_name:
             transactions = [Transaction(file.name, 1) for file in files]
+            transactions.append(Transaction(_NAMED_FILES, self.files_applied_after(files)))
         else:
             transactions = [Transaction(_LAST_NUMBER, max(file.number or 0 for file in files))]
         return CommitProperties(app_transactions=transactions)
@@ -394,7 +375,3 @@ def _progress(file: DataFile) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _name(column: Field) -> str:
-    return str(getattr(column.type, "type", column.type))

@@ -154,6 +154,8 @@ def write_record(name: str, record: dict[str, Any], within: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     with os.fdopen(os.open(new, flags, 0o644, dir_fd=within), "w") as file:
         json.dump(record, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(new, name, src_dir_fd=within, dst_dir_fd=within)
 
 
@@ -165,7 +167,8 @@ def _check(name: str, mode: int, expected: int) -> None:
     raise TableError(
         "UnsupportedFile",
         f"{name} is {kind}, and must be {wanted}. Only plain folders and regular files are read: "
-        f"remove it, or put {wanted} in its place.",
+        f"put {wanted} with the same content in its place. A table whose folder is removed, or "
+        "becomes another one, is dropped.",
     )
 
 

@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.replicator.folder import (
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable, our_tables
 from dbt.adapters.openmirroring.replicator.monitoring import Monitoring, TableReport
+from dbt.adapters.openmirroring.replicator.same_history import check_same_history
 from dbt.adapters.openmirroring.replicator.table_scan import TableScan, data_files
 
 
@@ -89,16 +90,19 @@ class Replicator:
             table: the name of the table
 
         Raises:
-            TableError: if the table folder or a record in it is not valid
+            TableError: if the table folder or a record in it is not valid, or is older or newer
+                than the table
         """
         folder = self._folder(schema, table)
         try:
             with folder:
                 metadata = TableMetadata.parse(folder.metadata() or {})
                 found = MirroredTable.find(self._path(folder), metadata.by_modification_time)
-                if not found or found.id != folder.filled_table():
+                filled = folder.filled()
+                if not found or not filled or found.id != filled.id:
                     return None
                 files, _ = data_files(folder, metadata)
+                check_same_history(filled, found, files, folder.digest)
                 return found if all(found.has_applied(file) for file in files) else None
         except FileNotFoundError:
             return None
@@ -143,7 +147,11 @@ class Replicator:
             ReplicatorError: if `Tables` is a link, or `Files/Monitoring` is no folder
         """
         if self.tables.is_symlink():
-            raise ReplicatorError(f"{self.tables} is a link. Replace it with a folder.")
+            raise ReplicatorError(
+                f"{self.tables} is a link. Put the folder that it leads to in its place: without "
+                "the mirrored tables, only the files that are still in the landing zone are "
+                "applied."
+            )
         try:
             self.monitoring.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.monitoring, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

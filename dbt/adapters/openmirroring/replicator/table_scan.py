@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,12 +19,13 @@ from dbt.adapters.openmirroring.replicator.changes import (
 )
 from dbt.adapters.openmirroring.replicator.delimited_rows import text_rows
 from dbt.adapters.openmirroring.replicator.errors import TableError, unreadable
-from dbt.adapters.openmirroring.replicator.folder import DataFile, TableFolder
+from dbt.adapters.openmirroring.replicator.folder import DataFile, FilledTable, TableFolder
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport
 from dbt.adapters.openmirroring.replicator.parquet_rows import parquet_rows
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
+from dbt.adapters.openmirroring.replicator.same_history import check_same_history
 
 # Bytes of changes that are kept in memory. Each merge reads the whole table, so the scan merges
 # the changes of several files together.
@@ -49,6 +51,7 @@ class TableScan:
         self._processed = processed
         self._metadata = TableMetadata()
         self._table: MirroredTable | None = None
+        self._filled = FilledTable("")
         self._merged_next: list[tuple[DataFile, int, Changes]] = []
         self._applied: list[tuple[DataFile, int]] = []
         self._ignored: list[str] = []
@@ -84,6 +87,8 @@ class TableScan:
         self._metadata = TableMetadata.parse(record)
         self._find_table()
         files, self._ignored = data_files(self._folder, self._metadata)
+        if self._table:
+            check_same_history(self._filled, self._table, files, self._folder.digest)
         try:
             for file in self._next(files):
                 self._read(file)
@@ -91,18 +96,20 @@ class TableScan:
             # if a file has an error, the files before it are still applied
             self._merge()
             self._retire(files)
+            self._settle(files)
         return "Replicating" if self._table else "Snapshotting"
 
     def _find_table(self) -> None:
-        filled = self._folder.filled_table()
+        filled = self._folder.filled()
         table = MirroredTable.find(self._path, self._metadata.by_modification_time)
-        if table and (table.is_untouched or table.id != filled):
+        if table and (table.is_untouched or not filled or table.id != filled.id):
             # Either the first file of the table had an error, or the folder was dropped and
             # recreated since the last scan.
             table.drop()
             table = None
         self._table = table
-        if table:
+        if table and filled:
+            self._filled = filled
             table.keep_keys(self._metadata.key_columns)
 
     def _next(self, files: list[DataFile]) -> Iterator[DataFile]:
@@ -126,6 +133,7 @@ class TableScan:
             self._read_changes(table, file, rows)
             return
         self._merge()
+        self._begin(table, [file])
         count = table.append(file, rows)
         if count is None:
             count = self._apply_in_parts(table, file, rows)
@@ -164,6 +172,7 @@ class TableScan:
             if done < count:
                 table.apply_part(changes, file, done, keys)
             else:
+                self._begin(table, [file])
                 table.apply(changes, [file], keys)
         return count
 
@@ -192,7 +201,8 @@ class TableScan:
             self._metadata.by_modification_time,
         )
         # if the replicator is killed before this line, the next scan creates the table again
-        self._folder.fills(self._table.id)
+        self._filled = FilledTable(self._table.id, applying=0)
+        self._folder.fills(self._filled)
         return self._table
 
     def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
@@ -230,7 +240,9 @@ class TableScan:
         _, _, changes = waiting[0]
         for _, _, later in waiting[1:]:
             changes = changes.then(later, keys)
-        self._table.apply(changes, [file for file, _, _ in waiting], keys)
+        files = [file for file, _, _ in waiting]
+        self._begin(self._table, files)
+        self._table.apply(changes, files, keys)
         self._applied += [(file, operations) for file, operations, _ in waiting]
 
     def _retire(self, files: list[DataFile]) -> None:
@@ -240,6 +252,25 @@ class TableScan:
             self._folder.retire(applied[:-1], self._processed)
             if self._applied:
                 self._table.clean()
+
+    def _begin(self, table: MirroredTable, files: Sequence[DataFile]) -> None:
+        """Record in the folder that a commit applies some files, before it does."""
+        applying = table.files_applied_after(files)
+        self._filled = replace(self._filled, applying=applying, last="")
+        self._folder.fills(self._filled)
+
+    def _settle(self, files: Sequence[DataFile]) -> None:
+        """Record in the folder what was applied, and that only the last file stays there."""
+        table = self._table
+        if not table:
+            return
+        last = [f for f in files if not table.by_name and f.number == table.last_number]
+        applied = table.files_applied
+        digest = self._folder.digest(last[0]) if last else ""
+        settled = FilledTable(table.id, applied, applied, digest)
+        if settled != self._filled:
+            self._filled = settled
+            self._folder.fills(settled)
 
 
 def data_files(folder: TableFolder, metadata: TableMetadata) -> tuple[list[DataFile], list[str]]:
