@@ -22,6 +22,7 @@ from dbt.adapters.openmirroring.connections import (
     is_building,
     logger,
     project_folder,
+    target_folder,
     terminal,
 )
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
@@ -78,6 +79,7 @@ class OpenMirroringAdapter(SparkAdapter):
             project=lambda: project_folder(config),
             warehouse=lambda: self.connections.embedded_warehouse,  # type: ignore[attr-defined]
             uploads=self.progress.uploads,
+            kept=lambda: target_folder(config),
         )
         self._command = Command(self, self._mirror)
         # by place: relations that `--empty` or `--sample` has made, which dbt's cache leaves out

@@ -15,7 +15,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_num
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import problem_with
+from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
 
 _REBUILD = "`dbt run --full-refresh` drops the table folder and publishes a full load."
 _REBUILD_FROM_SPARK = (
@@ -167,7 +167,7 @@ class FilesUntouched:
         Raises:
             ForeignTableFolderError: if a file was added, deleted or changed
         """
-        problem = problem_with(self.storage, self.table, journal)
+        problem = problem_with(self.table, TableFiles.of(self.storage, self.table), journal)
         if problem:
             raise ForeignTableFolderError(f"{problem}. Nothing was changed. {_REBUILD_FROM_SPARK}")
 

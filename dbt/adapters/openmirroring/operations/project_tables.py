@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -21,9 +22,10 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.shown import shown
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
+from dbt.adapters.openmirroring.operations.lost_table import loss
 from dbt.adapters.openmirroring.replicator.text_table import terminal_width, text_table
-from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport, is_behind
+from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 
 # the states of a table
 PUBLISHED = "published"
@@ -32,6 +34,9 @@ UNFINISHED = "unfinished"
 HELD = "held"
 ORPHAN = "orphan"
 BLOCKED = "blocked"
+
+# tables that are read at the same time
+_READERS = 8
 
 NOTHING = "Nothing was dropped."
 
@@ -113,6 +118,12 @@ class TableStatus:
         published_at = datetime.fromisoformat(journal.published_at)
         return is_behind(self.applied(report), published_at)
 
+    def loss(self, report: ServiceReport) -> str:
+        """Return how the service has lost rows of this table; empty if it has not."""
+        if not report.status or not self.landed or not self.journal or self.landed.pending:
+            return ""
+        return loss(self.landed.folder, self.journal, self.landed.files, report)
+
     def cells(self, report: ServiceReport) -> tuple[str, ...]:
         applied = self.applied(report)
         synced = applied.last_sync
@@ -137,7 +148,7 @@ class TableStatus:
             applied.status,
             utc_text(synced) if synced else "",
             utc_text(applied.visible) if applied.visible else "",
-            "; ".join(filter(None, (self.note, behind, applied.error))),
+            "; ".join(filter(None, (self.note, behind, applied.error, self.loss(report)))),
         )
 
 
@@ -175,15 +186,18 @@ class ProjectTables:
 
     def statuses(self) -> list[TableStatus]:
         """Return the state of each mirrored node, and of other tables of this project."""
+        files = self._storage.at_once()
         # first, because its error makes it needless to look at single tables
-        folders = table_folders(self._storage)
-        found = [self._node_status(node) for node in self.mirrored]
-        landed = [status.landed for status in found if status.landed]
-        others = folders - {table.folder for table in landed}
+        folders = table_folders(files)
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = list(pool.map(lambda node: self._node_status(files, node), self.mirrored))
+            landed = [status.landed for status in found if status.landed]
+            others = folders - {table.folder for table in landed}
+            tables = list(pool.map(lambda folder: landed_table(files, folder), others))
         # on a storage that ignores case, two names may mean one folder
         batches = {table.journal.batch.id for table in landed if table.journal}
-        for folder in others:
-            table = landed_table(self._storage, folder)
+        for table in tables:
+            folder = table.folder
             if table.journal and table.is_of(self._project):
                 if table.journal.batch.id not in batches:
                     note = self._why_orphan(table.journal.batch.owner.node)
@@ -282,12 +296,12 @@ class ProjectTables:
             f"{table!r} is not a mirrored table of this project. Its mirrored tables: {choices}."
         )
 
-    def _node_status(self, node: Node) -> TableStatus:
+    def _node_status(self, files: Readable, node: Node) -> TableStatus:
         try:
             folder = TableFolder(node.schema if node.schema_folder else "", node.identifier)
         except MirrorError as error:
             return TableStatus(node.table, BLOCKED, None, error.msg)
-        table = landed_table(self._storage, folder)
+        table = landed_table(files, folder)
         state, note = self._state_of(table)
         return TableStatus(node.table, state, table, note)
 
