@@ -21,6 +21,7 @@ from deltalake import DeltaTable
 
 from dbt.adapters.openmirroring.operations import lost_table, onelake_replica
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
+from dbt.adapters.openmirroring.service import monitoring
 from tests.fabric_server import Database, FabricServer, sync, table
 from tests.functional.project import Project
 from tests.onelake_driver import proxy
@@ -74,6 +75,39 @@ def test_a_rebuild_waits_for_fabric_and_changes_follow_it(
 
     assert told == ["orders"]
     project.assert_mirrored()
+
+
+def test_a_command_waits_only_for_rebuilds_of_tables_that_it_needs(
+    project: Project, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("orders", "regions", "returns"):
+        project.model(ORDERS, name, unique_key="id")
+    project.write(
+        "models/latest.sql",
+        "{{ config(materialized='view') }} select * from {{ ref('orders') }}",
+    )
+    project.model("select count(*) as number from {{ ref('latest') }}", "counts")
+    assert project.dbt("run")
+    tables, scan = database.scan(), database.scan
+    for name in ("orders", "regions"):
+        project.model("select 1 as id, 2 as name", name, unique_key="id")
+    database.scan = lambda: tables  # Fabric drops nothing
+    with monkeypatch.context() as impatient:
+        impatient.setattr(monitoring, "REBUILD_TIMEOUT", 0.05)
+        assert "has not dropped" in project.fail("--select", "orders", "regions")
+
+    told = warnings(project, "run", "--select", "returns")
+
+    assert told.count("No node of this command needs the table") == 2
+    database.scan = scan
+    assert project.dbt("run", "--select", "counts")
+    assert project.relation("counts") == {(("number", "int 1"),): 1}
+    unfinished = project.landing_zone / "_scratchPad"
+    assert [path.name for path in unfinished.iterdir()] == [f"{project.schema}.regions"]
+    [way_out] = set(re.findall(r"dbt (run-operation mirror_recover)", told))
+    assert project.dbt(*way_out.split())
+    for name in ("orders", "regions", "counts"):
+        project.assert_mirrored(name)
 
 
 @pytest.mark.parametrize("status", ["Paused", "Stopped"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -353,6 +354,16 @@ class OpenMirroringAdapter(SparkAdapter):
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, *args, **named)
         self._command.begin(nodes)
+
+    @contextmanager
+    def connection_named(
+        self, name: str, query_header_context: Any = None, *args: Any, **named: Any
+    ) -> Iterator[None]:
+        """Take a connection. dbt does so with each node before it compiles the node."""
+        with super().connection_named(name, query_header_context, *args, **named):
+            if query_header_context is not None:
+                self._command.before_node(query_header_context)
+            yield
 
     def cleanup_connections(self) -> None:
         """End the command. Apply the published files if the profile asks for it."""

@@ -33,10 +33,10 @@ class EndedClaims:
         """Record that the holder of a claim has ended. Without a record, the next run waits."""
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / holder.decode()).touch()
             for record in self.folder.iterdir():
                 if time.time() - record.stat().st_mtime > _LIFETIME:
                     record.unlink(missing_ok=True)
-            (self.folder / holder.decode()).touch()
 
     def has(self, holder: bytes) -> bool:
         """Check whether the holder of a claim has ended.

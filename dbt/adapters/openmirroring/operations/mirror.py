@@ -24,7 +24,7 @@ from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
@@ -213,6 +213,10 @@ class Mirror:
         report = self._service.check_table(table.mirrored_table, rebuilds)
         if report and not rebuilds:
             refuse_lost(self.storage(), table, report)
+
+    def waits_for(self, unfinished: Manifest) -> bool:
+        """Check whether finishing a batch may wait for Fabric, up to half an hour."""
+        return self._target.onelake is not None and unfinished.batch.starts_folder
 
     def published_table(self, table: TableFolder, owner: Owner) -> PublishedTable:
         """Return the published state of a table, for reading only."""
