@@ -112,9 +112,9 @@ class Postponed:
         self._batches = {}
         for unfinished in left:
             logger.warning(
-                f"{unfinished.table}: an earlier run has left {unfinished.batch.summary}. No node "
-                "of this command needs the table, so it did not wait for Fabric. The next run of "
-                "its node finishes it, or: dbt run-operation mirror_recover"
+                f"{unfinished.table}: an earlier run has left {unfinished.batch.summary}. This "
+                "command has run no node that needs the table, so it did not wait for Fabric. The "
+                "next run of its node finishes it, or: dbt run-operation mirror_recover"
             )
 
 
