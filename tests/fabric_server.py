@@ -151,6 +151,10 @@ class FabricServer:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self._faults += [(path_end, _error(status, code or "UnknownError", named))] * times
 
+    def recover(self) -> None:
+        """Let no more requests go wrong."""
+        self._faults.clear()
+
     def break_connection(self, path_end: str) -> None:
         """Let the next request to a path have no answer."""
         self._faults.append((path_end, requests.ConnectionError("reset")))

@@ -25,6 +25,7 @@ from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -33,12 +34,13 @@ from xml.etree import ElementTree
 import pytest
 import requests
 import trustme
+from azure.core.pipeline.policies import _retry
 from azure.core.pipeline.transport import HttpTransport, RequestsTransport
 from requests.adapters import BaseAdapter
 from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
-from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
+from dbt.adapters.openmirroring.landing_zone import azure_requests, onelake_claim, onelake_client
 from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
@@ -126,6 +128,10 @@ class AnswerLate(Exception):
     """The client waits for an answer in vain."""
 
 
+class NameUnknown(Exception):
+    """The client does not find the server."""
+
+
 @dataclass
 class Fault:
     """What goes wrong with requests.
@@ -134,7 +140,8 @@ class Fault:
         kind: `throttled` (429), `busy` (503), `in use` (409), `refused` (by status and code),
             `reset`: not carried out and not answered; `lost`: carried out, not answered; `lost
             503`: carried out, answered by an error; `slow`: carried out, answered too late;
-            `dropped`: not carried out, answered as if it were
+            `dropped`: not carried out, answered as if it were; `unresolved`: not sent, since its
+            name cannot be resolved; `expired`: refused, as all that follow, for their token
         operation: of the requests; None for all
         after: so many of them are spared
         times: so many go wrong
@@ -167,6 +174,7 @@ class OneLakeServer:
 
     Args:
         page_size: entries of a listing in one answer
+        shown_root: the landing zone in the names of a listing
         rename_changes_etag: as OneLake is said to do; ADLS does not
         source_first: a rename looks at its source before it looks at its target
         token: the one that it accepts
@@ -176,6 +184,7 @@ class OneLakeServer:
 
     def __init__(self) -> None:
         self.page_size = 5000
+        self.shown_root = ROOT
         self.delete_page_size = 0
         self.rename_changes_etag = True
         self.source_first = False
@@ -202,6 +211,10 @@ class OneLakeServer:
         fault = Fault(kind, operation, **options)
         self.faults.append(fault)
         return fault
+
+    def expire_token(self, operation: str, after: int = 0) -> None:
+        """Accept no token any more, from one of the next such requests on."""
+        self.fail("expired", operation, after=after)
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
@@ -233,9 +246,15 @@ class OneLakeServer:
                 self._nodes[name] = self._node(None if path.is_dir() else path.read_bytes())
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let the client of the landing zone talk to this server, and wait for nothing long."""
+        """Let the client of the landing zone talk to this server, and wait for nothing long.
+
+        For retries, time passes as if it had waited.
+        """
         monkeypatch.setattr(onelake_client, "RequestsTransport", self.transport)
         monkeypatch.setattr(HttpTransport, "sleep", lambda _, seconds: self.slept.append(seconds))
+        now = lambda: time.monotonic() + sum(list(self.slept))  # noqa: E731
+        monkeypatch.setattr(_retry, "time", SimpleNamespace(time=now))
+        monkeypatch.setattr(azure_requests, "time", SimpleNamespace(monotonic=now))
         monkeypatch.setattr(onelake_claim, "RENEWAL", 0.05)
         monkeypatch.setattr(onelake_claim, "PAUSE", 0.05)
 
@@ -259,7 +278,7 @@ class OneLakeServer:
         """Answer a request.
 
         Raises:
-            ConnectionLost, AnswerLate: there is no answer
+            ConnectionLost, AnswerLate, NameUnknown: there is no answer
         """
         with self._lock:
             self.requests.append(request)
@@ -282,6 +301,10 @@ class OneLakeServer:
                     return Response(201, self._about(self._node(b"")))
                 case "reset":
                     raise ConnectionLost
+                case "unresolved":
+                    raise NameUnknown
+                case "expired":
+                    self.token = "another"
             response = self._carry_out(request)
             match fault.kind if fault else "":
                 case "lost":
@@ -518,7 +541,7 @@ class OneLakeServer:
         for path in page:
             node = self._nodes[path]
             entry = {
-                "name": path,
+                "name": path.replace(ROOT, self.shown_root, 1),
                 "contentLength": str(len(node.data or b"")),
                 "etag": node.etag,
                 "lastModified": formatdate(node.modified, usegmt=True),
@@ -737,6 +760,9 @@ class _Adapter(BaseAdapter):
             raise requests.ConnectionError(reset, request=request) from None
         except AnswerLate:
             raise requests.ReadTimeout(request=request) from None
+        except NameUnknown:
+            unknown = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+            raise requests.ConnectionError(unknown, request=request) from None
         response = requests.Response()
         response.status_code = answer.status
         response.headers.update(answer.headers)

@@ -13,7 +13,7 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
-from dbt.adapters.openmirroring.service import monitoring
+from dbt.adapters.openmirroring.service import reports
 from tests.fabric_server import Database, FabricServer, table
 from tests.functional.project import Project
 from tests.onelake_server import ITEM, TOKEN, URL, WORKSPACE, OneLakeServer
@@ -31,7 +31,7 @@ def fabric(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
     server = FabricServer(page_size=100)
     server.workspace(WORKSPACE, Database(ITEM.partition(".")[0]))
     server.connect(monkeypatch)
-    monkeypatch.setattr(monitoring, "PAUSE", 0.01)
+    monkeypatch.setattr(reports, "PAUSE", 0.01)
     return server
 
 

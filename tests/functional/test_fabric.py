@@ -6,9 +6,10 @@ The replicator does the work of Fabric each time that the REST API is asked for 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,8 +19,9 @@ import trustme
 from dbt.adapters.events.logging import AdapterLogger
 from deltalake import DeltaTable
 
-from dbt.adapters.openmirroring.operations import onelake_replica
+from dbt.adapters.openmirroring.operations import lost_table, onelake_replica
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
+from dbt.adapters.openmirroring.service import monitoring
 from tests.fabric_server import Database, FabricServer, sync, table
 from tests.functional.project import Project
 from tests.onelake_driver import proxy
@@ -75,6 +77,39 @@ def test_a_rebuild_waits_for_fabric_and_changes_follow_it(
     project.assert_mirrored()
 
 
+def test_a_command_waits_only_for_rebuilds_of_tables_that_it_needs(
+    project: Project, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("orders", "regions", "returns"):
+        project.model(ORDERS, name, unique_key="id")
+    project.write(
+        "models/latest.sql",
+        "{{ config(materialized='view') }} select * from {{ ref('orders') }}",
+    )
+    project.model("select count(*) as number from {{ ref('latest') }}", "counts")
+    assert project.dbt("run")
+    tables, scan = database.scan(), database.scan
+    for name in ("orders", "regions"):
+        project.model("select 1 as id, 2 as name", name, unique_key="id")
+    database.scan = lambda: tables  # Fabric drops nothing
+    with monkeypatch.context() as impatient:
+        impatient.setattr(monitoring, "REBUILD_TIMEOUT", 0.05)
+        assert "has not dropped" in project.fail("--select", "orders", "regions")
+
+    told = warnings(project, "run", "--select", "returns")
+
+    assert told.count("This command has run no node that needs the table") == 2
+    database.scan = scan
+    assert project.dbt("run", "--select", "counts")
+    assert project.relation("counts") == {(("number", "int 1"),): 1}
+    unfinished = project.landing_zone / "_scratchPad"
+    assert [path.name for path in unfinished.iterdir()] == [f"{project.schema}.regions"]
+    [way_out] = set(re.findall(r"dbt (run-operation mirror_recover)", told))
+    assert project.dbt(*way_out.split())
+    for name in ("orders", "regions", "counts"):
+        project.assert_mirrored(name)
+
+
 @pytest.mark.parametrize("status", ["Paused", "Stopped"])
 def test_nothing_is_published_to_a_database_that_has_stopped(
     project: Project, database: Database, status: str
@@ -102,6 +137,56 @@ def test_nothing_is_published_while_the_capacity_is_paused(
 
     assert not project.folder().exists()
     assert not project.dbt("debug")
+
+
+def test_changes_are_published_while_fabrics_rest_api_is_down(
+    project: Project, database: Database, fabric: FabricServer
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    for name in ("returns", "regions"):
+        project.model(ORDERS, name, unique_key="id")
+    project.model(f"{ORDERS} where id = 1", unique_key="id")
+    fabric.requests.clear()
+    fabric.fail("getMirroringStatus", 503, times=99)
+
+    told = warnings(project, "run")
+
+    assert told.count("Fabric has an internal problem") == 1, "three nodes, one warning"
+    assert fabric.paths().count("getMirroringStatus") == 6, "one request with its retries"
+    before = project.state()
+    assert "orders cannot be rebuilt now" in project.fail("--full-refresh")
+    assert project.state() == before
+    project.model("select 1 as id, 2 as name", unique_key="id")
+    assert "orders cannot be rebuilt now" in project.fail()
+    assert project.state() == before
+    fabric.recover()
+    assert project.run()["publication"] == "rebuild"
+    project.assert_mirrored()
+
+
+def test_a_table_that_fabric_has_lost_is_published_anew_as_the_message_says(
+    project: Project, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lost_table, "NEW", timedelta())
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.model(f"{ORDERS} where id = 1", unique_key="id")
+    project.run()
+    database.scan()
+    scan, database.scan = database.scan, list  # it was stopped and started
+    before = project.state()
+
+    message = project.fail()
+
+    assert "no longer mirrors" in message
+    assert "(1 were published last)" in message
+    assert project.state() == before
+    database.scan = scan
+    [arguments] = re.findall(r"dbt run-operation mirror_rebuild --args '(.*)'", message)
+    assert project.dbt("run-operation", "mirror_rebuild", "--args", arguments)
+    assert len(project.files()) == 1
+    project.assert_mirrored()
 
 
 def test_a_table_that_has_failed_is_repaired_by_a_rebuild_only(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import count
 
@@ -10,7 +11,7 @@ import pytest
 from dbt.adapters.openmirroring.landing_zone import onelake_claim
 from tests.functional.project import Project
 from tests.functional.test_faults import SCENARIOS, assert_right
-from tests.onelake_server import OneLakeServer
+from tests.onelake_server import TOKEN, OneLakeServer
 
 
 def assert_mirrored(project: Project, table: str = "orders") -> None:
@@ -99,6 +100,23 @@ def test_whatever_goes_wrong_with_any_request_mirror_and_model_come_together(
             break
     assert n > 20
     record_property(f"{name}: {kind}", n - 1)
+
+
+def test_a_run_whose_token_has_expired_is_finished_at_once_as_the_message_says(
+    onelake: Project, server: OneLakeServer
+) -> None:
+    onelake.model("select 1 as id", unique_key="id")
+    server.expire_token("rename")
+
+    message = onelake.fail()
+
+    assert "Check `authentication`" in message
+    assert "0 of its 1 files are published" in message
+    assert server.content(f"_scratchPad/{onelake.schema}.orders/_claim"), "it cannot be deleted"
+    server.token = TOKEN
+    [way_out] = re.findall(r"dbt (run-operation mirror_recover)", message)
+    assert onelake.dbt(*way_out.split())
+    assert_mirrored(onelake)
 
 
 def test_debug_checks_the_landing_zone(onelake: Project, server: OneLakeServer) -> None:

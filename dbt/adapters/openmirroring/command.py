@@ -41,7 +41,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     is_mirrored,
 )
 from dbt.adapters.openmirroring.operations.project_tables import Node as ProjectNode
-from dbt.adapters.openmirroring.operations.recover import recover_schemas
+from dbt.adapters.openmirroring.operations.recover import Postponed, place_of, recover_schemas
 from dbt.adapters.openmirroring.operations.same_table import refuse_same_tables
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
@@ -62,6 +62,7 @@ class Command:
         self._mirror = mirror
         self._is_checked = False
         self._told: set[str] = set()
+        self._postponed = Postponed(self.recover_table)
 
     def tables(self, graph: Mapping[str, Any]) -> ProjectTables:
         """Return the mirrored tables of this dbt project."""
@@ -148,13 +149,41 @@ class Command:
         # relations in another Spark.
         schemas = {str(node.schema) for node in nodes}
         tables = self.tables({"nodes": {}})
-        for schema in recover_schemas(tables, schemas, self.recover_table):
+        for schema in recover_schemas(tables, schemas, self.recover_table, self._postpone):
             # after a statement that failed half way, dbt's cache differs from Spark
             self._adapter.cache.drop_schema(None, schema)
             try:
                 self._adapter.list_relations(None, schema)
             except DbtRuntimeError as error:  # the nodes list the relations again
                 logger.debug(f"{schema}: {error.msg}")
+        # hooks run whatever is selected, and dbt compiles them one by one
+        for hook in self._adapter._macro_resolver.nodes.values():
+            if hook.resource_type == "operation":
+                self.before_node(hook)
+
+    def _postpone(self, unfinished: Manifest) -> bool:
+        """Postpone a batch until a node needs it, if finishing it may take long."""
+        is_postponed = self._mirror.waits_for(unfinished)
+        if is_postponed:
+            self._postponed.add(unfinished)
+        return is_postponed
+
+    def before_node(self, node: Any) -> None:
+        """Finish the batches that earlier runs have left of a node and of the tables it reads.
+
+        This happens before the node is compiled, because its SQL may depend on the result.
+
+        Args:
+            node: a node of dbt's manifest
+
+        Raises:
+            DbtRuntimeError: if the batch of the node itself cannot be finished
+        """
+        if not self._postponed:
+            return
+        for each in _with_tables_below(node, self._adapter._macro_resolver.nodes):
+            place = place_of(each.schema, each.alias)
+            self._postponed.finish(place, is_own=each.unique_id == node.unique_id)
 
     def _bring_back(self, nodes: Sequence[Any]) -> None:
         """Repair snapshots that a killed process left half held, before anything reads them."""
@@ -303,7 +332,8 @@ class Command:
         return published.relation if last else None
 
     def end(self) -> None:
-        """Drop the relations of a dry run before dbt closes the connections."""
+        """Drop the relations of a dry run before dbt closes the connections, and tell the rest."""
+        self._postponed.tell_left()
         if OpenMirroringRelation.stand_ins:
             with self._adapter.connection_named("master"):
                 drop_stand_ins(Warehouse(self._adapter, self._context()))
@@ -318,6 +348,19 @@ class Command:
             macro, adapter.config, adapter._macro_resolver, None
         )
         return context
+
+
+def _with_tables_below(node: Any, nodes: Mapping[str, Any]) -> list[Any]:
+    """Return a node and the tables that it reads, also through views and ephemeral models."""
+    found = {node.unique_id: node}
+    open_ = [node]
+    while open_:
+        below = getattr(open_.pop().depends_on, "nodes", ())
+        for each in (nodes[name] for name in below if name in nodes and name not in found):
+            found[each.unique_id] = each
+            if not is_mirrored(each.config):
+                open_.append(each)
+    return list(found.values())
 
 
 def _is_gated(config: Any) -> bool:

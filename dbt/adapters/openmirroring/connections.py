@@ -116,8 +116,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 token = token_credential(credentials.identity) if server.is_fabric else None
                 record = None
                 if credentials.reuse_session:
-                    target = getattr(self.profile, "target_path", "target")
-                    record = project_folder(self.profile) / target / "livy_session.json"
+                    record = target_folder(self.profile) / "livy_session.json"
                 client = LivyClient(server, token)
                 user = credentials.identity
                 identity = (server.user, user.method, user.tenant_id, user.client_id)
@@ -408,6 +407,11 @@ def project_folder(profile: AdapterRequiredConfig) -> Path:
 
     root = getattr(profile, "project_root", None) or getattr(get_flags(), "PROJECT_DIR", None)
     return Path(root or ".").resolve()
+
+
+def target_folder(profile: AdapterRequiredConfig) -> Path:
+    """Return dbt's own folder in the dbt project."""
+    return project_folder(profile) / getattr(profile, "target_path", "target")
 
 
 def _settings_of(spark: SparkSession) -> dict[str, str]:

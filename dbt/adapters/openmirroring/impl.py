@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from dbt.adapters.openmirroring.connections import (
     is_building,
     logger,
     project_folder,
+    target_folder,
     terminal,
 )
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
@@ -84,6 +86,7 @@ class OpenMirroringAdapter(SparkAdapter):
             project=lambda: project_folder(config),
             warehouse=lambda: self.connections.embedded_warehouse,  # type: ignore[attr-defined]
             uploads=self.progress.uploads,
+            kept=lambda: target_folder(config),
         )
         self._command = Command(self, self._mirror)
         # by place: relations that `--empty` or `--sample` has made, which dbt's cache leaves out
@@ -383,6 +386,16 @@ class OpenMirroringAdapter(SparkAdapter):
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, *args, **named)
         self._command.begin(nodes)
+
+    @contextmanager
+    def connection_named(
+        self, name: str, query_header_context: Any = None, *args: Any, **named: Any
+    ) -> Iterator[None]:
+        """Take a connection. dbt does so with each node before it compiles the node."""
+        with super().connection_named(name, query_header_context, *args, **named):
+            if query_header_context is not None:
+                self._command.before_node(query_header_context)
+            yield
 
     def cleanup_connections(self) -> None:
         """End the command. Apply the published files if the profile asks for it."""

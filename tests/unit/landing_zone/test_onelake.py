@@ -5,18 +5,23 @@ What holds for every storage is in `test_storage.py`.
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
 import trustme
+from azure.core.pipeline.transport import RequestsTransport
 from azure.identity import EnvironmentCredential
 from fsspec.implementations.memory import MemoryFileSystem
 
 from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
+from dbt.adapters.openmirroring.landing_zone.ended_claims import EndedClaims
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
@@ -121,9 +126,91 @@ def test_retries_are_spread_and_have_an_end(server: OneLakeServer) -> None:
     with pytest.raises(LandingZoneUnavailableError, match="Retries did not help"):
         server.storage().read("a")
 
-    assert 10 < len(server.requests) < 30
+    assert 10 < len(server.requests) < 50
     assert len(set(server.slept)) == len(server.slept), "with jitter"
     assert max(server.slept) <= 15
+
+
+@pytest.mark.parametrize("retry_after", [1, 7, 40])
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("throttled", "TooManyRequests (of the test) (HTTP 429, TooManyRequests)"),
+        ("busy", "ServerBusy (of the test) (HTTP 503, ServerBusy)"),
+        ("in use", "PathInUse (of the test) (HTTP 409, PathInUse)"),
+    ],
+)
+def test_the_last_answer_of_onelake_is_told_when_its_time_is_over(
+    server: OneLakeServer, kind: str, told: str, retry_after: int
+) -> None:
+    storage = server.storage()
+    storage.write("a/b", b"1")
+    server.fail(kind, "delete", times=1000, retry_after=retry_after)
+
+    with pytest.raises(LandingZoneUnavailableError) as refused:
+        storage.delete("a")
+
+    assert told in str(refused.value)
+    assert 40 < sum(server.slept) < 90, "as long as it is worth it"
+
+
+@pytest.mark.parametrize("operation", ["read", "properties"])
+@pytest.mark.parametrize(
+    ("kind", "told"), [("reset", "Connection reset|reset"), ("slow", "no answer in time")]
+)
+def test_the_last_failure_of_the_network_is_told_when_the_time_is_over(
+    server: OneLakeServer, operation: str, kind: str, told: str
+) -> None:
+    server.fail(kind, operation, times=1000)
+    storage = server.storage()
+
+    with pytest.raises(LandingZoneUnavailableError, match=told) as refused:
+        storage.read("a") if operation == "read" else storage.rename("a", "b")
+
+    assert "timeout" not in str(refused.value)
+    assert 40 < sum(server.slept) < 90, "as long as it is worth it"
+
+
+@pytest.fixture
+def no_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Nothing resolves names; a list of those that were asked for."""
+    asked: list[str] = []
+
+    def refuse(host: str, *_: Any) -> None:
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setenv("NO_PROXY", "*")
+    return asked
+
+
+def test_a_name_that_cannot_be_resolved_is_told_after_a_few_seconds(
+    server: OneLakeServer, no_names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onelake_client, "RequestsTransport", RequestsTransport)
+    storage = server.storage()
+    blobs = HOST.replace("dfs", "blob")
+
+    with pytest.raises(LandingZoneUnavailableError) as refused:
+        storage.write("a", b"1")
+
+    assert f"the name {blobs} cannot be resolved. Check the network" in str(refused.value)
+    assert set(no_names) == {blobs}
+    assert sum(server.slept) <= 5
+
+
+def test_a_name_that_was_resolved_before_may_be_away_for_a_moment(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = server.storage()
+    storage.write("a", b"1")
+    fault = server.fail("unresolved", times=6)
+
+    storage.write("a", b"2")
+
+    assert fault.times == 0
+    assert server.content("a") == b"2"
 
 
 @pytest.mark.parametrize(
@@ -316,16 +403,92 @@ def test_who_died_long_ago_is_not_waited_for(
         pass
 
 
-def test_of_many_who_find_a_dead_claim_one_has_it(
-    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+def leave_behind(server: OneLakeServer, ended: EndedClaims) -> None:
+    """Let the token of a run expire, so that it cannot delete its claim when it ends."""
+    with suppress(LandingZoneUnavailableError):
+        storage = OneLakeStorage(server.client(), ended=ended)
+        with storage.lock("_scratchPad/a.b"):
+            server.token = "another"
+            storage.write("a", b"1")
+    server.token = TOKEN
+    assert server.content("_scratchPad/a.b/_claim")
+
+
+def test_a_run_of_the_same_machine_takes_over_a_claim_that_could_not_be_deleted(
+    server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    abandon(server.storage(), monkeypatch)
-    server.advance(300)
+    leave_behind(server, EndedClaims(tmp_path))
+    monkeypatch.setattr("time.sleep", lambda _seconds: pytest.fail("it waits"))
+
+    with OneLakeStorage(server.client(), ended=EndedClaims(tmp_path)).lock("_scratchPad/a.b"):
+        pass
+
+    assert server.storage().list("") == []
+
+
+def test_a_run_of_another_machine_waits_for_a_claim_that_could_not_be_deleted(
+    server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_behind(server, EndedClaims(tmp_path / "here"))
+    monkeypatch.setattr("time.sleep", lambda _seconds: server.advance(60))
+    told: list[str] = []
+    there = EndedClaims(tmp_path / "there")
+
+    with OneLakeStorage(server.client(), tell=told.append, ended=there).lock("_scratchPad/a.b"):
+        pass
+
+    assert len(told) == 1
+
+
+def test_a_claim_of_a_living_run_is_not_taken_for_an_ended_one(
+    server: OneLakeServer, tmp_path: Path
+) -> None:
+    ended = EndedClaims(tmp_path)
+    leave_behind(server, ended)
+    storage, other = (OneLakeStorage(server.client(), ended=ended) for _ in range(2))
+
+    with (
+        storage.lock("_scratchPad/a.b"),
+        pytest.raises(ConcurrentPublicationError),
+        other.lock("_scratchPad/a.b"),
+    ):
+        pytest.fail("it is held twice")
+
+
+@pytest.mark.parametrize("holder", [b"..", b"../ended", b"", b"\xff", b"a" * 31, b"A" * 32])
+def test_what_anybody_can_write_into_a_claim_ends_none(tmp_path: Path, holder: bytes) -> None:
+    ended = EndedClaims(tmp_path / "ended")
+    ended.add(b"a" * 32)
+
+    assert ended.has(b"a" * 32)
+    assert not ended.has(holder)
+
+
+def test_records_of_ended_claims_do_not_stay(tmp_path: Path) -> None:
+    ended = EndedClaims(tmp_path)
+    ended.add(b"a" * 32)
+    os.utime(tmp_path / ("a" * 32), (0, 0))
+
+    ended.add(b"b" * 32)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["b" * 32]
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_of_many_who_find_a_dead_claim_one_has_it(
+    server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
+) -> None:
+    ended = EndedClaims(tmp_path)
+    if is_recorded:
+        leave_behind(server, ended)
+    else:
+        abandon(server.storage(), monkeypatch)
+        server.advance(300)
     held, refused = [], []
     start, all_tried = threading.Barrier(6), threading.Barrier(6)
 
     def compete() -> None:
-        storage = server.storage()
+        storage = OneLakeStorage(server.client(), ended=ended)
         start.wait()
         try:
             with storage.lock("_scratchPad/a.b"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
+from dbt.adapters.openmirroring.landing_zone import azure_requests, onelake_claim
 from dbt.adapters.openmirroring.landing_zone.batch import (
     MirroredColumn,
     Owner,
@@ -37,14 +37,10 @@ from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTab
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
-from dbt.adapters.openmirroring.service.monitoring import (
-    Service,
-    ServiceError,
-    ServiceReport,
-    TableReport,
-)
+from dbt.adapters.openmirroring.service.monitoring import Service
+from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, TableReport
 from tests.fabric_server import Clock
-from tests.onelake_server import KINDS, OneLakeServer
+from tests.onelake_server import KINDS, TOKEN, OneLakeServer
 from tests.variants import some
 
 TABLE = TableFolder("sales", "orders")
@@ -872,6 +868,43 @@ def test_what_goes_wrong_with_any_request_goes_unnoticed(server: OneLakeServer, 
     assert point > 20
 
 
+@pytest.mark.parametrize(
+    ("operation", "after", "published"), [("rename", 0, 0), ("rename", 1, 1), ("delete", 0, 2)]
+)
+def test_a_token_that_expires_while_files_are_published_tells_how_many_are(
+    server: OneLakeServer, operation: str, after: int, published: int
+) -> None:
+    storage = server.storage()
+    with publication(storage) as opened:
+        manifest = commit(storage, opened, "initial", [b"a", b"b"])
+        server.expire_token(operation, after)
+        with pytest.raises(LandingZoneUnavailableError) as refused:
+            finish(opened, manifest)
+
+    told = str(refused.value)
+    assert "Check `authentication`" in told
+    assert f"Batch {manifest.batch.id} (initial +2 · #1-#2) is committed." in told
+    assert f"{published} of its 2 files are published. The next run of the node" in told
+    server.token = TOKEN
+    server.advance(300)
+    assert recover(storage)
+    assert data_files(storage) == {number(1): b"a", number(2): b"b"}
+
+
+def test_a_publication_whose_token_expires_before_the_commit_ends_without_another_error(
+    server: OneLakeServer,
+) -> None:
+    storage = server.storage()
+    with publication(storage) as opened:
+        stage(storage, opened, [b"a"])
+        server.token = "another"
+
+    server.token = TOKEN
+    server.advance(300)
+    assert not recover(storage)
+    assert storage.list("") == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["initial", "changes", "rebuild"])
 def test_a_process_that_dies_at_any_request_is_finished_or_undone_by_the_next(
@@ -889,8 +922,8 @@ def test_a_process_that_dies_at_any_request_is_finished_or_undone_by_the_next(
         # a dead process neither renews its claim nor retries
         with monkeypatch.context() as dead:
             dead.setattr(onelake_claim, "RENEWAL", 1e6)
-            dead.setattr(onelake_client.Retry, "is_retry", lambda *_: False)
-            dead.setattr(onelake_client.Retry, "_is_method_retryable", lambda *_: False)
+            dead.setattr(azure_requests.Retry, "is_retry", lambda *_: False)
+            dead.setattr(azure_requests.Retry, "_is_method_retryable", lambda *_: False)
             with suppress(LandingZoneUnavailableError):
                 publish(server.storage(), kind, [b"new 1", b"new 2"])
         died = dying.times < 10**6

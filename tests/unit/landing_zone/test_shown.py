@@ -28,8 +28,8 @@ from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.replicator.text_table import text_table
 from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
-from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
 from dbt.adapters.openmirroring.service.monitoring_files import monitoring_report
+from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.fabric_server import Credential, Database, FabricServer, table
 
 # clears the screen, and says something in the name of dbt

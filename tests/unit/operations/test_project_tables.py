@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+import uuid
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    MirroredColumn,
-    Owner,
-    RowCounts,
-    TableDefinition,
-)
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.operations import lost_table
 from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     mirrored_nodes,
 )
-from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
+from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
+from tests.onelake_server import ROOT, OneLakeServer
+from tests.unit.operations.tables import publish
 
 
 def node(name: str, kind: str = "model", **config: Any) -> dict[str, Any]:
@@ -75,23 +70,6 @@ def test_a_name_of_several_tables_is_refused(storage: Storage) -> None:
 
     with pytest.raises(DbtRuntimeError, match=r"more than one mirrored table: sales\.b, sales\.c"):
         tables.node("b")
-
-
-def publish(storage: Storage, files: int = 1, schema: str = "sales") -> datetime:
-    """Publish `sales.orders`, or without a schema folder; returns when."""
-    table = TableFolder(schema, "orders")
-    opened = Publication(storage, table, Owner("shop", "model.shop.orders", "sales"))
-    for i in range(files):
-        storage.write(f"{table.staging(opened.batch_id)}/rows/{i}.parquet", b"rows")
-    definition = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
-    journal = opened.journal()
-    kind = "changes" if journal else "initial"
-    plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
-    manifest = opened.commit(plan, opened.staged(plan) if files else [])
-    opened.publish(manifest)
-    opened.complete(manifest)
-    opened.close()
-    return opened.published_at or datetime.now(timezone.utc)
 
 
 def status_of_orders(storage: Storage, report: ServiceReport) -> list[str]:
@@ -176,3 +154,61 @@ def test_a_batch_without_files_leaves_no_table_behind(storage: Storage) -> None:
     told = status_of_orders(storage, reported("Replicating", "", last_sync))
 
     assert told[2:] == []
+
+
+def test_many_tables_take_two_requests_each_at_most(server: OneLakeServer) -> None:
+    storage = server.storage()
+    names = [f"t{i}" for i in range(20)]
+    for name in names:
+        for _ in range(2):
+            publish(storage, table=name)
+        first = f"sales.schema/{name}/{1:020d}.parquet"
+        storage.rename(first, first.replace(name, f"{name}/_ProcessedFiles"))
+    publish(storage, table="gone")
+    storage.write("_scratchPad/sales.t0/held.json", b"{}")
+    tables = ProjectTables(storage, "shop", "sales", [node(name) for name in [*names, "new"]])
+    server.requests.clear()
+
+    states = {status.table: status.state for status in tables.statuses()}
+
+    assert states == {
+        "sales.t0": "held",
+        **{f"sales.{name}": "published" for name in names[1:]},
+        "sales.gone": "orphan",
+        "sales.new": "not published",
+    }
+    assert len(server.requests) <= 2 * len(states)
+
+
+@pytest.mark.parametrize("prefix", [ROOT, f"{uuid.uuid4()}/Files/LandingZone"])
+def test_the_files_of_all_tables_are_those_of_each_folder(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    """OneLake may call the item by its id in a listing."""
+    storage = server.storage()
+    publish(storage)
+    storage.write("_scratchPad/sales.orders/x", b"1")
+    folders = ("", "sales.schema", "sales.schema/orders", "_scratchPad/sales.orders", "none")
+    expected = [storage.list(folder) for folder in folders]
+    server.shown_root = prefix
+
+    files = storage.at_once()
+
+    assert [files.list(folder) for folder in folders] == expected
+    assert files.read("_scratchPad/sales.orders/x") == b"1"
+    assert files.read("_scratchPad/sales.orders/y") is None
+
+
+def test_a_table_that_fabric_has_lost_is_told(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lost_table, "NEW", timedelta())
+    publish(storage)
+    publish(storage)
+    first = f"sales.schema/orders/{1:020d}.parquet"
+    storage.rename(first, first.replace("orders/", "orders/_ProcessedFiles/"))
+
+    (told,) = status_of_orders(storage, ServiceReport("Running"))
+
+    assert told.startswith("behind; Fabric no longer mirrors sales.orders")
+    assert status_of_orders(storage, ServiceReport()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.operations.report import report, report_page
 from dbt.adapters.openmirroring.operations.report_page import Heading, html
 from dbt.adapters.openmirroring.operations.target import Target
-from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
+from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.report_parser import Parsed
 
 DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
@@ -239,6 +240,29 @@ def test_each_state_can_be_shown_alone(storage: LocalStorage) -> None:
     assert ids == ["show-1", "show-2"]
     assert all(f"body:has(#{each}:checked)" in text for each in ids)
     assert (text.count('<li class="of-1">'), text.count('<li class="of-2">')) == (2, 1)
+
+
+def test_a_page_of_many_tables_with_full_histories_stays_small(storage: LocalStorage) -> None:
+    publish(storage)
+    publish(storage, kind="changes", rows=RowCounts(30, 20, 10), reason="x" * 40)
+    tables = ProjectTables(storage, "shop", "sales", [node("orders")])
+    small = report_page(tables, HEADING, ServiceReport())
+    (table,) = small.tables
+    journal = table.status.journal
+    assert table.status.landed
+    assert journal
+    full = replace(journal, history=tuple(journal.batches[:1]) * 98 + journal.batches[1:])
+    status = replace(table.status, landed=replace(table.status.landed, journal=full))
+    assert len(full.batches) == 100
+
+    text = html(replace(small, tables=(replace(table, status=status),) * 300))
+
+    assert len(text.encode()) < 2_000_000
+    found = Parsed(text)
+    assert {len(each.batches) for each in found.tables} == {5}
+    lines = [path for name, path in found.attributes if name == "d" and "h" not in path]
+    assert sum(path.count("M") for path in lines) == 300 * (99 * 3 + 1), "each batch is drawn"
+    assert "mirror_history --args '{limit: 100}'" in found.text
 
 
 def test_the_report_is_written_to_the_target_path(storage: LocalStorage, tmp_path: Path) -> None:

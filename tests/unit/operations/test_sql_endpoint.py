@@ -17,7 +17,8 @@ from dbt.adapters.openmirroring.operations.sql_endpoint import (
     with_visible_times,
 )
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
-from dbt.adapters.openmirroring.service.monitoring import Service, ServiceReport, TableReport
+from dbt.adapters.openmirroring.service.monitoring import Service
+from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.fabric_server import Credential, Database, FabricServer, sync, table
 
 PUBLISHED = datetime(2025, 1, 1, 12, tzinfo=timezone.utc)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+import socket
 import uuid
 from datetime import datetime, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from azure.core.pipeline.transport import HttpTransport
 
+from dbt.adapters.openmirroring.landing_zone import azure_requests
 from dbt.adapters.openmirroring.service.definition import Settings
 from dbt.adapters.openmirroring.service.fabric_api import SCOPE, FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
-from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport
+from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from dbt.adapters.openmirroring.service.sql_endpoint import TableSync
 from tests.fabric_server import Credential, Database, FabricServer, sync, table
 from tests.onelake_server import TOKEN
@@ -205,6 +209,28 @@ def test_a_question_without_an_answer_is_asked_again(server: FabricServer) -> No
         server.break_connection(path)
 
     assert mirrored_database(server).report().status == "Running"
+
+
+def test_a_name_that_cannot_be_resolved_is_told_after_a_few_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(host: str, *_: Any) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    slept: list[float] = []
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(HttpTransport, "sleep", lambda _, seconds: slept.append(seconds))
+    now = SimpleNamespace(monotonic=lambda: sum(slept))
+    monkeypatch.setattr(azure_requests, "time", now)
+
+    told = refusal(MirroredDatabase("Sales", ITEM, Credential()).report)
+
+    assert told.endswith(
+        "api.fabric.microsoft.com cannot be reached: the name api.fabric.microsoft.com cannot be "
+        "resolved."
+    )
+    assert sum(slept) <= 5
 
 
 def test_a_change_without_an_answer_is_not_repeated(server: FabricServer) -> None:

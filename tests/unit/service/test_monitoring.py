@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from itertools import chain, repeat
 from pathlib import Path
@@ -11,7 +12,6 @@ from unittest.mock import patch
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
 from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
 from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
@@ -19,20 +19,19 @@ from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.service.authentication import Identity
 from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
-from dbt.adapters.openmirroring.service.monitoring import (
-    CHECK_AGE,
-    REBUILD_TIMEOUT,
-    Service,
-    ServiceError,
-    ServiceReport,
-    TableReport,
-    logger,
-    utc_time,
-)
+from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, REBUILD_TIMEOUT, Service
 from dbt.adapters.openmirroring.service.monitoring_files import (
     fabric_report,
     monitoring_report,
     replicator_report,
+)
+from dbt.adapters.openmirroring.service.reports import (
+    ServiceError,
+    ServiceReport,
+    ServiceUnavailableError,
+    TableReport,
+    logger,
+    utc_time,
 )
 from tests.fabric_server import Clock, Credential, Database, FabricServer, table
 from tests.onelake_server import TOKEN, URL, OneLakeServer
@@ -272,6 +271,118 @@ def test_a_table_that_has_failed_is_not_applied_whenever_it_was_synchronized() -
     assert clock.slept == []
 
 
+DOWN = ServiceUnavailableError("Fabric does not answer.")
+
+
+class Flaky:
+    """A service that gives each answer once, and the last one for ever; errors are raised."""
+
+    def __init__(self, *answers: ServiceReport | ServiceError) -> None:
+        self.asked = 0
+        self.clock = Clock()
+        self.service = Service(self._ask, self.clock)
+        self._answers = answers
+
+    def _ask(self) -> ServiceReport:
+        answer = self._answers[min(self.asked, len(self._answers) - 1)]
+        self.asked += 1
+        self.clock.now += 24  # the retries of a request
+        if isinstance(answer, ServiceError):
+            raise answer
+        return answer
+
+
+def test_a_service_that_does_not_answer_is_asked_once_and_changes_are_published() -> None:
+    flaky = Flaky(DOWN)
+
+    def publish_300_tables() -> None:
+        for i in range(300):
+            flaky.clock.now += 10
+            flaky.service.check()
+            flaky.service.check_table(f"sales.t{i}", rebuilds=False)
+
+    [warning] = warnings(publish_300_tables)
+
+    assert flaky.asked == 1
+    assert warning.startswith("Fabric does not answer. So dbt cannot know")
+    assert "Changes and new tables are published. Rebuilds are refused" in warning
+
+
+def test_many_nodes_at_once_ask_a_service_that_does_not_answer_once() -> None:
+    flaky = Flaky(DOWN)
+    with ThreadPoolExecutor(8) as pool:
+        [_] = warnings(lambda: [*pool.map(lambda _: flaky.service.check(), range(50))])
+
+    assert flaky.asked == 1
+
+
+def test_a_refusal_is_asked_for_again_after_a_minute() -> None:
+    refused = ServiceError("There is no such database.")
+    flaky = Flaky(refused, RUNNING)
+
+    assert "no such database" in refusal(flaky.service.check)
+    assert "no such database" in refusal(flaky.service.check)
+    assert flaky.asked == 1
+    flaky.clock.now += CHECK_AGE
+    flaky.service.check()
+
+
+def test_a_rebuild_is_refused_until_the_service_answers() -> None:
+    flaky = Flaky(DOWN, DOWN, REPLICATING)
+    warnings(flaky.service.check)
+
+    for _ in range(300):
+        told = refusal(flaky.service.check_table, ORDERS, True)
+    assert flaky.asked == 1
+    flaky.clock.now += CHECK_AGE
+    refusal(flaky.service.check_table, ORDERS, True)
+    flaky.clock.now += CHECK_AGE
+    flaky.service.check_table(ORDERS, True)
+
+    assert told.startswith("sales.orders cannot be rebuilt now")
+    assert "Fabric does not answer. The table folder was left as it is. Run again" in told
+    assert flaky.asked == 3
+
+
+def test_debug_says_that_the_service_does_not_answer() -> None:
+    assert "does not answer" in refusal(Flaky(DOWN).service.check_all)
+
+
+def test_an_initial_load_does_not_wait_for_a_service_that_does_not_answer() -> None:
+    flaky = Flaky(DOWN)
+
+    flaky.service.wait_until_gone(ORDERS, dropped=False)
+
+    assert flaky.clock.slept == []
+
+
+@pytest.mark.parametrize("wait", [Service.wait_until_gone, Service.wait_until_back])
+def test_waiting_does_not_begin_without_an_answer(wait: Callable[[Service, str], None]) -> None:
+    flaky = Flaky(DOWN)
+
+    told = refusal(wait, flaky.service, ORDERS)
+
+    assert told.startswith("Fabric does not answer. Nothing is lost: the next run of the node")
+    assert flaky.clock.slept == []
+
+
+def test_waiting_survives_some_questions_without_an_answer() -> None:
+    flaky = Flaky(RUNNING, DOWN, DOWN, REPLICATING)
+
+    flaky.service.wait_until_back(ORDERS)
+
+    assert flaky.asked == 4
+
+
+def test_waiting_without_a_further_answer_ends_with_the_reason() -> None:
+    flaky = Flaky(RUNNING, DOWN)
+
+    told = refusal(flaky.service.wait_until_back, ORDERS)
+
+    assert told.startswith("Fabric does not answer. Nothing is lost")
+    assert flaky.clock.now >= REBUILD_TIMEOUT
+
+
 def files(**contents: str) -> Callable[[str], bytes | None]:
     stored = {f"{name}.json": text.encode() for name, text in contents.items()}
     return stored.get
@@ -380,8 +491,32 @@ def test_an_identity_that_may_not_read_the_files_either_publishes_without_a_repo
     if is_refusal:
         assert fabric_report(database, PLACE, IDENTITY) is None
     else:
-        with pytest.raises(LandingZoneUnavailableError, match="Cannot read"):
+        with pytest.raises(ServiceUnavailableError, match="Cannot read"):
             fabric_report(database, PLACE, IDENTITY)
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_rest_api_that_is_down_is_told_from_one_that_refuses(
+    server: FabricServer, database: MirroredDatabase, status: int
+) -> None:
+    server.fail("getMirroringStatus", status, times=99)
+
+    with pytest.raises(ServiceUnavailableError):
+        fabric_report(database, PLACE, IDENTITY)
+
+
+def test_a_table_without_a_schema_is_in_the_default_schema(
+    server: FabricServer, database: MirroredDatabase
+) -> None:
+    server.workspaces[0].databases[0].scan = lambda: [table("orders")]
+    written = {"tables": [{**TABLE, "sourceSchemaName": ""}]}
+
+    for report in (
+        fabric_report(database, PLACE, IDENTITY),
+        monitoring_report(files(tables=json.dumps(written))),
+    ):
+        assert report
+        assert list(report.tables) == ["dbo.orders"]
 
 
 def test_a_fault_of_the_rest_api_is_not_hidden_by_the_files(

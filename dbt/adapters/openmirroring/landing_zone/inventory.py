@@ -13,8 +13,8 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
     TableFolder,
 )
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import problem_with
+from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
+from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class LandedTable:
         held: the record of rows that are held back from publication
         held_problem: what is wrong with that record. It only informs, so that runs go on
         problem: why the next run will refuse to publish, as far as the landing zone shows
+        files: its data files; none if there is no journal
     """
 
     folder: TableFolder
@@ -37,6 +38,7 @@ class LandedTable:
     held: HeldRecord | None = None
     held_problem: str = ""
     problem: str = ""
+    files: TableFiles = TableFiles()  # noqa: RUF009 - it is frozen
 
     def is_of(self, project: str) -> bool:
         """Check whether a dbt project has published the table."""
@@ -59,7 +61,7 @@ class LandedTable:
         return self.pending is not None and self.pending.batch.owner.project == project
 
 
-def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
+def landed_table(storage: Readable, folder: TableFolder) -> LandedTable:
     """Return the state of one table, even if it was never published."""
     exists = True
     held, held_problem = _held(storage, folder)
@@ -69,9 +71,10 @@ def landed_table(storage: Storage, folder: TableFolder) -> LandedTable:
         exists = journal is not None or bool(storage.list(folder.path))
         last = Journal.from_json(journal, folder.journal) if journal is not None else None
         manifest = Manifest.from_json(pending, folder.manifest) if pending is not None else None
+        files = TableFiles.of(storage, folder) if last else TableFiles()
         # the journal does not know the files of a pending batch yet
-        problem = problem_with(storage, folder, last) if last and not manifest else ""
-        return LandedTable(folder, exists, last, manifest, held, held_problem, problem)
+        problem = problem_with(folder, files, last) if last and not manifest else ""
+        return LandedTable(folder, exists, last, manifest, held, held_problem, problem, files)
     except MirrorError as error:
         return LandedTable(folder, exists, None, None, held, held_problem, error.msg)
 
@@ -106,12 +109,12 @@ def drop_table(storage: Storage, table: LandedTable) -> bool:
     return True
 
 
-def table_folders(storage: Storage) -> set[TableFolder]:
+def table_folders(storage: Readable) -> set[TableFolder]:
     """Return the tables that have a table folder or a folder on the scratch pad."""
     return set(published_folders(storage)) | set(_staged(storage))
 
 
-def pending_batches(storage: Storage) -> Iterator[Manifest]:
+def pending_batches(storage: Readable) -> Iterator[Manifest]:
     """Yield the manifests of all owners whose batches are committed but not completed.
 
     Only the scratch pad is listed; it is empty if nothing is pending. A manifest that is damaged
@@ -148,7 +151,7 @@ def last_published(
     return max(found, key=lambda each: each[1].published_at, default=(folders[0], None))
 
 
-def published_folders(storage: Storage) -> Iterator[TableFolder]:
+def published_folders(storage: Readable) -> Iterator[TableFolder]:
     """Yield the table folders of all owners."""
     for entry in storage.list(""):
         if entry.is_folder and entry.name.endswith(SCHEMA_SUFFIX):
@@ -159,7 +162,7 @@ def published_folders(storage: Storage) -> Iterator[TableFolder]:
             yield from _table_folder("", entry.name)
 
 
-def _held(storage: Storage, folder: TableFolder) -> tuple[HeldRecord | None, str]:
+def _held(storage: Readable, folder: TableFolder) -> tuple[HeldRecord | None, str]:
     try:
         content = storage.read(folder.held)
         return HeldRecord.from_json(content, folder.held) if content is not None else None, ""
@@ -167,7 +170,7 @@ def _held(storage: Storage, folder: TableFolder) -> tuple[HeldRecord | None, str
         return None, error.msg
 
 
-def _staged(storage: Storage) -> Iterator[TableFolder]:
+def _staged(storage: Readable) -> Iterator[TableFolder]:
     for entry in storage.list(SCRATCH_PAD):
         if entry.is_folder:
             schema, _, table = entry.name.rpartition(".")

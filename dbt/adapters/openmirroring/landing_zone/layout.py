@@ -85,7 +85,7 @@ class TableFolder:
     @property
     def mirrored_table(self) -> str:
         """`schema.table` in the mirrored database."""
-        return f"{self.schema or DEFAULT_SCHEMA}.{self.identifier}"
+        return mirrored_table(self.schema, self.identifier)
 
     @property
     def metadata(self) -> str:
@@ -114,6 +114,11 @@ class TableFolder:
 
     def file(self, number: int, extension: str) -> str:
         return f"{self.path}/{file_name(number, extension)}"
+
+
+def mirrored_table(schema: object, identifier: object) -> str:
+    """Return `schema.table` in the mirrored database. The service may name no default schema."""
+    return f"{schema or DEFAULT_SCHEMA}.{identifier}"
 
 
 def file_name(number: int, extension: str, unique: str = "") -> str:

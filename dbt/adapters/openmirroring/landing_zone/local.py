@@ -69,6 +69,9 @@ class LocalStorage:
             raise too_large(self._root / path)
         return content
 
+    def at_once(self) -> LocalStorage:
+        return self
+
     def write(self, path: str, content: bytes) -> None:
         with self._explained("write", path), self._folders.place(path, make=True) as place:
             place.is_there()  # raises if it is a link, which must not be replaced

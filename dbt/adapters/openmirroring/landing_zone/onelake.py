@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import md5
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +24,8 @@ from azure.core.exceptions import (
 )
 from azure.storage.blob import ContentSettings
 
+from dbt.adapters.openmirroring.landing_zone.azure_requests import reason, unresolved_host
+from dbt.adapters.openmirroring.landing_zone.ended_claims import EndedClaims
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
@@ -32,11 +33,17 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
 from dbt.adapters.openmirroring.landing_zone.onelake_client import BLOCK, OneLakeClient
+from dbt.adapters.openmirroring.landing_zone.onelake_files import (
+    ByFolder,
+    ListedFiles,
+    OneLakeFile,
+)
 from dbt.adapters.openmirroring.landing_zone.shown import shown, shown_url
 from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
+    Readable,
     components,
     folder_and_name,
     too_large,
@@ -64,6 +71,7 @@ class OneLakeStorage:
         staging: the folder where Spark writes files for upload; None if Spark writes to OneLake
         progress: called with the progress of uploads
         tell: called with a message for the user
+        ended: the claims that earlier runs of this machine could not delete
     """
 
     def __init__(
@@ -72,6 +80,7 @@ class OneLakeStorage:
         staging: StagingFolder | None = None,
         progress: Progress | None = None,
         tell: Callable[[str], object] = str,
+        ended: EndedClaims | None = None,
     ) -> None:
         self._client = client
         self._files = client.files
@@ -79,6 +88,7 @@ class OneLakeStorage:
         self._staging = staging
         self._progress = progress
         self._tell = tell
+        self._ended = ended
         self._claims: list[Claim] = []
 
     def url(self, path: str) -> str:
@@ -91,21 +101,28 @@ class OneLakeStorage:
         return self._upload(folder, self._staging) if self._staging else self.list(folder)
 
     def list(self, folder: str) -> list[Entry]:
+        return self._list(folder, recursive=False).get(folder, [])
+
+    def at_once(self) -> Readable:
+        return ListedFiles(self, self._list("", recursive=True))
+
+    def _list(self, folder: str, recursive: bool) -> ByFolder:
+        """List a folder, or all folders below it too."""
         with self._explained("list", folder):
             try:
-                found = list(self._files.get_paths(self._path(folder), recursive=False))
+                found = list(self._files.get_paths(self._path(folder), recursive=recursive))
             except ResourceNotFoundError:
-                return []
-        entries = (
-            # if the path has GUIDs, OneLake may return names with another prefix
-            Entry(
-                item.name.rpartition("/")[2],
-                0 if item.is_directory else item.content_length,
-                item.is_directory,
-            )
-            for item in found
-        )
-        return sorted((e for e in entries if e.name != CLAIM), key=lambda entry: entry.name)
+                return {}
+        # if the path has GUIDs, OneLake may return names with another prefix of the same depth
+        depth = self._client.place.root.count("/") + 1
+        folders: ByFolder = {}
+        for item in found:
+            *parents, name = item.name.split("/")[depth:]
+            size = 0 if item.is_directory else item.content_length
+            if name != CLAIM:
+                entry = Entry(name, size, item.is_directory)
+                folders.setdefault("/".join(parents), []).append(entry)
+        return {path: sorted(each, key=lambda entry: entry.name) for path, each in folders.items()}
 
     def read(self, path: str) -> bytes | None:
         with self._explained("read", path):
@@ -169,7 +186,8 @@ class OneLakeStorage:
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
         """Hold a folder with a file in it. `Claim` explains why this is safe."""
-        claim = Claim(self._blobs.get_blob_client(self._path(f"{folder}/{CLAIM}")))
+        file = self._blobs.get_blob_client(self._path(f"{folder}/{CLAIM}"))
+        claim = Claim(file, self._ended)
         with self._explained("lock", folder):
             if not claim.take(lambda: self._tell(_WAITING.format(f"{self._where}/{folder}"))):
                 raise ConcurrentPublicationError(
@@ -228,7 +246,7 @@ class OneLakeStorage:
             **options,
         )
 
-    def _move(self, source: str, target: str, staged: _File) -> bool:
+    def _move(self, source: str, target: str, staged: OneLakeFile) -> bool:
         """Move a file. Return False if it is still at the source, and the target is missing."""
         self._check_claims()
         # the client decodes the source name once too often
@@ -250,13 +268,13 @@ class OneLakeStorage:
             return not left
         return True
 
-    def _look(self, path: str) -> _File | None:
+    def _look(self, path: str) -> OneLakeFile | None:
         try:
             found = self._blobs.get_blob_client(self._path(path)).get_blob_properties()
         except ResourceNotFoundError:
             return None
         digest = found.content_settings.content_md5
-        return _File(found.etag, found.size, bytes(digest) if digest else None)
+        return OneLakeFile(found.etag, found.size, bytes(digest) if digest else None)
 
     def _exists(self, path: str) -> PathExistsError:
         return PathExistsError(
@@ -337,23 +355,9 @@ class OneLakeStorage:
         try:
             yield
         except AzureError as error:
-            found = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise LandingZoneUnavailableError(
-                f"Cannot {action} {shown(path)} in {self._where}: {shown(found)} {_remedy(error)}"
+                f"Cannot {action} {shown(path)} in {self._where}: {reason(error)} {_remedy(error)}"
             ) from error
-
-
-@dataclass(frozen=True)
-class _File:
-    """A file as OneLake describes it. The MD5 is None if its writer sent none."""
-
-    etag: str
-    size: int
-    md5: bytes | None
-
-    def is_copy_of(self, other: _File) -> bool:
-        # a rename may change the ETag
-        return (self.size, self.md5) == (other.size, other.md5)
 
 
 def _remedy(error: AzureError) -> str:
@@ -368,5 +372,7 @@ def _remedy(error: AzureError) -> str:
     if status == 404:
         return "Check that workspace and item in `landing_zone` exist and are spelled like this."
     if status == 409:
-        return "Fabric may be reading it now. The next run finishes what was begun."
-    return "Retries did not help. The next run finishes what was begun."
+        return "Fabric may be reading it now. Run again later."
+    if unresolved_host(error):
+        return "Check the network and the DNS of this machine, then run again."
+    return "Retries did not help. Run again later."

@@ -21,6 +21,7 @@ from azure.core.exceptions import (
 from azure.core.pipeline import PipelineResponse
 from azure.storage.blob import BlobClient
 
+from dbt.adapters.openmirroring.landing_zone.ended_claims import EndedClaims
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
@@ -64,10 +65,13 @@ class Claim:
 
     Args:
         blob: the client for the file
+        ended: the claims that runs of this machine have ended, but could not delete. Another run
+            takes them over at once
     """
 
-    def __init__(self, blob: BlobClient) -> None:
+    def __init__(self, blob: BlobClient, ended: EndedClaims | None = None) -> None:
         self._blob = blob
+        self._others = ended
         self._holder = secrets.token_hex(16).encode()
         self._etag = ""
         self._renewed = 0.0
@@ -86,15 +90,15 @@ class Claim:
         """
         seen = None
         contradictions = 0
-        while not self._put(seen.etag if seen and seen.age > EXPIRY else None):
+        while not self._put(seen.etag if seen and seen.is_over else None):
             found = self._look()
             if found and seen and found.etag != seen.etag:
                 return False
-            if found and found.age <= EXPIRY:
+            if found and not found.is_over:
                 if not seen:
                     waits()
                 time.sleep(RENEWAL)
-            elif not found or (seen and seen.age > EXPIRY):
+            elif not found or (seen and seen.is_over):
                 # just released or taken over, or OneLake refuses for an unknown reason
                 contradictions += 1
                 self._check_contradictions(contradictions)
@@ -133,12 +137,18 @@ class Claim:
     def release(self) -> None:
         self._ended.set()
         self._renewing.join()
-        self._delete()
+        if not self._delete() and self._others:
+            self._others.add(self._holder)
 
-    def _delete(self) -> None:
-        # a claim that cannot be deleted expires
-        with suppress(AzureError, MirrorError):
+    def _delete(self) -> bool:
+        """Delete the file. Return whether it is certainly gone, or that of another run."""
+        try:
             self._blob.delete_blob(etag=self._etag, match_condition=MatchConditions.IfNotModified)
+        except (ResourceNotFoundError, ResourceModifiedError):
+            return True
+        except (AzureError, MirrorError):
+            return False  # it expires
+        return True
 
     def _renew(self) -> None:
         while not self._ended.wait(RENEWAL):
@@ -175,7 +185,9 @@ class Claim:
         now = parsedate_to_datetime(answers[-1].http_response.headers["Date"])
         properties = download.properties
         age = (now - properties.last_modified).total_seconds()
-        return _Found(download.readall(), properties.etag, age)
+        holder = download.readall()
+        is_over = age > EXPIRY or (self._others is not None and self._others.has(holder))
+        return _Found(holder, properties.etag, is_over)
 
 
 @dataclass(frozen=True)
@@ -184,12 +196,12 @@ class _Found:
 
     Args:
         holder: the content of the file, which identifies its holder
-        age: seconds since it was last replaced
+        is_over: whether its holder has ended, or has not renewed it in time
     """
 
     holder: bytes
     etag: str
-    age: float
+    is_over: bool
 
 
 def _now() -> float:

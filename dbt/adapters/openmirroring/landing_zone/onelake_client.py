@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import Any
 
 from azure.core.credentials import TokenCredential
 from azure.core.pipeline import PipelineRequest, PipelineResponse
-from azure.core.pipeline.policies import RetryPolicy
 from azure.core.pipeline.transport import RequestsTransport
 from azure.storage.blob import BlobServiceClient, ContainerClient
 from azure.storage.filedatalake import DataLakeServiceClient, FileSystemClient
 
+from dbt.adapters.openmirroring.landing_zone.azure_requests import Retry
 from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 
@@ -24,6 +23,9 @@ BLOCK = 8 * 1024 * 1024
 
 # seconds in which a failed request is retried; `Claim` relies on this limit
 _PATIENCE = 90
+
+# more than there can be in this time
+_MOST_RETRIES = 1000
 
 _CONDITIONS = {"if-match", "if-none-match", "x-ms-source-if-match"}
 
@@ -47,7 +49,7 @@ class OneLakeClient:
         options: dict[str, Any] = {
             "api_version": _API_VERSION,
             "transport": RequestsTransport(connection_timeout=10, read_timeout=30),
-            "retry_policy": Retry(),
+            "retry_policy": _OneLakeRetry(),
             "permit_redirects": False,
             "raw_response_hook": _refuse_ignored_conditions,
             "max_single_put_size": BLOCK,
@@ -63,7 +65,7 @@ class OneLakeClient:
         )
 
 
-class Retry(RetryPolicy[Any, Any]):
+class _OneLakeRetry(Retry):
     """Retries for Azure Storage's pipeline, whose own policy handles neither 429 nor Retry-After.
 
     Every request of this package can be sent again. If the answer to a successful request is
@@ -73,26 +75,20 @@ class Retry(RetryPolicy[Any, Any]):
 
     def __init__(self) -> None:
         super().__init__(
-            retry_total=20,
-            retry_connect=20,
-            retry_read=20,
-            retry_status=20,
+            retry_total=_MOST_RETRIES,
+            retry_connect=_MOST_RETRIES,
+            retry_read=_MOST_RETRIES,
+            retry_status=_MOST_RETRIES,
             retry_backoff_factor=1,
             retry_backoff_max=15,
             timeout=_PATIENCE,
         )
 
-    def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
-        if (self.get_retry_after(response) or 0) > settings["timeout"]:
-            return False
+    def is_temporary(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
         answer, method = response.http_response, response.http_request.method
         if answer.status_code == 409 and method == "DELETE":
             return bool(answer.headers.get("x-ms-error-code") != "DirectoryNotEmpty")
-        return bool(super().is_retry(settings, response))
-
-    def get_backoff_time(self, settings: dict[str, Any]) -> float:
-        tried = len(settings["history"])
-        return random.uniform(0, min(settings["max_backoff"], settings["backoff"] * 2**tried))
+        return super().is_temporary(settings, response)
 
     def send(self, request: PipelineRequest[Any]) -> PipelineResponse[Any, Any]:
         # Storage's pipeline sets these options for its own retry policy. It expects

@@ -6,17 +6,18 @@ in Spark: build, compare and stage.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Protocol
 
 from dbt.adapters.openmirroring.landing_zone.batch import LOAD_ANEW, Owner, StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     ForeignTableFolderError,
+    LandingZoneUnavailableError,
     MirrorError,
+    NotPlainError,
     PathExistsError,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
@@ -30,28 +31,11 @@ from dbt.adapters.openmirroring.landing_zone.requirements import (
     NoFolder,
     SameOwner,
 )
+from dbt.adapters.openmirroring.landing_zone.service_watch import ServiceWatch
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
-
-
-class ServiceWatch(Protocol):
-    """A watch on the tables that the service mirrors.
-
-    A table is named `schema.table`. Every method raises MirrorError if it waits too long.
-    """
-
-    def wait_until_gone(self, table: str, dropped: bool) -> None:
-        """Wait until a table has disappeared after its folder was dropped.
-
-        Args:
-            dropped: whether the folder was dropped just now; if not, it did not exist before, and
-                the table may never have existed
-        """
-
-    def wait_until_back(self, table: str) -> None:
-        """Wait until a table is mirrored again after its folder was recreated."""
 
 
 class Publication(PublishedTable):
@@ -79,6 +63,7 @@ class Publication(PublishedTable):
         """When the last file of the completed batch appeared; None before, or if it has none."""
         self._service = service
         self._renamed_at: datetime | None = None
+        self._renamed: int | None = None
         self.committed = False
         self._superseded: Manifest | None = None
         self._is_completed = False
@@ -231,16 +216,8 @@ class Publication(PublishedTable):
         batch = plan.batch(self.batch_id, self._owner, files, last)
         previous = journal.batch.id if journal else None
         history = journal.batches if journal else ()
-        manifest = Manifest(
-            batch,
-            self.table,
-            previous,
-            tuple(files),
-            snapshot_version,
-            history,
-            held,
-            snapshot_state,
-        )
+        state = (snapshot_version, history, held, snapshot_state)
+        manifest = Manifest(batch, self.table, previous, tuple(files), *state)
         if files:
             self._storage.flush(self._staged(batch.id).folder, [file.name for file in files])
         # if the storage does not answer, the manifest may exist, and then needs the staged files
@@ -306,7 +283,11 @@ class Publication(PublishedTable):
                 act in time
         """
         self.committed = True
-        self._renamed_at = None
+        self._renamed_at = self._renamed = None
+        with self._told_what_is_published(manifest):
+            self._publish_files(manifest)
+
+    def _publish_files(self, manifest: Manifest) -> None:
         batch = manifest.batch
         staged = self._staged(batch.id)
         waiting = staged.waiting()
@@ -317,9 +298,12 @@ class Publication(PublishedTable):
             if file.name not in waiting
         }
         staged.check(manifest, waiting, staged.unpublished(manifest, gone, self.journal()))
+        self._renamed = len(gone)
         if batch.starts_folder and not gone:
             is_rebuild = batch.publication == "rebuild"
             if is_rebuild:
+                if self._service:
+                    self._service.check_answer(self.table.mirrored_table)
                 # no file of the batch is published yet, so this is the old folder
                 self._storage.delete(self.table.path)
             # An initial load waits too, because somebody may have dropped the folder. A folder
@@ -338,6 +322,7 @@ class Publication(PublishedTable):
                 # before the rename: the service may apply the file before its answer arrives
                 self._renamed_at = datetime.now(timezone.utc)
                 self._storage.rename(path, f"{self.table.path}/{batch.file_name(number)}")
+                self._renamed += 1
                 if by_time:  # no later file may survive a power loss without this one
                     self._storage.flush(self.table.path)
         if manifest.files:
@@ -346,6 +331,17 @@ class Publication(PublishedTable):
             IncreasingTimes(self.table).validate(self._storage)
         if batch.publication == "rebuild" and self._service:
             self._service.wait_until_back(self.table.mirrored_table)
+
+    @contextmanager
+    def _told_what_is_published(self, manifest: Manifest) -> Iterator[None]:
+        """Add to an error of the storage how much of a committed batch is published."""
+        try:
+            yield
+        except NotPlainError:  # its message has a way out of its own
+            raise
+        except LandingZoneUnavailableError as error:
+            error.msg = f"{error.msg} {manifest.told(self._renamed)}"
+            raise
 
     def complete(self, manifest: Manifest, snapshot_state: str | None = None) -> None:
         """7. Write the journal and clear the scratch pad, after the snapshot was swapped.
@@ -357,10 +353,11 @@ class Publication(PublishedTable):
         # leave the table behind until its next batch.
         published_at = self._renamed_at or manifest.batch.begun_at
         state = snapshot_state or manifest.snapshot_state
-        self._record(Journal.of(manifest.batch, published_at, manifest.history, state))
-        self.let_go()
-        self._storage.delete(self.table.manifest)
-        self._storage.delete(self.table.staging(manifest.batch.id))
+        with self._told_what_is_published(manifest):
+            self._record(Journal.of(manifest.batch, published_at, manifest.history, state))
+            self.let_go()
+            self._storage.delete(self.table.manifest)
+            self._storage.delete(self.table.staging(manifest.batch.id))
         self.committed = False
         self._is_completed = manifest.batch.id == self.batch_id
         if manifest.files:
@@ -382,7 +379,9 @@ class Publication(PublishedTable):
         """Release the lock, and delete the staged files if they were never committed."""
         with self._lock:
             if not (self.committed or self._is_completed):
-                self._storage.delete(self.table.staging(self.batch_id))
+                # the next run deletes what stays, and this error would hide the one before it
+                with suppress(MirrorError):
+                    self._storage.delete(self.table.staging(self.batch_id))
 
     def _is_current(self, manifest: Manifest) -> bool:
         journal = self.journal()

@@ -113,6 +113,20 @@ class Manifest:
         ]:
             raise ValueError("its files are not those of its batch")
 
+    def told(self, published: int | None) -> str:
+        """Return how much of the committed batch is published, and how it is finished.
+
+        Args:
+            published: the number of its files that are published; None if nobody knows it
+        """
+        files = len(self.files)
+        done = published is not None and files > 0
+        progress = f" {published:,} of its {files:,} files are published." if done else ""
+        return (
+            f"Batch {self.batch.id} ({self.batch.summary}) is committed.{progress} The next run "
+            "of the node, or `dbt run-operation mirror_recover`, finishes it."
+        )
+
     def to_json(self) -> bytes:
         return _to_json(self)
 

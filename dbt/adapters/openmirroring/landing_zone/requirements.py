@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_num
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import problem_with
+from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
 
 
 def anew(owner: Owner, rows: int) -> str:
@@ -39,8 +39,8 @@ def _ways_out(journal: Journal, table: TableFolder, owner: Owner, rows: int) -> 
     Args:
         rows: the number of rows that Spark has; no way out empties a mirrored table
     """
-    anew = anew(owner, journal.batch.table_rows)
-    return f"{anew} {_from_spark(table, f'the {rows:,} rows')}" if rows else anew
+    told = anew(owner, journal.batch.table_rows)
+    return f"{told} {_from_spark(table, f'the {rows:,} rows')}" if rows else told
 
 
 def _from_spark(table: TableFolder, rows: str) -> str:
@@ -157,7 +157,8 @@ class SameRows:
             raise SnapshotMismatchError(
                 f"Spark has {self.rows:,} rows of {self.table}, but {published:,} were published: "
                 "somebody else has written to the table in Spark, or a hook has, or files of it "
-                f"are lost. Nothing was changed. {_ways_out(journal, self.table, self.owner, self.rows)}"
+                "are lost. Nothing was changed. "
+                f"{_ways_out(journal, self.table, self.owner, self.rows)}"
             )
 
 
@@ -186,8 +187,8 @@ class SameState:
             raise SnapshotMismatchError(
                 f"The rows of {self.table} in Spark are not those that were published last "
                 f"({shown(journal.published_at)}): somebody else has written to the table, or a "
-                "hook has, for example `on-run-end`, or files of it are lost. Nothing was changed. "
-                f"{_ways_out(journal, self.table, self.owner, self.count())}"
+                "hook has, for example `on-run-end`, or files of it are lost. Nothing was "
+                f"changed. {_ways_out(journal, self.table, self.owner, self.count())}"
             )
 
 
@@ -205,7 +206,7 @@ class FilesUntouched:
         Raises:
             ForeignTableFolderError: if a file was added, deleted or changed
         """
-        problem = problem_with(self.storage, self.table, journal)
+        problem = problem_with(self.table, TableFiles.of(self.storage, self.table), journal)
         if problem:
             raise ForeignTableFolderError(
                 f"{problem}. Nothing was changed. {_from_spark(self.table, 'the rows')} "

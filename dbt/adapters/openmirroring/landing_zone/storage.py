@@ -33,7 +33,21 @@ class Entry:
     oddity: str = ""
 
 
-class Storage(Protocol):
+class Readable(Protocol):
+    """The files of a landing zone, for reading only. Errors are those of `Storage`."""
+
+    def list(self, folder: str) -> list[Entry]:
+        """List a folder, sorted by name. The list is empty if the folder does not exist."""
+
+    def read(self, path: str) -> bytes | None:
+        """Read the content of a record; None if there is no such file.
+
+        Raises:
+            LandingZoneUnavailableError: if the file has more than MAX_RECORD bytes
+        """
+
+
+class Storage(Readable, Protocol):
     """The files of a landing zone. Paths are relative to its root, with forward slashes.
 
     Nothing outside the root is read, written, listed or removed, and no link below it is followed.
@@ -47,15 +61,8 @@ class Storage(Protocol):
     def collect(self, folder: str) -> Sequence[Entry]:
         """Upload, if needed, the files that Spark has written to a folder's URL, and list them."""
 
-    def list(self, folder: str) -> list[Entry]:
-        """List a folder, sorted by name. The list is empty if the folder does not exist."""
-
-    def read(self, path: str) -> bytes | None:
-        """Read the content of a record; None if there is no such file.
-
-        Raises:
-            LandingZoneUnavailableError: if the file has more than MAX_RECORD bytes
-        """
+    def at_once(self) -> Readable:
+        """Return the present files, for reading many tables with as few requests as possible."""
 
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file as a whole, and create missing folders above it.

@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
 )
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.shown import shown
-from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage, plain
+from dbt.adapters.openmirroring.landing_zone.storage import Entry, Readable, plain
 
 # the names of files that the service orders by time, as `Batch.file_name` gives them
 _NAME_BY_TIME = re.compile(rf"\d{{20}}-{BATCH_ID}(\.\w+)+", re.ASCII)
@@ -38,7 +38,7 @@ class TableFiles:
     latest: int = 0
 
     @classmethod
-    def of(cls, storage: Storage, table: TableFolder) -> TableFiles:
+    def of(cls, storage: Readable, table: TableFolder) -> TableFiles:
         """List the data files of a table folder.
 
         Raises:
@@ -67,6 +67,11 @@ class TableFiles:
     @property
     def largest(self) -> int:
         return max(self.sizes, default=0)
+
+    def has_all_since_load(self, journal: Journal) -> bool:
+        """Check whether all files since the last full load are there, and not applied yet."""
+        last = journal.batch.last_file
+        return sum(number <= last for number in self.unprocessed) == last
 
     def problem(self, journal: Journal) -> str:
         """Return how somebody else has changed the files; empty if they are as published.
@@ -128,9 +133,9 @@ class TableFiles:
         return ""
 
 
-def problem_with(storage: Storage, table: TableFolder, journal: Journal) -> str:
+def problem_with(table: TableFolder, files: TableFiles, journal: Journal) -> str:
     """Return how somebody else has changed the files of a table; empty if they are unchanged."""
-    found = TableFiles.of(storage, table).problem(journal)
+    found = files.problem(journal)
     return f"The table folder {table.path} {found}" if found else ""
 
 

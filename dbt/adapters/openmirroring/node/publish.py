@@ -248,7 +248,9 @@ def _plan(attempt: Attempt, built: NextSnapshot, rebuild: str) -> Plan:
     if plan.journal is None:
         for warning in attempt.destination.add_table(publication.table, plan.definition):
             node.warn(warning)
-    elif not plan.starts_folder and publication.restore_metadata(plan.journal):
+    elif plan.starts_folder:
+        attempt.destination.check_table(publication.table, rebuilds=True)
+    elif publication.restore_metadata(plan.journal):
         node.warn(
             f"{publication.table.metadata} was changed or lost. It has been written again as it "
             "was published."

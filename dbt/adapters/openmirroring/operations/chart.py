@@ -35,6 +35,11 @@ class Piece:
     def path(self) -> str:
         return f"M{self.x} {self.y:g}h{_BAR}v{self.height:g}h-{_BAR}z"
 
+    @property
+    def line(self) -> str:
+        """The piece as a line as wide as a bar: fewer characters, in whole units."""
+        return f"M{self.x + _BAR // 2} {round(self.y)}v{max(round(self.height), 1)}"
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -62,6 +67,15 @@ class Chart:
 
     axis: float
     bars: tuple[Bar, ...]
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """The path of all pieces of a kind, by kind."""
+        paths: dict[str, str] = {}
+        for bar in self.bars:
+            for piece in bar.pieces:
+                paths[piece.kind] = paths.get(piece.kind, "") + piece.line
+        return paths
 
     @classmethod
     def of(cls, batches: Sequence[PastBatch]) -> Chart:

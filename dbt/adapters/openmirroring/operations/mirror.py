@@ -24,11 +24,12 @@ from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.source import declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations import replica
+from dbt.adapters.openmirroring.operations.lost_table import refuse_lost
 from dbt.adapters.openmirroring.operations.sql_endpoint import (
     refresh_sql_endpoint,
     with_visible_times,
@@ -36,13 +37,9 @@ from dbt.adapters.openmirroring.operations.sql_endpoint import (
 from dbt.adapters.openmirroring.operations.target import Target
 from dbt.adapters.openmirroring.replicator.text_table import LOG_PREFIX
 from dbt.adapters.openmirroring.service.authentication import token_credential
-from dbt.adapters.openmirroring.service.monitoring import (
-    Service,
-    ServiceError,
-    ServiceReport,
-    logger,
-)
+from dbt.adapters.openmirroring.service.monitoring import Service
 from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, replicator_report
+from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, logger
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
@@ -73,6 +70,7 @@ class Mirror:
         warehouse: returns the folder of the embedded Spark's tables, once Spark has started; None
             with any other Spark
         uploads: returns the callback for the uploads of the node that this thread runs
+        kept: returns the folder for what the next command should know
     """
 
     def __init__(
@@ -81,11 +79,13 @@ class Mirror:
         project: Callable[[], Path],
         warehouse: Callable[[], Path | None],
         uploads: Callable[[], Upload | None] = lambda: None,
+        kept: Callable[[], Path | None] = lambda: None,
     ) -> None:
         self._target = target
         self._project = project
         self._warehouse = warehouse
         self._uploads = uploads
+        self._kept = kept
         self._service = Service(self._ask_service)
         self._new_tables = NewTables()
         self._lock = threading.Lock()
@@ -107,6 +107,7 @@ class Mirror:
         if not place:
             return LocalStorage(self.landing_zone)
         # this import is slow, and a local landing zone does not need it
+        from dbt.adapters.openmirroring.landing_zone.ended_claims import EndedClaims
         from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
         from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
 
@@ -114,7 +115,9 @@ class Mirror:
             if not self._onelake:
                 credential = token_credential(self._target.identity)
                 self._onelake = OneLakeClient.connect(place, credential)
-        return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _tell)
+        kept = self._kept()
+        ended = EndedClaims(kept / "ended_claims") if kept else None
+        return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _tell, ended)
 
     @property
     def landing_zone(self) -> Path:
@@ -205,9 +208,15 @@ class Mirror:
             rebuilds: whether the table will be rebuilt
 
         Raises:
-            ServiceError: if the service will not apply them
+            ServiceError: if the service will not apply them, or has lost the rows that they change
         """
-        self._service.check_table(table.mirrored_table, rebuilds)
+        report = self._service.check_table(table.mirrored_table, rebuilds)
+        if self._target.onelake and report and not rebuilds:
+            refuse_lost(self.storage(), table, report)
+
+    def waits_for(self, unfinished: Manifest) -> bool:
+        """Check whether finishing a batch may wait for Fabric, up to half an hour."""
+        return self._target.onelake is not None and unfinished.batch.starts_folder
 
     def published_table(self, table: TableFolder, owner: Owner) -> PublishedTable:
         """Return the published state of a table, for reading only."""

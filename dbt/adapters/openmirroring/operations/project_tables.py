@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -21,10 +22,11 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.shown import shown
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
+from dbt.adapters.openmirroring.operations.lost_table import loss
 from dbt.adapters.openmirroring.operations.ownership import Publisher, published_together
 from dbt.adapters.openmirroring.replicator.text_table import text_table
-from dbt.adapters.openmirroring.service.monitoring import ServiceReport, TableReport, is_behind
+from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 
 # the states of a table
 PUBLISHED = "published"
@@ -34,6 +36,9 @@ HELD = "held"
 ORPHAN = "orphan"
 ELSEWHERE = "elsewhere"
 BLOCKED = "blocked"
+
+# tables that are read at the same time
+_READERS = 8
 
 # the resource types of dbt that have a relation of their own
 NODES = ("model", "seed", "snapshot")
@@ -113,6 +118,12 @@ class TableStatus:
         published_at = datetime.fromisoformat(journal.published_at)
         return is_behind(self.applied(report), published_at)
 
+    def loss(self, report: ServiceReport) -> str:
+        """Return how the service has lost rows of this table; empty if it has not."""
+        if not report.status or not self.landed or not self.journal or self.landed.pending:
+            return ""
+        return loss(self.landed.folder, self.journal, self.landed.files, report)
+
     def cells(self, report: ServiceReport) -> tuple[str, ...]:
         applied = self.applied(report)
         synced = applied.last_sync
@@ -137,7 +148,7 @@ class TableStatus:
             applied.status,
             utc_text(synced) if synced else "",
             utc_text(applied.visible) if applied.visible else "",
-            "; ".join(filter(None, (self.note, behind, applied.error))),
+            "; ".join(filter(None, (self.note, behind, applied.error, self.loss(report)))),
         )
 
 
@@ -189,15 +200,18 @@ class ProjectTables:
             has_published: returns whether this target has published a table of one of its nodes;
                 if nobody asks, it has published each that this project has
         """
+        files = self._storage.at_once()
         # first, because its error makes it needless to look at single tables
-        folders = table_folders(self._storage)
-        found = [self._node_status(node) for node in self.mirrored]
-        landed = [status.landed for status in found if status.landed]
-        others = folders - {table.folder for table in landed}
+        folders = table_folders(files)
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = list(pool.map(lambda node: self._node_status(files, node), self.mirrored))
+            landed = [status.landed for status in found if status.landed]
+            others = folders - {table.folder for table in landed}
+            tables = list(pool.map(lambda folder: landed_table(files, folder), others))
         # on a storage that ignores case, two names may mean one folder
         batches = {table.journal.batch.id for table in landed if table.journal}
         gone = []
-        for table in [landed_table(self._storage, folder) for folder in others]:
+        for table in tables:
             if table.journal and table.is_of(self._project):
                 if table.journal.batch.id not in batches:
                     gone.append(table)
@@ -265,12 +279,12 @@ class ProjectTables:
             f"{table!r} is not a mirrored table of this project. Its mirrored tables: {choices}."
         )
 
-    def _node_status(self, node: Node) -> TableStatus:
+    def _node_status(self, files: Readable, node: Node) -> TableStatus:
         try:
             folder = TableFolder(node.schema if node.schema_folder else "", node.identifier)
         except MirrorError as error:
             return TableStatus(node.table, BLOCKED, None, error.msg)
-        table = landed_table(self._storage, folder)
+        table = landed_table(files, folder)
         state, note = self._state_of(table)
         return TableStatus(node.table, state, table, note)
 

@@ -26,7 +26,7 @@ from dbt.adapters.openmirroring.operations.report_page import (
     TableOnPage,
     html,
 )
-from dbt.adapters.openmirroring.service.monitoring import FAILED, ServiceReport
+from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport
 
 FILE = "mirror_report.html"
 
@@ -93,10 +93,10 @@ def report_page(
 
 
 def _table(status: TableStatus, found: ServiceReport) -> TableOnPage:
-    applied = status.applied(found)
+    applied, loss = status.applied(found), status.loss(found)
     state = status.state
-    if applied.status == FAILED:
+    if applied.status == FAILED or loss:
         state = FAILING
     elif state == PUBLISHED and status.is_behind(found):
         state = BEHIND
-    return TableOnPage(state, _TONES[state], status, applied)
+    return TableOnPage(state, _TONES[state], status, applied, loss)

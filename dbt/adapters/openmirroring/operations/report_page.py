@@ -17,7 +17,12 @@ from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.operations.chart import HEIGHT, WIDTH, Chart
 from dbt.adapters.openmirroring.operations.project_tables import TableStatus, utc_text
-from dbt.adapters.openmirroring.service.monitoring import TableReport
+from dbt.adapters.openmirroring.service.reports import TableReport
+
+# A page with more batches has no titles at the bars of its charts, and lists only the last batches
+# of each table, so that a browser opens it and it can be mailed.
+_MANY_BATCHES = 3_000
+_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -43,18 +48,20 @@ class TableOnPage:
         state: one word for the most important fact about the table
         tone: the color of the state: `bad`, `warn`, `plain` or `good`
         applied: the service's report about the table
+        loss: how the service has lost rows of the table; empty if it has not
     """
 
     state: str
     tone: str
     status: TableStatus
     applied: TableReport
+    loss: str = ""
 
     @property
     def notes(self) -> list[str]:
         pending = self.status.landed and self.status.landed.pending
         unfinished = f"pending: {pending.batch.summary}" if pending else ""
-        return list(filter(None, (self.status.note, unfinished, self.applied.error)))
+        return list(filter(None, (self.status.note, unfinished, self.applied.error, self.loss)))
 
     @property
     def batches(self) -> tuple[PastBatch, ...]:
@@ -98,6 +105,12 @@ class Page:
     def states(self) -> Counter[tuple[str, str]]:
         """The number of tables for each state and its tone, in the order of the page."""
         return Counter((table.state, table.tone) for table in self.tables)
+
+    @property
+    def listed(self) -> int | None:
+        """The number of batches to list of each table; None for all."""
+        count = sum(len(table.batches) for table in self.tables)
+        return _LISTED if count > _MANY_BATCHES else None
 
     @property
     def rows(self) -> int:

@@ -14,7 +14,8 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.replicator.text_table import LOG_PREFIX, terminal_width, text_table
-from dbt.adapters.openmirroring.service.monitoring import Service, ServiceReport, logger
+from dbt.adapters.openmirroring.service.monitoring import Service
+from dbt.adapters.openmirroring.service.reports import ServiceReport, logger
 from dbt.adapters.openmirroring.service.sql_endpoint import (
     TableSync,
     by_table,

@@ -17,7 +17,6 @@ from azure.core.pipeline import PipelineResponse
 from azure.core.pipeline.policies import (
     BearerTokenCredentialPolicy,
     RequestIdPolicy,
-    RetryPolicy,
     UserAgentPolicy,
 )
 from azure.core.pipeline.transport import RequestsTransport
@@ -30,8 +29,9 @@ from azure.core.polling.base_polling import (
 from azure.core.rest import HttpRequest, HttpResponse
 
 from dbt.adapters.openmirroring.__version__ import version
+from dbt.adapters.openmirroring.landing_zone.azure_requests import Retry, reason
 from dbt.adapters.openmirroring.landing_zone.shown import shown
-from dbt.adapters.openmirroring.service.monitoring import PAUSE, ServiceError
+from dbt.adapters.openmirroring.service.reports import PAUSE, ServiceError, ServiceUnavailableError
 
 # Tokens are sent only to this host: URLs in answers are never followed.
 API = "https://api.fabric.microsoft.com/v1"
@@ -77,6 +77,10 @@ class FabricError(ServiceError):
         self.status = status
 
 
+class FabricUnavailableError(FabricError, ServiceUnavailableError):
+    """Fabric's REST API does not answer now."""
+
+
 class FabricApi:
     """Fabric's REST API, with the rights of an identity.
 
@@ -118,7 +122,7 @@ class FabricApi:
             query = _continuation(body)
             if not query:
                 return
-        raise FabricError(
+        raise FabricUnavailableError(
             f"{doing}: after {len(seen):,} pages, Fabric names "
             f"{'one that it has sent before' if query in seen else 'still another one'}. "
             "Run again later."
@@ -181,10 +185,10 @@ class FabricApi:
         return response
 
 
-class _Retry(RetryPolicy[Any, Any]):
-    def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
+class _Retry(Retry):
+    def is_temporary(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
         is_too_long = (self.get_retry_after(response) or 0) > _PATIENCE
-        return not is_too_long and bool(super().is_retry(settings, response))
+        return not is_too_long and super().is_temporary(settings, response)
 
 
 class _Operation(OperationResourcePolling[Any, Any]):
@@ -250,12 +254,13 @@ def _refusal(doing: str, response: HttpResponse) -> FabricError:
     if status >= 500:
         way_out = "Fabric has an internal problem. Run again later."
     identified = f" (request {shown(request)})" if request else ""
-    return FabricError(
+    is_temporary = status >= 500 or status in (408, 429)
+    error_class = FabricUnavailableError if is_temporary else FabricError
+    return error_class(
         f"{doing}. Fabric says {told.rstrip('.')}{identified}. {way_out}".rstrip(), status
     )
 
 
-def _unreachable(doing: str, error: AzureError) -> FabricError:
-    return FabricError(
-        f"{doing}: {urlsplit(API).hostname} cannot be reached. {shown(error.message)}"
-    )
+def _unreachable(doing: str, error: AzureError) -> FabricUnavailableError:
+    host = urlsplit(API).hostname
+    return FabricUnavailableError(f"{doing}: {host} cannot be reached: {reason(error)}")

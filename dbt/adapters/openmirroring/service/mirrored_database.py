@@ -12,6 +12,7 @@ from typing import Any
 
 from azure.core.credentials import TokenCredential
 
+from dbt.adapters.openmirroring.landing_zone.layout import mirrored_table
 from dbt.adapters.openmirroring.landing_zone.onelake_url import is_guid
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.service.definition import (
@@ -27,7 +28,7 @@ from dbt.adapters.openmirroring.service.fabric_api import (
     error_text,
     json_object,
 )
-from dbt.adapters.openmirroring.service.monitoring import (
+from dbt.adapters.openmirroring.service.reports import (
     NOT_STARTED,
     Clock,
     ServiceReport,
@@ -181,7 +182,9 @@ class MirroredDatabase:
             return report
         doing = f"The tables of the mirrored database {self.name!r} cannot be listed"
         tables = {
-            f"{table.get('sourceSchemaName') or ''}.{table.get('sourceTableName')}": TableReport(
+            mirrored_table(
+                table.get("sourceSchemaName"), table.get("sourceTableName")
+            ): TableReport(
                 shown(table.get("status") or ""),
                 error_text(table.get("error")),
                 utc_time(json_object(table.get("metrics")).get("lastSyncDateTime")),

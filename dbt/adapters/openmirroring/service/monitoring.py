@@ -1,24 +1,29 @@
-"""The service that applies published files: its reports, and how a publication waits for it."""
+"""The service that applies published files, and how a publication waits for it."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from typing import Protocol
+from dataclasses import dataclass
+from datetime import datetime
 
-from dbt.adapters.events.logging import AdapterLogger
-
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
 from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.service.reports import (
+    FAILED,
+    NOT_STARTED,
+    Clock,
+    ServiceError,
+    ServiceReport,
+    ServiceUnavailableError,
+    TableReport,
+    attempts,
+    is_behind,
+    logger,
+)
 
-logger = AdapterLogger("OpenMirroring")
-
-# Statuses of a mirrored database. Fabric may add others, which do not prevent publications.
-NOT_STARTED = ("Initializing", "Initialized")
+# the way out for the statuses of a mirrored database in which it applies nothing
 _RESUME = {
     "Paused": "Select `Resume replication` on its page in the Fabric portal, then run again.",
     "Stopping": "Run again when it has stopped; the next message then says what to do.",
@@ -26,63 +31,40 @@ _RESUME = {
     "files that are still there, so publish full loads: `dbt run --full-refresh`.",
 }
 
-# a status of a mirrored table
-FAILED = "Failed"
-
-# seconds: the pause between two requests, the maximum age of a report for the check before a
-# publication, and the time for a dropped table to disappear or a new one to appear
-PAUSE = 10.0
+# seconds: the maximum age of a report for the check before a publication, and the time for a
+# dropped table to disappear or a new one to appear
 CHECK_AGE = 60.0
 REBUILD_TIMEOUT = 900.0
 
 
-class ServiceError(MirrorError):
-    """The service cannot apply published files, or has not applied them in time."""
-
-
-class Clock(Protocol):
-    """The functions of the module `time` that waiting needs."""
-
-    def monotonic(self) -> float: ...
-
-    def sleep(self, seconds: float, /) -> None: ...
-
-
-@dataclass(frozen=True)
-class TableReport:
-    """The state of a table in the service; empty if the service does not report it.
-
-    Args:
-        status: e.g. `Snapshotting`, `Replicating`, `Failed`
-        error: the error in one line
-        last_sync: when the service last applied something to the table, in UTC
-        visible: when the SQL analytics endpoint was last synchronized with the table, in UTC;
-            None if that is unknown
-    """
-
-    status: str = ""
-    error: str = ""
-    last_sync: datetime | None = None
-    visible: datetime | None = None
+# what follows for a publication that waits, and for all others, if the service is unavailable
+_CONTINUES = (
+    "Nothing is lost: the next run of the node, or `dbt run-operation mirror_recover`, waits "
+    "again and continues from here."
+)
+_WITHOUT_REPORT = (
+    "So dbt cannot know whether published files are applied, and does not ask again in this "
+    "command. Changes and new tables are published. Rebuilds are refused, because they wait until "
+    "Fabric has dropped the table."
+)
 
 
 @dataclass(frozen=True)
-class ServiceReport:
-    """The state of a mirrored database and of its tables.
+class _Answer:
+    """The last answer of the service.
 
     Args:
-        status: the status of the mirrored database, e.g. `Running`, `Paused`
-        error: the error of the mirrored database in one line
-        tables: the states of the tables, by `schema.table`
+        asked_at: when it was asked for, by the clock of the service
+        report: the report; None if there is none, or if there is an error
     """
 
-    status: str = ""
-    error: str = ""
-    tables: Mapping[str, TableReport] = field(default_factory=dict)
+    asked_at: float
+    report: ServiceReport | None
+    error: ServiceError | None = None
 
     @property
-    def description(self) -> str:
-        return f"{self.status} ({self.error})" if self.error else self.status
+    def is_unavailable(self) -> bool:
+        return isinstance(self.error, ServiceUnavailableError)
 
 
 class Service:
@@ -97,7 +79,7 @@ class Service:
         self._ask = ask
         self._clock = clock
         self._lock = threading.Lock()
-        self._answer: tuple[float, ServiceReport | None] | None = None
+        self._answer: _Answer | None = None
         self._warnings: set[str] = set()
 
     def report(self, max_age: float = 0) -> ServiceReport | None:
@@ -105,26 +87,60 @@ class Service:
 
         Args:
             max_age: the age in seconds from which the last report is too old
-        """
-        with self._lock:
-            now = self._clock.monotonic()
-            if self._answer is None or now - self._answer[0] >= max_age:
-                self._answer = now, self._ask()
-            return self._answer[1]
-
-    def check(self) -> None:
-        """Check, before a publication, that the service will apply it.
 
         Raises:
-            ServiceError: if the mirrored database is paused, stopping or stopped
+            ServiceError: if the service refuses to answer, or is unavailable. A service that was
+                unavailable is not asked again for a minute
         """
-        report = self.report(CHECK_AGE)
+        with self._lock:
+            last = self._answer
+            if last and last.is_unavailable:
+                max_age = max(max_age, CHECK_AGE)
+            if last is None or self._clock.monotonic() - last.asked_at >= max_age:
+                last = self._answer = self._new_answer()
+        if last.error:
+            raise last.error
+        return last.report
+
+    def _new_answer(self) -> _Answer:
+        report, error = None, None
+        try:
+            report = self._ask()
+        except ServiceError as refused:
+            error = refused
+        # after the question, because its retries may take longer than an answer is valid
+        return _Answer(self._clock.monotonic(), report, error)
+
+    def _report_before(self) -> ServiceReport | None:
+        """Return a report for the check before a publication; None if there is none.
+
+        If the service is unavailable, this warns once, and does not ask again in this command.
+        """
+        last = self._answer
+        if last and last.is_unavailable:
+            return None
+        try:
+            report = self.report(CHECK_AGE)
+        except ServiceUnavailableError as error:
+            self._warn(f"{error.msg} {_WITHOUT_REPORT}")
+            return None
         if report is None:
             self._warn(
                 "This identity may not see the state of the mirrored database in Fabric, and "
                 "Files/Monitoring is empty. So dbt cannot know whether published files are "
                 "applied, and rebuilds do not wait for it."
             )
+        return report
+
+    def check(self) -> None:
+        """Check, before a publication, that the service will apply it.
+
+        Raises:
+            ServiceError: if the mirrored database is paused, stopping or stopped, or cannot be
+                found
+        """
+        report = self._report_before()
+        if report is None:
             return
         _refuse_stopped(report)
         if report.status in NOT_STARTED:
@@ -134,19 +150,25 @@ class Service:
                 "started with `dbt run-operation mirror_start`."
             )
 
-    def check_table(self, table: str, rebuilds: bool) -> None:
+    def check_table(self, table: str, rebuilds: bool) -> ServiceReport | None:
         """Check, before a publication, that the service will apply it to this table.
 
         Args:
             table: `schema.table`
             rebuilds: whether the publication rebuilds the table, which repairs a failed one
 
+        Returns:
+            the report; None if there is none
+
         Raises:
-            ServiceError: if the table has failed, or exceeds the limit of tables
+            ServiceError: if the table has failed, exceeds the limit of tables, or is to be rebuilt
+                while the service is unavailable
         """
-        report = self.report(CHECK_AGE)
+        if rebuilds:
+            self.check_answer(table)
+        report = self._report_before()
         if report is None:
-            return
+            return None
         found = report.tables.get(table)
         if found is None and len(report.tables) >= MAX_TABLES:
             raise ServiceError(
@@ -163,15 +185,35 @@ class Service:
             )
         if found and found.error:
             self._warn(f"The service reports an error of {table}: {found.error}")
+        return report
+
+    def check_answer(self, table: str) -> None:
+        """Check, before the folder of a table is dropped, that the service can be asked about it.
+
+        Args:
+            table: `schema.table`
+
+        Raises:
+            ServiceError: if the service is unavailable
+        """
+        try:
+            self.report(CHECK_AGE)
+        except ServiceUnavailableError as error:
+            raise ServiceError(
+                f"{table} cannot be rebuilt now, because a rebuild waits until Fabric has dropped "
+                f"the table, and Fabric does not answer. {error.msg} The table folder was left as "
+                "it is. Run again when Fabric answers."
+            ) from error
 
     def check_all(self) -> None:
         """Check the database for `dbt debug`, and warn about tables that have failed.
 
         Raises:
-            ServiceError: if the mirrored database is paused, stopping or stopped
+            ServiceError: if the mirrored database is paused, stopping or stopped, or if there is
+                no answer
         """
-        self.check()
         report = self.report(CHECK_AGE) or ServiceReport()
+        self.check()
         failed = [
             f"{shown(name)} ({table.error})"
             for name, table in report.tables.items()
@@ -190,13 +232,9 @@ class Service:
         Raises:
             ServiceError: if the table has not disappeared in time, or the service has stopped
         """
-        report = None
         # if the folder did not exist before, the table cannot appear, so an older report is enough
-        for report in self._reports(REBUILD_TIMEOUT, 0 if dropped else CHECK_AGE):
-            if table not in report.tables:
-                return
-        if report:
-            raise _gave_up(f"has not dropped {table}", report, table)
+        max_age = 0 if dropped else CHECK_AGE
+        self._wait(table, f"has not dropped {table}", max_age, lambda report: table not in report)
 
     def wait_until_back(self, table: str) -> None:
         """Wait until a table is mirrored again after its folder was recreated (best practices).
@@ -207,12 +245,32 @@ class Service:
         Raises:
             ServiceError: if the table is not mirrored in time, or the service has stopped
         """
+        self._wait(table, f"does not mirror {table} again", 0, lambda report: table in report)
+
+    def _wait(
+        self,
+        table: str,
+        what: str,
+        max_age: float,
+        is_done: Callable[[Mapping[str, TableReport]], bool],
+    ) -> None:
+        """Wait for the tables that the service reports.
+
+        Args:
+            what: what the service has not done if the time is over
+            max_age: the maximum age of the first report in seconds
+        """
         report = None
-        for report in self._reports(REBUILD_TIMEOUT):
-            if table in report.tables:
-                return
+        try:
+            for report in self._reports(REBUILD_TIMEOUT, max_age):
+                if is_done(report.tables):
+                    return
+        except ServiceUnavailableError as error:
+            if report is None and max_age:
+                return  # a table without a folder need not be there, so it is published
+            raise ServiceError(f"{error.msg} {_CONTINUES}") from error
         if report:
-            raise _gave_up(f"does not mirror {table} again", report, table)
+            raise _gave_up(what, report, table)
 
     def not_applied(self, published: Mapping[str, datetime], seconds: float) -> list[str]:
         """Wait until the published files are applied.
@@ -245,13 +303,23 @@ class Service:
         Args:
             max_age: the maximum age of the first report in seconds
         """
+        failure: ServiceUnavailableError | None = None
+        has_answered = False
         for _ in attempts(seconds, self._clock):
-            report = self.report(max_age)
-            max_age = 0
+            try:
+                report = self.report(max_age)
+            except ServiceUnavailableError as error:
+                failure = error
+                if not has_answered:
+                    break
+                continue
+            failure, has_answered, max_age = None, True, 0
             if report is None or report.status in NOT_STARTED:
                 return
             _refuse_stopped(report)
             yield report
+        if failure:
+            raise failure
 
     def _warn(self, text: str) -> None:
         with self._lock:
@@ -259,37 +327,6 @@ class Service:
             self._warnings.add(text)
         if is_new:
             logger.warning(text)
-
-
-def is_behind(table: TableReport, published: datetime) -> bool:
-    """Check whether the service has yet to apply a publication.
-
-    A table that has failed may have applied some files of it, and applies no more.
-    """
-    return table.status == FAILED or table.last_sync is None or table.last_sync < published
-
-
-def attempts(seconds: float, clock: Clock = time) -> Iterator[None]:
-    """Yield now and after each pause, until the given seconds have passed."""
-    deadline = clock.monotonic() + seconds
-    yield
-    while (rest := deadline - clock.monotonic()) > 0:
-        clock.sleep(min(PAUSE, rest))
-        yield
-
-
-def utc_time(text: object) -> datetime | None:
-    """Read a time as the service writes it: ISO 8601, UTC, seven digits after the second.
-
-    Returns:
-        the time; None if the text is not such a time
-    """
-    second, _, fraction = str(text or "").rstrip("Z").partition(".")
-    try:
-        time_ = datetime.fromisoformat(f"{second}.{fraction[:6]:0<6}")
-    except ValueError:
-        return None
-    return time_.replace(tzinfo=timezone.utc)
 
 
 def _refuse_stopped(report: ServiceReport) -> None:
@@ -313,6 +350,5 @@ def _gave_up(what: str, report: ServiceReport, table: str) -> ServiceError:
     )
     return ServiceError(
         f"The service {what} {REBUILD_TIMEOUT / 60:g} minutes after its folder was: "
-        f"{told or 'no reason given'}. Nothing is lost: the next run of the node, or "
-        "`dbt run-operation mirror_recover`, waits again and continues from here."
+        f"{told or 'no reason given'}. {_CONTINUES}"
     )

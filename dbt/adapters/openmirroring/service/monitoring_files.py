@@ -11,12 +11,14 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     MirrorError,
 )
+from dbt.adapters.openmirroring.landing_zone.layout import mirrored_table
 from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
-from dbt.adapters.openmirroring.service.monitoring import (
+from dbt.adapters.openmirroring.service.reports import (
     ServiceReport,
+    ServiceUnavailableError,
     TableReport,
     logger,
     utc_time,
@@ -44,7 +46,7 @@ def fabric_report(
 
     Raises:
         FabricError: if the REST API fails for another reason
-        LandingZoneUnavailableError: if the files cannot be read for another reason
+        ServiceUnavailableError: if the files cannot be read for another reason
     """
     from dbt.adapters.openmirroring.service.fabric_api import FabricError
 
@@ -59,7 +61,7 @@ def fabric_report(
     except LandingZoneUnavailableError as error:
         # a role may grant the landing zone without the folder beside it
         if getattr(error.__cause__, "status_code", None) not in _NOT_ALLOWED:
-            raise
+            raise ServiceUnavailableError(error.msg) from error
         logger.debug(error.msg)
         return None
 
@@ -97,7 +99,7 @@ def monitoring_report(read: Callable[[str], bytes | None]) -> ServiceReport | No
             status=shown(replicator.get("status") or ""),
             error=shown(replicator.get("errorMessage") or ""),
             tables={
-                f"{table['sourceSchemaName']}.{table['sourceTableName']}": TableReport(
+                mirrored_table(table["sourceSchemaName"], table["sourceTableName"]): TableReport(
                     shown(table["status"]),
                     shown(table.get("errorMessage") or ""),
                     utc_time((table.get("metrics") or {}).get("lastSyncTimeUtc")),

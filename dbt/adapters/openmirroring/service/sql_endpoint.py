@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TypeVar
 
-from dbt.adapters.openmirroring.service.monitoring import TableReport, is_behind
+from dbt.adapters.openmirroring.service.reports import TableReport, is_behind
 
 _Entry = TypeVar("_Entry")
 
