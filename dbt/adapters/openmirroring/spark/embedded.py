@@ -6,14 +6,15 @@ Its tables are in the folder of the dbt project.
 from __future__ import annotations
 
 import fcntl
+import locale
 import os
 import re
 import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dbt.adapters.exceptions.connection import FailedToConnectError
@@ -80,22 +81,25 @@ def start(
 
     conf = {**defaults(home), **settings, **SESSION_SETTINGS}
     silence_pyspark()
-    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
     java_options = [*collector(conf), *java_options]
+    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    # Spark's workers need the same Python version; by default Spark uses the one on the PATH
+    python = os.environ.get("PYSPARK_PYTHON", sys.executable)
     environment = {
+        **utf8_locale(),
         "JAVA_HOME": str(java_home),
         "SPARK_SUBMIT_OPTS": " ".join([*map(shlex.quote, java_options), given]),
-        # Spark's workers need the same Python version; by default Spark uses the one on the PATH
-        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "PYSPARK_PYTHON": python,
     }
-    with _environment(**environment), (home / "spark.log").open("wb") as log:
+    with (home / "spark.log").open("wb") as log:
         gateway = None
         try:
             # The JVM inherits the lock and is then its only holder, so the metastore is free as
             # soon as the JVM has ended.
             streams = {"stdout": log, "stderr": log, "pass_fds": [lock]}
-            gateway = launch_jvm(conf, scratch, streams)
+            gateway = launch_jvm(conf, scratch, environment, streams)
             context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway)
+            context.pythonExec = python
             return SparkSession(context)
         except Exception as error:
             # a JVM error can be read only while the JVM runs
@@ -184,6 +188,17 @@ def collector(settings: Mapping[str, str]) -> list[str]:
     return ["-XX:+UseParallelGC"]
 
 
+def utf8_locale() -> dict[str, str]:
+    """Return the variable that lets Java read and write names in UTF-8; none if it does already.
+
+    Java takes the encoding of file names from the locale, and no option of Java can change it. In
+    the locale `C`, a name with another letter than those of ASCII fails.
+    """
+    if locale.nl_langinfo(locale.CODESET) == "UTF-8":
+        return {}
+    return {"LC_ALL": "C.UTF-8"}
+
+
 def driver_memory_mb(physical: int, limits: Iterable[Path]) -> int:
     """Return half of the memory that this process may use, from 1 to 16 GB.
 
@@ -229,18 +244,3 @@ def _lock(home: Path) -> int:
                     "profile)."
                 ) from None
             time.sleep(0.2)
-
-
-@contextmanager
-def _environment(**values: str) -> Iterator[None]:
-    """Set environment variables while Spark starts. Spark reads these settings nowhere else."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
