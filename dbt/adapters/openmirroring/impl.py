@@ -24,6 +24,7 @@ from dbt.adapters.openmirroring.connections import (
     project_folder,
     terminal,
 )
+from dbt.adapters.openmirroring.console import print_any_text
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
 from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
@@ -72,6 +73,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
+        print_any_text()
         self.progress = Progress(terminal())
         self._mirror = Mirror(
             config.credentials.target,

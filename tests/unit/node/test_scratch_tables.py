@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dbt.adapters.contracts.connection import AdapterResponse
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.node.scratch_tables import (
     CHANGED,
@@ -15,6 +15,7 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     NEXT,
     ROWS,
     ScratchTables,
+    check_name,
     leftovers,
     made_for,
     name_beside,
@@ -212,3 +213,22 @@ def test_a_path_is_no_name_of_a_folder_that_may_go(tmp_path: Path, name: str) ->
 
     assert kept.is_dir()
     assert (tmp_path / "warehouse" / "sales.db").is_dir()
+
+
+@pytest.mark.parametrize("name", ["größe", "my-orders", "my orders", "a.b"])
+def test_a_name_that_the_embedded_metastore_refuses_is_found_before_rows_are_written(
+    name: str,
+) -> None:
+    relation = OpenMirroringRelation.create(schema="sales", identifier=name)
+
+    with pytest.raises(CompilationError, match="letters a to z, digits and _ only"):
+        check_name(relation, is_in_metastore=True)
+    check_name(relation, is_in_metastore=False)
+
+
+@pytest.mark.parametrize("is_in_metastore", [True, False])
+def test_a_path_is_no_name_in_any_spark(is_in_metastore: bool) -> None:
+    relation = OpenMirroringRelation.create(schema="sales", identifier="../orders")
+
+    with pytest.raises(CompilationError, match="Spark makes a folder"):
+        check_name(relation, is_in_metastore)

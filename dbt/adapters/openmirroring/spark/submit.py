@@ -6,6 +6,7 @@ Some settings are secrets, so this module passes them in a file.
 
 from __future__ import annotations
 
+import locale
 import os
 import re
 import subprocess
@@ -48,7 +49,7 @@ def launch_jvm(
     with _settings_file(settings, folder) as file:
 
         def start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-            options["env"].update(environment or {})
+            options["env"].update({**_utf8_locale(), **(environment or {})})
             command[1:1] = ["--properties-file", str(file)]
             return subprocess.Popen(command, **options)
 
@@ -87,6 +88,17 @@ def launch_jvm_of_next_context(settings: Mapping[str, str]) -> None:
     if not SparkContext._gateway and "PYSPARK_GATEWAY_PORT" not in os.environ:
         with TemporaryDirectory() as folder:
             SparkContext._ensure_initialized(gateway=launch_jvm(settings, Path(folder)))
+
+
+def _utf8_locale() -> dict[str, str]:
+    """Return the variable that lets Java read and write names in UTF-8; none if it does already.
+
+    Java takes the encoding of file names from the locale, and no option of Java can change it. In
+    the locale `C`, a name with another letter than those of ASCII fails.
+    """
+    if locale.nl_langinfo(locale.CODESET) == "UTF-8":
+        return {}
+    return {"LC_ALL": "C.UTF-8"}
 
 
 @contextmanager
