@@ -194,7 +194,7 @@ class OpenMirroringAdapter(SparkAdapter):
         Java and Spark start with the first statement.
         """
         super().debug_query()
-        process_spark.tell()
+        process_spark.tell(self.config.credentials.prepared_start)
         self._mirror.check()
 
     # Nodes

@@ -1,12 +1,12 @@
 """The embedded Spark, for users who have none. A child JVM of this process runs it.
 
-Its tables are in the folder of the dbt project.
+Its tables are in a folder of the dbt project, or in `spark_folder` of the profile.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
-import locale
 import os
 import re
 import shlex
@@ -16,19 +16,22 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.spark.errors import explained
+from dbt.adapters.openmirroring.spark.errors import explained, told
 from dbt.adapters.openmirroring.spark.java import find_java_home
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
 from dbt.adapters.openmirroring.spark.submit import end_jvm, launch_jvm, spark_defaults
 
+# the folder of the embedded Spark's files, in the folder of the dbt project
 FOLDER = ".spark"
 
 # Seconds to wait for another process, and seconds before the user is told. The JVM of a killed
@@ -56,37 +59,38 @@ def start(
     settings: Mapping[str, str],
     java_home: Path | None = None,
     java_options: Sequence[str] = (),
+    folder: str = FOLDER,
 ) -> SparkSession:
-    """Start Spark in local mode, with warehouse and metastore in `.spark` of the dbt project.
-
-    Spark writes its log to `.spark/spark.log`.
+    """Start Spark in local mode, with warehouse, metastore and log in a folder of its own.
 
     Args:
         project: the folder of the dbt project
         settings: `server_side_parameters` of the profile, which override the defaults
-        java_home: the home of the Java to start; `java_home_for(project)` if not given
+        java_home: the home of the Java to start; `java_home_for` finds it if not given
         java_options: additional options of the JVM
+        folder: the folder of Spark's files; a relative path starts at the project
 
     Raises:
-        FailedToConnectError: if there is no Java, or Spark does not start
+        FailedToConnectError: if there is no Java, Spark does not start, or its folder cannot be
+            written
         SparkInUseError: if another process uses the metastore, which only one can open at a time
     """
-    java_home = java_home or java_home_for(project)
-    home = home_of(project)
-    home.mkdir(exist_ok=True)
+    java_home = java_home or java_home_for(project, folder)
+    home = _writable(home_of(project, folder))
+    conf = {**defaults(home), **settings, **SESSION_SETTINGS}
+    _refuse_noexec(home, conf)
     lock = _lock(home)
     scratch = home / "tmp"
     shutil.rmtree(scratch, ignore_errors=True)  # leftovers of a killed process
-    scratch.mkdir()
-
-    conf = {**defaults(home), **settings, **SESSION_SETTINGS}
+    scratch.mkdir(exist_ok=True)
     silence_pyspark()
     java_options = [*collector(conf), *java_options]
+    if not _has_name():  # Java would take `?` for the user's home
+        java_options = [f"-Duser.home={os.environ.get('HOME') or home}", *java_options]
     given = os.environ.get("SPARK_SUBMIT_OPTS", "")
     # Spark's workers need the same Python version; by default Spark uses the one on the PATH
     python = os.environ.get("PYSPARK_PYTHON", sys.executable)
     environment = {
-        **utf8_locale(),
         "JAVA_HOME": str(java_home),
         "SPARK_SUBMIT_OPTS": " ".join([*map(shlex.quote, java_options), given]),
         "PYSPARK_PYTHON": python,
@@ -98,12 +102,14 @@ def start(
             # soon as the JVM has ended.
             streams = {"stdout": log, "stderr": log, "pass_fds": [lock]}
             gateway = launch_jvm(conf, scratch, environment, streams)
+            if not _has_name():
+                _log_in(gateway)
             context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway)
             context.pythonExec = python
             return SparkSession(context)
         except Exception as error:
             # a JVM error can be read only while the JVM runs
-            text = explained(error) if isinstance(error, Py4JJavaError) else str(error)
+            text = told(explained(error)) if isinstance(error, Py4JJavaError) else str(error)
             reason = ": ".join((text or type(error).__name__).splitlines())
             if gateway:
                 end_jvm(gateway)
@@ -115,22 +121,81 @@ def start(
             os.close(lock)
 
 
-def java_home_for(project: Path) -> Path:
+def java_home_for(project: Path, folder: str = FOLDER) -> Path:
     """Find the Java home for the Spark of a project.
 
+    Args:
+        project, folder: as for `start`
+
     Raises:
-        FailedToConnectError: if there is no Java, or only a version that is too old
+        FailedToConnectError: if there is no Java, or only a version that is too old, or if the
+            folder of Spark's files cannot be written
     """
-    return find_java_home(home_of(project) / "java")
+    return find_java_home(_writable(home_of(project, folder)) / "java")
 
 
-def home_of(project: Path) -> Path:
+def home_of(project: Path, folder: str = FOLDER) -> Path:
     """Return the folder of the embedded Spark's files, with links resolved.
 
     The metastore stores the paths of tables. Cosmos runs each task in a temporary folder with
     links to the project. With a path in that folder, the next task would find empty tables.
+
+    Args:
+        project, folder: as for `start`
     """
-    return (project / FOLDER).resolve()
+    return (project / folder).resolve()
+
+
+def _writable(home: Path) -> Path:
+    """Make the folder of Spark's files if it is missing, and check that it can be written."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=home):
+            pass
+        for path in (home / "spark.log", home / "metastore_db"):
+            if path.exists() and not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, f"{path.name} belongs to another user")
+    except OSError as error:
+        raise FailedToConnectError(
+            f"The embedded Spark cannot write to its folder, {home}: {error.strerror}. Set "
+            "`spark_folder` in the profile to a folder that this user can write to and that "
+            "lasts: Spark keeps its tables there."
+        ) from None
+    return home
+
+
+def _has_name() -> bool:
+    """Check whether the system knows the user of this process by name.
+
+    In OpenShift, for example, each container has a user that nobody has entered there.
+    """
+    import pwd  # only on POSIX
+
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True
+
+
+def _log_in(gateway: JavaGateway) -> None:
+    """Give the user of this process a name in Hadoop, which asks the system for it and fails."""
+    users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+    users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
+
+
+def _refuse_noexec(home: Path, settings: Mapping[str, str]) -> None:
+    """Check that Spark can load the libraries that it unpacks into its folder.
+
+    A folder in memory of a container (`--tmpfs`) forbids that. Spark would fail at its first file.
+    """
+    is_noexec = os.statvfs(home).f_flag & getattr(os, "ST_NOEXEC", 0)
+    if is_noexec and f"-Djava.io.tmpdir={home}" in settings["spark.driver.extraJavaOptions"]:
+        raise FailedToConnectError(
+            f"The embedded Spark cannot load its libraries from its folder, {home}: this file "
+            "system is mounted with `noexec`. Mount it with `exec`, or set `spark_folder` in the "
+            "profile to a folder of another one."
+        )
 
 
 def defaults(home: Path) -> dict[str, str]:
@@ -186,17 +251,6 @@ def collector(settings: Mapping[str, str]) -> list[str]:
     if any(re.search(r"-XX:\+Use\w+GC\b", options) for options in chosen):
         return []
     return ["-XX:+UseParallelGC"]
-
-
-def utf8_locale() -> dict[str, str]:
-    """Return the variable that lets Java read and write names in UTF-8; none if it does already.
-
-    Java takes the encoding of file names from the locale, and no option of Java can change it. In
-    the locale `C`, a name with another letter than those of ASCII fails.
-    """
-    if locale.nl_langinfo(locale.CODESET) == "UTF-8":
-        return {}
-    return {"LC_ALL": "C.UTF-8"}
 
 
 def driver_memory_mb(physical: int, limits: Iterable[Path]) -> int:
