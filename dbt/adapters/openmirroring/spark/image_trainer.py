@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -66,18 +64,8 @@ def train(folder: Path, options: Sequence[str], wait: Callable[[], None] = lambd
     end_jvm(gateway, _PATIENCE)
 
 
-def give_way() -> None:
-    """Let every other process of the machine go first."""
-    os.nice(19)
-    # Linux shares the time between sessions, and this process has one of its own. Only between the
-    # processes of a session does the value of a process count.
-    with suppress(OSError):
-        Path("/proc/self/autogroup").write_text("19")
-
-
 def main() -> None:
     """Make the image. The arguments are the Java home and the folder of the images."""
-    give_way()
     java_home, images = map(Path, sys.argv[1:])
     wait = RunningCommands(images).wait
     JavaImage(java_home, images).make(partial(train, wait=wait))

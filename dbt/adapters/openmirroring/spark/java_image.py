@@ -57,8 +57,21 @@ NO_IMAGES = (
 _SUFFIXES = (".jsa", ".aot")
 _UNFINISHED = "making-"
 
-# A module of its own, because it imports the adapter, which imports this module.
-_TRAINER = f"{__package__}.image_trainer"
+# The process that makes an image lets all others go first, from its slow imports on. On Linux, the
+# value of a process counts only within its session, and the sessions share the time by a value of
+# their own. The trainer is a module of its own, because it imports the adapter, which imports this
+# module.
+_PROGRAM = f"""
+import os
+os.nice(19)
+try:
+    with open("/proc/self/autogroup", "w") as session:
+        session.write("19")
+except OSError:
+    pass
+from {__package__}.image_trainer import main
+main()
+"""
 
 
 class JavaImage:
@@ -133,11 +146,10 @@ class JavaImage:
         """
         if not self._has_run_before():
             return
-        program = f"from {_TRAINER} import main; main()"
         # some of dbt's variables point to folders of the current command
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DBT_")}
         environment["JAVA_HOME"] = str(self._java_home)
-        command = [sys.executable, "-c", program, str(self._java_home), str(self._folder)]
+        command = [sys.executable, "-c", _PROGRAM, str(self._java_home), str(self._folder)]
         with suppress(OSError):
             subprocess.Popen(
                 command,
