@@ -21,7 +21,7 @@ import yaml
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.image_trainer import train
 from dbt.adapters.openmirroring.spark.java import find_java_home
-from dbt.adapters.openmirroring.spark.java_image import JavaImage
+from dbt.adapters.openmirroring.spark.java_image import JavaImage, images_folder
 
 ROOT = Path(__file__).parents[2]
 
@@ -138,7 +138,9 @@ class Project:
 def prepare() -> None:
     """Make the image of Spark's classes that users have from their second run on."""
     with tempfile.TemporaryDirectory() as folder:
-        JavaImage(find_java_home(Path(folder) / "java")).make(train)
+        images = images_folder()
+        assert images, "an image needs a cache folder"
+        JavaImage(find_java_home(Path(folder) / "java"), images).make(train)
 
 
 def lineitem(folder: Path, scale: float) -> Path:

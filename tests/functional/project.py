@@ -87,6 +87,9 @@ class Project:
         for name, value in changes.items():
             project[name] = {**project.get(name, {}), **value} if name in project else value
         self.write("dbt_project.yml", yaml.safe_dump(project))
+        self.write_profile()
+
+    def write_profile(self) -> None:
         outputs = {"target": "local", "outputs": {"local": self.target}}
         self.write("profiles.yml", yaml.safe_dump({"shop": outputs}))
 

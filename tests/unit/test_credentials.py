@@ -212,3 +212,17 @@ def test_what_debug_shows_of_onelake_is_who_asks_for_tokens() -> None:
     assert shown["authentication"] == "service_principal"
     assert (shown["tenant_id"], shown["client_id"]) == ("tenant", "client")
     assert "s3cret" not in str(shown)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": ConnectionMethod.CONNECT, "host": "sc://spark:15002"},
+        {"server_side_parameters": {"spark.master": "local[2]"}},
+    ],
+)
+def test_another_spark_has_no_folder_of_the_embedded_one(settings: dict[str, Any]) -> None:
+    with pytest.raises(DbtConfigError, match="for the embedded Spark only"):
+        OpenMirroringCredentials(
+            schema="analytics", landing_zone="landing", spark_folder="/var/spark", **settings
+        )

@@ -132,7 +132,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         Returns:
             a session, and the settings for each new session
         """
-        parameters = self.profile.credentials.server_side_parameters  # type: ignore[attr-defined]
+        credentials: Any = self.profile.credentials
+        parameters = credentials.server_side_parameters
         if is_remote():
             raise FailedToConnectError(
                 "This process has a session of Spark Connect. Set `method: connect` and `host` in "
@@ -150,10 +151,10 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 builder = builder.config(key, value)
             spark, settings = builder.getOrCreate(), {}
         else:
-            project = project_folder(self.profile)
-            self.embedded_warehouse = embedded_spark.home_of(project) / "warehouse"
-            prepared: bool = self.profile.credentials.prepared_start  # type: ignore[attr-defined]
-            return process_spark.session(self, project, parameters, prepared), {}
+            project, folder = project_folder(self.profile), credentials.spark_folder
+            self.embedded_warehouse = embedded_spark.home_of(project, folder) / "warehouse"
+            prepared: bool = credentials.prepared_start
+            return process_spark.session(self, project, parameters, prepared, folder), {}
         return spark, settings | SESSION_SETTINGS
 
     def start_early(self) -> None:
@@ -169,14 +170,14 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             return
         if is_remote() or _is_there():
             return
-        project = project_folder(self.profile)
+        project, folder = project_folder(self.profile), credentials.spark_folder
         prepared, java_options = credentials.prepared_start, []
         if prepared and _ends_process():
-            home = embedded_spark.home_of(project)
+            home = embedded_spark.home_of(project, folder)
             identity = (self.profile.target_name, *_selection())
             self._short_command = ShortCommand(home, *identity)
             java_options = self._short_command.java_options()
-        process_spark.start_early(self, project, parameters, prepared, java_options)
+        process_spark.start_early(self, project, parameters, prepared, java_options, folder)
 
     @contextmanager
     def own_session(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.source import Source
 from dbt.adapters.openmirroring.operations import replica
 from dbt.adapters.openmirroring.operations.target import Target
 from dbt.adapters.openmirroring.service.authentication import Identity
+from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.connect import Server
 from dbt.adapters.openmirroring.spark.livy_server import LivyServer
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
@@ -73,6 +74,8 @@ class OpenMirroringCredentials(SparkCredentials):
         dry_run: publish nothing, but report what would be published
         refresh_sql_endpoint: after a command has published and has waited for the mirror, refresh
             the SQL analytics endpoint of the mirrored database
+        spark_folder: the folder of the embedded Spark's tables, metastore and log; a relative path
+            starts at the dbt project
         prepared_start: start the embedded Spark from an image of its classes, which is made once
             in the user's cache folder, and for short commands without Java's optimizing compiler
         authentication: how to get tokens for Fabric: `default` (the first of the others that
@@ -102,6 +105,7 @@ class OpenMirroringCredentials(SparkCredentials):
     wait_for_mirror: float = 0
     dry_run: bool = False
     refresh_sql_endpoint: bool = False
+    spark_folder: str = embedded_spark.FOLDER
     prepared_start: bool = True
     reuse_session: bool = False
     session_options: dict[str, Any] = field(default_factory=dict)
@@ -160,6 +164,11 @@ class OpenMirroringCredentials(SparkCredentials):
         if self.method == ConnectionMethod.CONNECT:
             self.server.check()
         self._check_livy()
+        is_embedded = self.method == ConnectionMethod.SESSION and not self._has_master
+        if self.spark_folder != embedded_spark.FOLDER and not is_embedded:
+            raise DbtConfigError(
+                "`spark_folder` is for the embedded Spark only, and this profile uses another one"
+            )
         # dbt-spark requires a host, which `method: session` does not have
         self.host = self.host or "localhost"
         ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
@@ -229,6 +238,11 @@ class OpenMirroringCredentials(SparkCredentials):
             dry_run=self.dry_run,
             refresh_sql_endpoint=self.refresh_sql_endpoint,
         )
+
+    @property
+    def _has_master(self) -> bool:
+        """Whether the profile names a Spark of its own."""
+        return "spark.master" in self.server_side_parameters
 
     def _check_token(self) -> None:
         if self.authentication == "token" and self.method in _SPARK_USES_TOKEN:

@@ -26,6 +26,7 @@ from dbt.adapters.openmirroring.connections import (
     target_folder,
     terminal,
 )
+from dbt.adapters.openmirroring.console import print_any_text
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
 from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
@@ -80,6 +81,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
+        print_any_text()
         self.progress = Progress(terminal())
         self._mirror = Mirror(
             config.credentials.target,
@@ -201,7 +203,7 @@ class OpenMirroringAdapter(SparkAdapter):
         Java and Spark start with the first statement.
         """
         super().debug_query()
-        process_spark.tell()
+        process_spark.tell(self.config.credentials.prepared_start)
         self._mirror.check()
 
     # Nodes

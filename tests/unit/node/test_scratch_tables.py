@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from dbt.adapters.contracts.connection import AdapterResponse
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.node.scratch_tables import (
     CHANGED,
@@ -14,6 +14,7 @@ from dbt.adapters.openmirroring.node.scratch_tables import (
     NEXT,
     ROWS,
     ScratchTables,
+    check_name,
     leftovers,
     made_for,
     name_beside,
@@ -147,3 +148,22 @@ def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
 def test_a_table_of_a_user_is_never_taken_for_one(name: str) -> None:
     assert not made_for("orders", NEXT)(name)
     assert not made_for("o.ders", NEXT)(NEXT_ORDERS)
+
+
+@pytest.mark.parametrize("name", ["größe", "my-orders", "my orders", "a.b"])
+def test_a_name_that_the_embedded_metastore_refuses_is_found_before_rows_are_written(
+    name: str,
+) -> None:
+    relation = OpenMirroringRelation.create(schema="sales", identifier=name)
+
+    with pytest.raises(CompilationError, match="letters a to z, digits and _ only"):
+        check_name(relation, is_in_metastore=True)
+    check_name(relation, is_in_metastore=False)
+
+
+@pytest.mark.parametrize("is_in_metastore", [True, False])
+def test_a_path_is_no_name_in_any_spark(is_in_metastore: bool) -> None:
+    relation = OpenMirroringRelation.create(schema="sales", identifier="../orders")
+
+    with pytest.raises(CompilationError, match="Spark makes a folder"):
+        check_name(relation, is_in_metastore)

@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from dbt.adapters.exceptions.connection import FailedToConnectError
 
+from dbt.adapters.openmirroring.spark import embedded
 from dbt.adapters.openmirroring.spark.embedded import (
     collector,
     defaults,
@@ -26,6 +28,23 @@ def test_all_folders_with_links_to_one_spark_have_the_same_paths_of_tables(tmp_p
         (task / ".spark").symlink_to(project / ".spark")
 
     assert {home_of(folder) for folder in [project, *tasks]} == {project / ".spark"}
+
+
+@pytest.mark.parametrize("folder", ["/var/spark", "../spark"])
+def test_the_folder_of_spark_may_be_outside_of_the_project(tmp_path: Path, folder: str) -> None:
+    assert home_of(tmp_path / "shop", folder) == (tmp_path / "shop" / folder).resolve()
+
+
+def test_a_folder_that_cannot_be_written_is_refused_with_the_setting_for_another(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".spark").write_text("in the way")
+
+    with pytest.raises(FailedToConnectError) as error:
+        embedded.start(tmp_path, {})
+
+    assert f"cannot write to its folder, {tmp_path}/.spark: " in str(error.value)
+    assert "`spark_folder`" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -11,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.openmirroring.spark import java_image
-from dbt.adapters.openmirroring.spark.java_image import JavaImage
+from dbt.adapters.openmirroring.spark.java_image import JavaImage, images_folder
+from dbt.adapters.openmirroring.spark.running_commands import StillRunningError
+
+DAY = 24 * 3600
 
 
 def java(folder: Path, version: str) -> Path:
@@ -86,7 +90,9 @@ def test_an_image_tells_where_it_is_and_how_much_room_it_takes(
     tmp_path: Path, cache: Path
 ) -> None:
     home = java(tmp_path, "17.0.15")
-    assert JavaImage(home, cache).description == f"will be prepared after a run, in {cache}"
+    assert JavaImage(home, cache).description == (
+        f"will be prepared after the second command, in {cache}"
+    )
 
     made = image(home, cache, b"c" * (3 << 20))
 
@@ -172,21 +178,87 @@ def test_a_training_that_was_killed_is_done_again(tmp_path: Path, cache: Path) -
     home = java(tmp_path, "17.0.15")
     # what a killed process leaves
     (cache / "making-x" / "models").mkdir(parents=True)
-    JavaImage(home, cache).path.with_suffix(".lock").touch()
+    (cache / "making.lock").touch()
 
     JavaImage(home, cache).make(lambda _, options: write_image(options))
 
     assert JavaImage(home, cache).is_there
+    assert not (cache / "making-x").exists()
 
 
-def test_an_image_in_use_is_kept_and_others_go_after_a_month(tmp_path: Path, cache: Path) -> None:
+def test_a_training_that_finds_no_time_is_done_later(tmp_path: Path, cache: Path) -> None:
+    def give_up(folder: Path, options: Sequence[str]) -> None:
+        raise StillRunningError
+
+    found = JavaImage(java(tmp_path, "17.0.15"), cache)
+    found.make(give_up)
+
+    assert found.is_wanted
+    assert [path.name for path in cache.iterdir()] == ["making.lock"]
+
+
+def test_a_machine_that_lives_for_one_command_makes_no_image(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Sequence[str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: started.append(command))
+    home = java(tmp_path, "17.0.15")
+
+    JavaImage(home, cache).prepare()
+    assert started == []
+
+    JavaImage(home, cache).prepare()
+    assert len(started) == 1
+
+
+def not_used_for(seconds: float, found: JavaImage, cache: Path) -> None:
+    then = time.time() - seconds
+    for path in cache.glob(f"{found.path.stem}.*"):
+        os.utime(path, (then, then))
+
+
+def test_of_three_images_the_two_that_were_used_last_are_kept(tmp_path: Path, cache: Path) -> None:
+    first, second = (image(java(tmp_path, version), cache, b"x") for version in ("17", "21"))
+    for found in (first, second):
+        not_used_for(2 * DAY, found, cache)
+    first.options()
+
+    third = image(java(tmp_path, "25"), cache, b"x")
+
+    assert [found.is_there for found in (first, second, third)] == [True, False, True]
+    assert not list(cache.glob(f"{second.path.stem}.*"))
+
+
+def test_environments_that_take_turns_do_not_replace_each_others_images(
+    tmp_path: Path, cache: Path
+) -> None:
+    used = [image(java(tmp_path, version), cache, b"x") for version in ("17", "21")]
+
+    third = image(java(tmp_path, "25"), cache, b"x")
+
+    assert [found.is_there for found in (*used, third)] == [True, True, False]
+    assert third.description == f"is not prepared: 2 other environments use {cache} today"
+
+
+def test_what_nobody_has_used_for_a_month_is_removed(tmp_path: Path, cache: Path) -> None:
     used, unused = (image(java(tmp_path, version), cache, b"x") for version in ("17", "21"))
-    month = time.time() - 31 * 24 * 3600
-    for each in (used, unused):
-        for path in cache.glob(f"{each.path.stem}.*"):
-            os.utime(path, (month, month))
+    for found in (used, unused):
+        not_used_for(31 * DAY, found, cache)
     used.options()
 
-    used.remove_unused()
+    image(java(tmp_path, "25"), cache)
 
-    assert {path.stem for path in cache.iterdir()} == {used.path.stem}
+    assert used.is_there
+    assert not list(cache.glob(f"{unused.path.stem}.*"))
+
+
+def test_a_user_without_a_home_has_no_folder_for_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home(_: str) -> Path:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.setattr(java_image, "user_cache_path", no_home)
+    assert images_folder() is None
+
+    # as older versions of platformdirs answer
+    monkeypatch.setattr(java_image, "user_cache_path", lambda _: Path("~/.cache"))
+    assert images_folder() is None

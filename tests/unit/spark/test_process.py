@@ -16,6 +16,7 @@ from dbt.adapters.openmirroring.spark import embedded, process
 from dbt.adapters.openmirroring.spark.embedded import SparkInUseError
 from dbt.adapters.openmirroring.spark.java_image import JavaImage
 from dbt.adapters.openmirroring.spark.process import ProcessSpark
+from dbt.adapters.openmirroring.spark.running_commands import RunningCommands, StillRunningError
 from tests.unit.spark.test_java_image import write_image
 
 OPTION = "-XX:SharedArchiveFile="
@@ -29,7 +30,12 @@ class Starts:
         self._errors = list(errors)
 
     def start(
-        self, project: Path, settings: Mapping[str, str], java: Path, options: Sequence[str] = ()
+        self,
+        project: Path,
+        settings: Mapping[str, str],
+        java: Path,
+        options: Sequence[str] = (),
+        folder: str = embedded.FOLDER,
     ) -> object:
         self.options.append([option.partition("=")[0] + "=" for option in options])
         error = self._errors.pop(0)
@@ -58,8 +64,9 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JavaImage:
     (tmp_path / "release").write_text('JAVA_VERSION="17.0.15"\n')
     made = JavaImage(tmp_path, tmp_path)
     made.make(lambda _, options: write_image(options))
-    monkeypatch.setattr(embedded, "java_home_for", lambda _: tmp_path)
-    monkeypatch.setattr(process, "JavaImage", lambda _: made)
+    monkeypatch.setattr(embedded, "java_home_for", lambda *_: tmp_path)
+    monkeypatch.setattr(process, "images_folder", lambda: tmp_path)
+    monkeypatch.setattr(process, "JavaImage", lambda *_: made)
     return made
 
 
@@ -184,3 +191,29 @@ def test_a_command_that_fails_at_once_does_not_wait_for_spark(
     is_released.set()
 
     assert isinstance(spark.session(start, Path("shop"), {}, prepared_start=True), Session)
+
+
+def test_an_image_is_made_when_no_command_runs(
+    image: JavaImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "start", Starts(None).start)
+    spark, commands, maker = ProcessSpark(), [Starts(), Starts()], RunningCommands(tmp_path)
+    for command in commands:
+        spark.session(command, Path("shop"), {}, prepared_start=True)
+
+    for command in commands:
+        with pytest.raises(StillRunningError):
+            maker.wait(0)
+        spark.release(command)
+    maker.wait(0)
+
+
+def test_without_a_folder_for_images_spark_starts_as_it_is(
+    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = Starts(None)
+    monkeypatch.setattr(process, "images_folder", lambda: None)
+
+    start(starts, monkeypatch)
+
+    assert starts.options == [[]]

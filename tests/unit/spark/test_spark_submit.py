@@ -3,31 +3,79 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from dbt.adapters.exceptions.connection import FailedToConnectError
+from pyspark.errors import PySparkRuntimeError
 
+from dbt.adapters.openmirroring.spark import embedded
 from dbt.adapters.openmirroring.spark import submit as spark_submit
+
+# stands for Spark's program: it notes what it gets, and ends without a JVM
+SPARK_SUBMIT = """\
+#!/bin/sh
+cd "$(dirname "$0")"
+printf '%s\\n' "$@" > arguments
+env > environment
+stat -c %a "$2" > mode || stat -f %Lp "$2" > mode
+cat "$2" > settings
+sleep 0.3
+exit 1
+"""
+
+
+@pytest.fixture
+def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which Spark's program notes what it gets."""
+    folder = tmp_path / "spark" / "bin"
+    folder.mkdir(parents=True)
+    program = folder / "spark-submit"
+    program.write_text(SPARK_SUBMIT)
+    program.chmod(0o755)
+    monkeypatch.setenv("SPARK_HOME", str(folder.parent))
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages a:b:1 pyspark-shell")
+    return folder
 
 
 def test_nobody_else_reads_the_settings_on_their_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    received: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.a theirs\nspark.b theirs")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages a:b:1 pyspark-shell")
     path = tmp_path / "spark.properties"
     before = os.umask(0)
     try:
-        with spark_submit._submit_arguments({"spark.b": "ours"}, tmp_path):
-            assert path.stat().st_mode & 0o777 == 0o600
-            lines = path.read_text().split("\n")
-            assert lines == ["spark.a theirs", "spark.b theirs", "", "spark.b=ours", ""]
-            assert os.environ["PYSPARK_SUBMIT_ARGS"] == (
-                f"--properties-file {path} --packages a:b:1 pyspark-shell"
-            )
+        with pytest.raises(PySparkRuntimeError):
+            spark_submit.launch_jvm({"spark.b": "ours"}, tmp_path, {"LC_ALL": "C.UTF-8"})
     finally:
         os.umask(before)
 
+    assert (received / "mode").read_text() == "600\n"
+    lines = (received / "settings").read_text().split("\n")
+    assert lines == ["spark.a theirs", "spark.b theirs", "", "spark.b=ours", ""]
+    assert (received / "arguments").read_text().split("\n") == [
+        *("--properties-file", str(path), "--packages", "a:b:1", "pyspark-shell", "")
+    ]
+    assert "LC_ALL=C.UTF-8" in (received / "environment").read_text().split("\n")
     assert not path.exists()
-    assert os.environ["PYSPARK_SUBMIT_ARGS"] == "--packages a:b:1 pyspark-shell"
+
+
+def test_other_threads_find_the_environment_unchanged_while_spark_starts(
+    received: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/java of the user")
+    before, changed = dict(os.environ), []
+    with ThreadPoolExecutor(1) as threads:
+        start = threads.submit(embedded.start, tmp_path, {}, tmp_path / "java", ["-Dx=y"])
+        while not start.done():
+            if dict(os.environ) != before:
+                changed.append(dict(os.environ))
+
+    with pytest.raises(FailedToConnectError, match="Spark did not start"):
+        start.result()
+    assert changed == []
+    environment = (received / "environment").read_text().split("\n")
+    assert f"JAVA_HOME={tmp_path}/java" in environment
+    assert any("-Dx=y" in line for line in environment if line.startswith("SPARK_SUBMIT_OPTS="))

@@ -33,6 +33,9 @@ DRY_RUN = "dry_run"
 # The rows that were published last, while the snapshot is ahead of the mirror.
 PUBLISHED_SUFFIX = "__published"
 
+# what Spark's `SessionCatalog` takes
+_METASTORE_NAME = re.compile(r"\w+", re.ASCII)
+
 ROWS = (NEW_ROWS, TYPED_ROWS, STORED, CHANGED, BEFORE, PART)
 
 
@@ -113,17 +116,27 @@ def leftovers(
     return [found for found in warehouse.beside(relation) if is_leftover(str(found.identifier))]
 
 
-def check_name(relation: OpenMirroringRelation) -> None:
-    """Check that a relation's name is not a path.
+def check_name(relation: OpenMirroringRelation, is_in_metastore: bool) -> None:
+    """Check that Spark can have a relation with this name.
+
+    Args:
+        is_in_metastore: whether the relation will be in the metastore of the embedded Spark. That
+            one finds a wrong name only when it has written the rows, and leaves their folder
 
     Raises:
-        CompilationError: if the schema or the identifier is a path
+        CompilationError: if the schema or the identifier is a path, or no name for the metastore
     """
     for name in (str(relation.schema), str(relation.identifier)):
         if not is_plain(name):
             raise CompilationError(
                 f"{name!r} cannot be the name of a table or its schema: Spark makes a folder "
                 "of it. Nothing was changed. Set another `alias` or `schema`."
+            )
+        if is_in_metastore and not _METASTORE_NAME.fullmatch(name):
+            raise CompilationError(
+                f"{name!r} cannot be the name of a table or its schema: the embedded Spark takes "
+                "the letters a to z, digits and _ only. Nothing was changed. Set another `alias` "
+                "or `schema`."
             )
 
 

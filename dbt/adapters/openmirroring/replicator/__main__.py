@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 import time
 from pathlib import Path
@@ -30,6 +31,8 @@ def main() -> int:
         help="scan again after each of so many seconds",
     )
     arguments = parser.parse_args()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a table may have a name that is not ASCII
     try:
         replicator = Replicator(arguments.landing_zone.resolve())
         if not arguments.landing_zone.is_dir() and arguments.watch is None:

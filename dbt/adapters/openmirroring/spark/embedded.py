@@ -1,10 +1,11 @@
 """The embedded Spark, for users who have none. A child JVM of this process runs it.
 
-Its tables are in the folder of the dbt project.
+Its tables are in a folder of the dbt project, or in `spark_folder` of the profile.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -12,23 +13,26 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.spark.errors import explained
+from dbt.adapters.openmirroring.spark.errors import explained, told
 from dbt.adapters.openmirroring.spark.java import find_java_home
 from dbt.adapters.openmirroring.spark.place import SparkPlace, SparkPlaceError, is_at_home
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
 from dbt.adapters.openmirroring.spark.submit import end_jvm, launch_jvm, spark_defaults
 
+# the folder of the embedded Spark's files, in the folder of the dbt project
 FOLDER = ".spark"
 
 # Seconds to wait for another process, and seconds before the user is told. The JVM of a killed
@@ -56,25 +60,27 @@ def start(
     settings: Mapping[str, str],
     java_home: Path | None = None,
     java_options: Sequence[str] = (),
+    folder: str = FOLDER,
 ) -> SparkSession:
-    """Start Spark in local mode, with warehouse and metastore in `.spark` of the dbt project.
-
-    Spark writes its log to `.spark/spark.log`.
+    """Start Spark in local mode, with warehouse, metastore and log in a folder of its own.
 
     Args:
         project: the folder of the dbt project
         settings: `server_side_parameters` of the profile, which override the defaults
-        java_home: the home of the Java to start; `java_home_for(project)` if not given
+        java_home: the home of the Java to start; `java_home_for` finds it if not given
         java_options: additional options of the JVM
+        folder: the folder of Spark's files; a relative path starts at the project
 
     Raises:
-        FailedToConnectError: if there is no Java, or Spark does not start
+        FailedToConnectError: if there is no Java, Spark does not start, or its folder cannot be
+            written
         SparkInUseError: if another process uses the metastore, which only one can open at a time
         SparkPlaceError: if metastore and warehouse do not belong together
     """
-    java_home = java_home or java_home_for(project)
-    home = home_of(project)
-    home.mkdir(exist_ok=True)
+    java_home = java_home or java_home_for(project, folder)
+    home = _writable(home_of(project, folder))
+    conf = {**defaults(home), **settings, **SESSION_SETTINGS}
+    _refuse_noexec(home, conf)
     lock = _lock(home)
     try:
         return _start(home, lock, settings, java_home, java_options)
@@ -95,26 +101,31 @@ def _start(
         place.check()
     scratch = home / "tmp"
     shutil.rmtree(scratch, ignore_errors=True)  # leftovers of a killed process
-    scratch.mkdir()
-
+    scratch.mkdir(exist_ok=True)
     silence_pyspark()
-    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
     java_options = [*collector(conf), *java_options]
+    if not _has_name():  # Java would take `?` for the user's home
+        java_options = [f"-Duser.home={os.environ.get('HOME') or home}", *java_options]
+    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    # Spark's workers need the same Python version; by default Spark uses the one on the PATH
+    python = os.environ.get("PYSPARK_PYTHON", sys.executable)
     environment = {
         "JAVA_HOME": str(java_home),
         "SPARK_SUBMIT_OPTS": " ".join([*map(shlex.quote, java_options), given]),
-        # Spark's workers need the same Python version; by default Spark uses the one on the PATH
-        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "PYSPARK_PYTHON": python,
     }
-    with _environment(**environment), (home / "spark.log").open("wb") as log:
+    with (home / "spark.log").open("wb") as log:
         gateway = None
         try:
             # The JVM inherits the lock and is then its only holder, so the metastore is free as
             # soon as the JVM has ended.
             streams = {"stdout": log, "stderr": log, "pass_fds": [lock]}
-            gateway = launch_jvm(conf, scratch, streams)
+            gateway = launch_jvm(conf, scratch, environment, streams)
+            if not _has_name():
+                _log_in(gateway)
             former = place.relocate(gateway.jvm) if place else None
             context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway)
+            context.pythonExec = python
             session = SparkSession(context)
             session.sql("show databases").collect()  # starts the metastore
             if place:
@@ -128,7 +139,7 @@ def _start(
             raise
         except Exception as error:
             # a JVM error can be read only while the JVM runs
-            text = explained(error) if isinstance(error, Py4JJavaError) else str(error)
+            text = told(explained(error)) if isinstance(error, Py4JJavaError) else str(error)
             reason = ": ".join((text or type(error).__name__).splitlines())
             if gateway:
                 end_jvm(gateway)
@@ -138,22 +149,81 @@ def _start(
             ) from None
 
 
-def java_home_for(project: Path) -> Path:
+def java_home_for(project: Path, folder: str = FOLDER) -> Path:
     """Find the Java home for the Spark of a project.
 
+    Args:
+        project, folder: as for `start`
+
     Raises:
-        FailedToConnectError: if there is no Java, or only a version that is too old
+        FailedToConnectError: if there is no Java, or only a version that is too old, or if the
+            folder of Spark's files cannot be written
     """
-    return find_java_home(home_of(project) / "java")
+    return find_java_home(_writable(home_of(project, folder)) / "java")
 
 
-def home_of(project: Path) -> Path:
+def home_of(project: Path, folder: str = FOLDER) -> Path:
     """Return the folder of the embedded Spark's files, with links resolved.
 
     The metastore stores the paths of tables. Cosmos runs each task in a temporary folder with
     links to the project. With a path in that folder, the next task would find empty tables.
+
+    Args:
+        project, folder: as for `start`
     """
-    return (project / FOLDER).resolve()
+    return (project / folder).resolve()
+
+
+def _writable(home: Path) -> Path:
+    """Make the folder of Spark's files if it is missing, and check that it can be written."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=home):
+            pass
+        for path in (home / "spark.log", home / "metastore_db"):
+            if path.exists() and not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, f"{path.name} belongs to another user")
+    except OSError as error:
+        raise FailedToConnectError(
+            f"The embedded Spark cannot write to its folder, {home}: {error.strerror}. Set "
+            "`spark_folder` in the profile to a folder that this user can write to and that "
+            "lasts: Spark keeps its tables there."
+        ) from None
+    return home
+
+
+def _has_name() -> bool:
+    """Check whether the system knows the user of this process by name.
+
+    In OpenShift, for example, each container has a user that nobody has entered there.
+    """
+    import pwd  # only on POSIX
+
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True
+
+
+def _log_in(gateway: JavaGateway) -> None:
+    """Give the user of this process a name in Hadoop, which asks the system for it and fails."""
+    users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+    users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
+
+
+def _refuse_noexec(home: Path, settings: Mapping[str, str]) -> None:
+    """Check that Spark can load the libraries that it unpacks into its folder.
+
+    A folder in memory of a container (`--tmpfs`) forbids that. Spark would fail at its first file.
+    """
+    is_noexec = os.statvfs(home).f_flag & getattr(os, "ST_NOEXEC", 0)
+    if is_noexec and f"-Djava.io.tmpdir={home}" in settings["spark.driver.extraJavaOptions"]:
+        raise FailedToConnectError(
+            f"The embedded Spark cannot load its libraries from its folder, {home}: this file "
+            "system is mounted with `noexec`. Mount it with `exec`, or set `spark_folder` in the "
+            "profile to a folder of another one."
+        )
 
 
 def defaults(home: Path) -> dict[str, str]:
@@ -256,18 +326,3 @@ def _lock(home: Path) -> int:
                     "profile)."
                 ) from None
             time.sleep(0.2)
-
-
-@contextmanager
-def _environment(**values: str) -> Iterator[None]:
-    """Set environment variables while Spark starts. Spark reads these settings nowhere else."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.java_image import JavaImage
+from dbt.adapters.openmirroring.spark.running_commands import RunningCommands
 from dbt.adapters.openmirroring.spark.submit import end_jvm
 
 # seconds to wait until Java has written the image
@@ -23,13 +24,15 @@ _MODELS = {
 }
 
 
-def train(folder: Path, options: Sequence[str]) -> None:
+def train(folder: Path, options: Sequence[str], wait: Callable[[], None] = lambda: None) -> None:
     """Publish tables in a new JVM: an initial load, an unchanged run, and a change set.
 
     Args:
         folder: the folder for the dbt project, the landing zone and Spark's files
         options: Java options
+        wait: called before each step, so that it can give way to others
     """
+    wait()
     # slow to import, and a second process that finds the lock taken does not need it
     from dbt.cli.main import dbtRunner
 
@@ -45,16 +48,24 @@ def train(folder: Path, options: Sequence[str]) -> None:
     spark = embedded_spark.start(folder, {"spark.driver.memory": "1g"}, java_options=options)
     gateway = spark.sparkContext._gateway
     places = ["--project-dir", str(folder), "--profiles-dir", str(folder)]
-    for rows in (10, 10, 11):
-        for name, sql in _MODELS.items():
-            key = "{{ config(unique_key='id') }}" if name != "plain" else ""
-            (folder / "models" / f"{name}.sql").write_text(f"{key}\n{sql.format(rows=rows)}\n")
-        dbtRunner().invoke(["run", "--quiet", *places])
+    try:
+        for rows in (10, 10, 11):
+            for name, sql in _MODELS.items():
+                key = "{{ config(unique_key='id') }}" if name != "plain" else ""
+                model = folder / "models" / f"{name}.sql"
+                model.write_text(f"{key}\n{sql.format(rows=rows)}\n")
+                wait()
+                dbtRunner().invoke(["run", "--quiet", "--select", name, *places])
+        wait()
+    except BaseException:
+        end_jvm(gateway, 0)
+        raise
     spark.stop()
     end_jvm(gateway, _PATIENCE)
 
 
 def main() -> None:
     """Make the image. The arguments are the Java home and the folder of the images."""
-    os.nice(19)
-    JavaImage(*map(Path, sys.argv[1:])).make(train)
+    java_home, images = map(Path, sys.argv[1:])
+    wait = RunningCommands(images).wait
+    JavaImage(java_home, images).make(partial(train, wait=wait))

@@ -92,7 +92,7 @@ def _wrapped(java: Path, folder: Path) -> Path:
     executable.parent.mkdir(parents=True, exist_ok=True)
     # another process may be starting its Java from this file
     written = executable.with_name(f"java.{os.getpid()}")
-    written.write_text(_WRAPPER.format(java=java))
+    written.write_bytes(os.fsencode(_WRAPPER.format(java=java)))
     written.chmod(written.stat().st_mode | stat.S_IXUSR)
     written.replace(executable)
     return folder

@@ -20,8 +20,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark import embedded as embedded_spark
-from dbt.adapters.openmirroring.spark.java_image import JavaImage
+from dbt.adapters.openmirroring.spark.java_image import NO_IMAGES, JavaImage, images_folder
 from dbt.adapters.openmirroring.spark.place import SparkPlaceError
+from dbt.adapters.openmirroring.spark.running_commands import RunningCommands
 from dbt.adapters.openmirroring.spark.submit import end_jvm
 
 
@@ -31,13 +32,17 @@ class _Started:
 
     Args:
         project: the folder of the dbt project
+        folder: the folder of Spark's files
         settings: the settings of the profile
+        java_home: the home of its Java
         session: the session from which each node gets a new one
         gateway: the gateway to the JVM, which outlives a stopped session
     """
 
     project: Path
+    folder: str
     settings: Mapping[str, str]
+    java_home: Path
     session: SparkSession
     gateway: Any
 
@@ -54,6 +59,7 @@ class ProcessSpark:
         self._started: _Started | None = None
         self._image: JavaImage | None = None
         self._is_image_ordered = False
+        self._running: RunningCommands | None = None
         self._failed_early: WeakKeyDictionary[Any, Exception] = WeakKeyDictionary()
         self._commands: WeakSet[Any] = WeakSet()
 
@@ -70,6 +76,7 @@ class ProcessSpark:
         settings: Mapping[str, str],
         prepared_start: bool,
         java_options: Sequence[str] = (),
+        folder: str = embedded_spark.FOLDER,
     ) -> None:
         """Start the Spark of a project in the background. `session` waits for it.
 
@@ -77,14 +84,14 @@ class ProcessSpark:
         Spark again.
 
         Args:
-            command, project, settings, prepared_start: as for `session`
+            command, project, settings, prepared_start, folder: as for `session`
             java_options: additional Java options of a prepared start
         """
 
         def start() -> None:
             with self._lock:
                 try:
-                    self._fitting(project, settings, prepared_start, java_options)
+                    self._fitting(project, folder, settings, prepared_start, java_options)
                 except Exception as error:
                     self._failed_early[command] = error
 
@@ -97,6 +104,7 @@ class ProcessSpark:
         project: Path,
         settings: Mapping[str, str],
         prepared_start: bool = False,
+        folder: str = embedded_spark.FOLDER,
     ) -> SparkSession:
         """Return the session of a project. Reuse the Spark of an earlier command if it fits.
 
@@ -105,6 +113,7 @@ class ProcessSpark:
             project: the folder of the dbt project
             settings: `server_side_parameters` of the profile
             prepared_start: whether to start from an image of the classes
+            folder: the folder of Spark's files; a relative path starts at the project
 
         Raises:
             FailedToConnectError: if Spark does not start, or if another command uses a Spark of
@@ -114,50 +123,49 @@ class ProcessSpark:
             failed = self._failed_early.pop(command, None)
             if failed:
                 raise failed
-            found = self._fitting(project, settings, prepared_start)
+            found = self._fitting(project, folder, settings, prepared_start)
             self._commands.add(command)
             return found.session
 
     def _fitting(
         self,
         project: Path,
+        folder: str,
         settings: Mapping[str, str],
         prepared_start: bool,
         java_options: Sequence[str] = (),
     ) -> _Started:
-        found = self._started
-        if found and found.is_running and (found.project, found.settings) == (project, settings):
+        images = images_folder() if prepared_start else None
+        if images and self._running is None:
+            self._running = RunningCommands(images)
+        if self._running:
+            self._running.enter()
+        found, wanted = self._started, (project, folder, settings)
+        if found and found.is_running and (found.project, found.folder, found.settings) == wanted:
             return found
         self._end()
-        if prepared_start:
-            session = self._start_prepared(project, settings, java_options)
-        else:
-            session = embedded_spark.start(project, settings)
-        self._started = _Started(project, dict(settings), session, SparkContext._gateway)
-        return self._started
-
-    def _start_prepared(
-        self, project: Path, settings: Mapping[str, str], java_options: Sequence[str]
-    ) -> SparkSession:
-        java_home = embedded_spark.java_home_for(project)
-        image = self._image = JavaImage(java_home)
-        options = [*image.options(), *java_options]
+        java_home = embedded_spark.java_home_for(project, folder)
+        image = self._image = JavaImage(java_home, images) if images else None
+        options = [*(image.options() if image else ()), *java_options]
         try:
-            session = embedded_spark.start(project, settings, java_home, options)
+            session = embedded_spark.start(project, settings, java_home, options, folder)
         except (embedded_spark.SparkInUseError, SparkPlaceError):
             raise
         except FailedToConnectError:
             if not options:
                 raise
-            session = embedded_spark.start(project, settings, java_home)
-            image.remove()  # it may be corrupt in a part that Java does not check
-        return session
+            session = embedded_spark.start(project, settings, java_home, folder=folder)
+            if image:
+                image.remove()  # it may be corrupt in a part that Java does not check
+        gateway = SparkContext._gateway
+        self._started = _Started(project, folder, dict(settings), java_home, session, gateway)
+        return self._started
 
     def release(self, command: object) -> None:
         """Record that a command has ended. Spark keeps running, because a start takes seconds.
 
-        The first call has a missing image of the classes made. If Spark is still starting, this
-        method does not wait: the command has failed before it used Spark.
+        The first call may have a missing image of the classes made. If Spark is still starting,
+        this method does not wait: the command has failed before it used Spark.
         """
         self._commands.discard(command)
         if not self._lock.acquire(blocking=False):
@@ -166,13 +174,26 @@ class ProcessSpark:
             is_ordered, self._is_image_ordered = self._is_image_ordered, True
             if self._image and not is_ordered and self._image.is_wanted:
                 self._image.prepare()
+            if self._running and not self._commands:
+                self._running.leave()
         finally:
             self._lock.release()
 
-    def tell(self) -> None:
-        """Print for `dbt debug` whether Spark starts from an image, unless that is turned off."""
-        if self._image:
-            fire_event(Note(msg=f"  Embedded Spark {self._image.description}"))
+    def tell(self, prepared_start: bool) -> None:
+        """Print for `dbt debug` what the embedded Spark uses, if this process has one.
+
+        Args:
+            prepared_start: as for `session`
+        """
+        started = self._started
+        if started is None:
+            return
+        home = embedded_spark.home_of(started.project, started.folder)
+        lines = [f"has its files in {home}", f"uses the Java in {started.java_home}"]
+        if prepared_start:
+            lines.append(self._image.description if self._image else NO_IMAGES)
+        for line in lines:
+            fire_event(Note(msg=f"  Embedded Spark {line}"))
 
     def end(self) -> None:
         """Stop the embedded Spark, so that this process can start another one.

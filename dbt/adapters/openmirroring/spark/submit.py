@@ -6,22 +6,21 @@ Some settings are secrets, so this module passes them in a file.
 
 from __future__ import annotations
 
+import locale
 import os
 import re
-import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FunctionType
 from typing import Any
 
 from py4j.java_gateway import JavaGateway
 from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
-
-_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
 # seconds to wait until a JVM ends before it is killed
 _PATIENCE = 30.0
@@ -31,7 +30,10 @@ _SPECIAL = re.compile(r"[^\w.$/@*+,;()\[\]{}<>|&%'\"-]", re.ASCII)
 
 
 def launch_jvm(
-    settings: Mapping[str, str], folder: Path, popen: Mapping[str, Any] | None = None
+    settings: Mapping[str, str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    popen: Mapping[str, Any] | None = None,
 ) -> JavaGateway:
     """Start the JVM of a Spark.
 
@@ -41,10 +43,24 @@ def launch_jvm(
     Args:
         settings: the settings of Spark
         folder: the folder for a file with the settings, which exists until the JVM has read them
+        environment: additional variables for the environment of the JVM
         popen: the options of the process, for `subprocess.Popen`
     """
-    with _submit_arguments(settings, folder):
-        return launch_gateway(popen_kwargs=dict(popen or {}))
+    with _settings_file(settings, folder) as file:
+
+        def start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+            options["env"].update({**_utf8_locale(), **(environment or {})})
+            command[1:1] = ["--properties-file", str(file)]
+            return subprocess.Popen(command, **options)
+
+        # PySpark takes the variables and the options of spark-submit from `os.environ` only. This
+        # thread must not change that, because other threads read it: dbt failed when a variable
+        # was gone again. So PySpark's function runs with another `Popen`.
+        launch = FunctionType(
+            launch_gateway.__code__, {**launch_gateway.__globals__, "Popen": start}
+        )
+        gateway: JavaGateway = launch(None, dict(popen or {}))
+        return gateway
 
 
 def end_jvm(gateway: JavaGateway, seconds: float = _PATIENCE) -> None:
@@ -74,23 +90,27 @@ def launch_jvm_of_next_context(settings: Mapping[str, str]) -> None:
             SparkContext._ensure_initialized(gateway=launch_jvm(settings, Path(folder)))
 
 
+def _utf8_locale() -> dict[str, str]:
+    """Return the variable that lets Java read and write names in UTF-8; none if it does already.
+
+    Java takes the encoding of file names from the locale, and no option of Java can change it. In
+    the locale `C`, a name with another letter than those of ASCII fails.
+    """
+    if locale.nl_langinfo(locale.CODESET) == "UTF-8":
+        return {}
+    return {"LC_ALL": "C.UTF-8"}
+
+
 @contextmanager
-def _submit_arguments(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
-    """Let spark-submit read settings from a file that no other user can read."""
+def _settings_file(settings: Mapping[str, str], folder: Path) -> Iterator[Path]:
+    """Write settings for spark-submit to a file that no other user can read."""
     path = folder / "spark.properties"
-    given = os.environ.get(_ARGUMENTS)
     path.touch(0o600, exist_ok=False)
     try:
         path.write_text(f"{spark_defaults()}\n\n{properties(settings)}", encoding="utf-8")
-        file_option = f"--properties-file {shlex.quote(str(path))}"
-        os.environ[_ARGUMENTS] = f"{file_option} {given or 'pyspark-shell'}"
-        yield
+        yield path
     finally:
         path.unlink(missing_ok=True)
-        if given is None:
-            os.environ.pop(_ARGUMENTS, None)
-        else:
-            os.environ[_ARGUMENTS] = given
 
 
 def spark_defaults() -> str:
