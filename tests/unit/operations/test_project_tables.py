@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,6 +18,8 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.onelake_server import ROOT, OneLakeServer
 from tests.unit.operations.tables import publish
+
+GUID = "1c531795-a42a-447f-b9d1-72eb60bba258"
 
 
 def node(name: str, kind: str = "model", **config: Any) -> dict[str, Any]:
@@ -180,7 +181,9 @@ def test_many_tables_take_two_requests_each_at_most(server: OneLakeServer) -> No
     assert len(server.requests) <= 2 * len(states)
 
 
-@pytest.mark.parametrize("prefix", [ROOT, f"{uuid.uuid4()}/Files/LandingZone"])
+@pytest.mark.parametrize(
+    "prefix", [ROOT, "1c531795-a42a-447f-b9d1-72eb60bba258/Files/LandingZone"]
+)
 def test_the_files_of_all_tables_are_those_of_each_folder(
     server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, prefix: str
 ) -> None:
