@@ -129,7 +129,7 @@ def test_an_initial_load_is_numbered_from_one_with_metadata_and_journal(storage:
     assert journal["batch"]["id"] == batch_id
     assert journal["batch"]["owner"] == {
         **{"project": "shop", "node": "model.shop.orders"},
-        **{"schema": "sales", "invocation_id": ""},
+        **{"schema": "sales", "invocation_id": "", "target": ""},
     }
     assert (journal["batch"]["first_file"], journal["batch"]["last_file"]) == (1, 2)
 
