@@ -175,7 +175,7 @@ def test_many_tables_take_two_requests_each_at_most(server: OneLakeServer) -> No
     assert states == {
         "sales.t0": "held",
         **{f"sales.{name}": "published" for name in names[1:]},
-        "sales.gone": "orphan",
+        "sales.gone": "elsewhere",
         "sales.new": "not published",
     }
     assert len(server.requests) <= 2 * len(states)

@@ -109,10 +109,7 @@ class Publication(PublishedTable):
         return manifest
 
     def supersede(self, manifest: Manifest) -> None:
-        """0. Let this publication, a rebuild, replace a batch that cannot be finished.
-
-        The batch stays until this one is committed.
-        """
+        """0. Let the commit of this publication, a rebuild, replace a batch nobody can finish."""
         self._superseded = manifest
         self._may_have_folder = True
         self.committed = False
@@ -297,7 +294,8 @@ class Publication(PublishedTable):
             for number, file in enumerate(manifest.files, start=batch.first_file or 0)
             if file.name not in waiting
         }
-        staged.check(manifest, waiting, staged.unpublished(manifest, gone, self.journal()))
+        journal = self.journal() if gone else None
+        staged.check(manifest, waiting, staged.unpublished(manifest, gone, journal))
         self._renamed = len(gone)
         if batch.starts_folder and not gone:
             is_rebuild = batch.publication == "rebuild"
