@@ -15,6 +15,20 @@ def some(values: Iterable[Any], count: int = 1) -> list[Any]:
         values: of a parameter
         count: that `make test` takes
     """
+    return _marked(values, count, [pytest.mark.variant])
+
+
+def few(values: Iterable[Any], count: int = 1) -> list[Any]:
+    """Parameters, all but the first only for `make test-faults`: unit tests show them too.
+
+    Args:
+        values: of a parameter
+        count: that `make test` takes
+    """
+    return _marked(values, count, [pytest.mark.slow, pytest.mark.exhaustive])
+
+
+def _marked(values: Iterable[Any], count: int, marks: list[pytest.MarkDecorator]) -> list[Any]:
     first, rest = (listed := list(values))[:count], listed[count:]
-    variants = [v if isinstance(v, tuple) else (v,) for v in rest]
-    return [*first, *(pytest.param(*v, marks=pytest.mark.variant) for v in variants)]
+    others = [v if isinstance(v, tuple) else (v,) for v in rest]
+    return [*first, *(pytest.param(*v, marks=marks) for v in others)]

@@ -11,7 +11,7 @@ import pytest
 from tests.functional.project import Project
 from tests.functional.test_python_models import python_model
 from tests.functional.test_snapshots import CHECK, snapshot, source
-from tests.variants import some
+from tests.variants import few
 
 THREE = (
     "select id, cast(name as string) as name "
@@ -365,7 +365,7 @@ VALUES = (
     ("place", "setting", "is_large"),
     [
         *((place, "all", False) for place in ("pre_hook", "post_hook", "sql_header")),
-        *some([("pre_hook", "all", True), *(("pre_hook", name, False) for name in SETTINGS)]),
+        *few([("pre_hook", "all", True), *(("pre_hook", name, False) for name in SETTINGS)]),
     ],
 )
 def test_settings_of_hooks_do_not_reach_the_files(

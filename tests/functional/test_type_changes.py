@@ -9,7 +9,7 @@ import pytest
 from tests.functional.project import Project
 from tests.functional.test_incremental import incremental, rows
 from tests.functional.test_snapshots import snapshot, take, versions
-from tests.variants import some
+from tests.variants import few, some
 
 DAY1, DAY2 = "timestamp'2024-01-01 00:00:00'", "timestamp'2024-01-02 00:00:00'"
 
@@ -29,7 +29,7 @@ def types(project: Project) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "config",
-    some(
+    few(
         [
             {"check_cols": "all"},
             {"check_cols": ["AMOUNT"]},
@@ -123,7 +123,7 @@ WIDENED = [
 
 @pytest.mark.parametrize(
     ("config", "first", "later", "type_", "expected"),
-    some(
+    few(
         [
             *((CHECK_ALL, *values) for values in WIDENED),
             *((config, *values) for config in STRATEGIES[1:] for values in WIDENED[:2]),
@@ -207,7 +207,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("way_out", some(["cast", "new name"], 2))
-@pytest.mark.parametrize(("first", "later", "stored", "new"), some(REFUSED))
+@pytest.mark.parametrize(("first", "later", "stored", "new"), few(REFUSED))
 def test_a_type_that_holds_no_values_of_a_snapshot_is_refused(
     project: Project, first: str, later: str, stored: str, new: str, way_out: str
 ) -> None:
@@ -288,7 +288,7 @@ def test_a_rebuild_that_a_snapshot_refuses_leaves_it_as_it_is(project: Project) 
 
 @pytest.mark.parametrize(
     ("key", "rows_", "shown"),
-    some(
+    few(
         [
             ("id", ("1, 'a'", "1, 'b'", "2, 'c'"), "1 of the keys (id) are"),
             (["id", "name"], ("1, 'a'", "1, 'a'", "1, 'c'"), "id=1, name=a (2 rows)"),
@@ -357,7 +357,7 @@ LOST = [
 
 @pytest.mark.parametrize(
     ("stored", "later", "text", "type_", "ansi"),
-    some(
+    few(
         [
             *((*values, "true") for values in LOST),
             *((*values, "false") for values in LOST[:3] + LOST[-7:]),
