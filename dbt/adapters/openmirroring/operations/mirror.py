@@ -37,7 +37,7 @@ from dbt.adapters.openmirroring.operations.sql_endpoint import (
 from dbt.adapters.openmirroring.operations.target import Target
 from dbt.adapters.openmirroring.replicator.text_table import LOG_PREFIX
 from dbt.adapters.openmirroring.service.authentication import token_credential
-from dbt.adapters.openmirroring.service.monitoring import Service
+from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
 from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, replicator_report
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, logger
 
@@ -210,6 +210,8 @@ class Mirror:
         Raises:
             ServiceError: if the service will not apply them, or has lost the rows that they change
         """
+        if not self._target.onelake and self._service.report(CHECK_AGE) is None:
+            return  # no replicator has applied anything yet
         report = self._service.check_table(table.mirrored_table, rebuilds)
         if self._target.onelake and report and not rebuilds:
             refuse_lost(self.storage(), table, report)
