@@ -83,7 +83,7 @@ def start(
     _refuse_noexec(home, conf)
     lock = _lock(home)
     try:
-        return _start(home, lock, settings, java_home, java_options)
+        return _start(home, lock, conf, java_home, java_options)
     finally:
         os.close(lock)
 
@@ -91,11 +91,10 @@ def start(
 def _start(
     home: Path,
     lock: int,
-    settings: Mapping[str, str],
+    conf: Mapping[str, str],
     java_home: Path,
     java_options: Sequence[str],
 ) -> SparkSession:
-    conf = {**defaults(home), **settings, **SESSION_SETTINGS}
     place = SparkPlace(home) if is_at_home(conf, defaults(home)) else None
     if place:
         place.check()
