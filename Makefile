@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 INSTALLED_DOCS := .venv/installed-docs
 
-.PHONY: help install quickstart test test-all lint types docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions
+.PHONY: help install quickstart test test-all test-processes lint types docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -17,6 +17,9 @@ test: $(INSTALLED) ## Set up everything and test every behaviour once
 test-all: $(INSTALLED) ## Test everything: other sizes, kinds of failures and processes, dbt's own suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven and not recipe"
+
+test-processes: $(INSTALLED) ## Run dbt in processes of its own: kills, two at once, the wheel; and random histories
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven" $(addprefix tests/functional/test_,processes.py killed_runs.py histories.py)
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and all else that takes long
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not maven and not recipe"

@@ -22,7 +22,10 @@ TOP = "top"
 VERSION = f"{PACKAGE}.__version__"
 
 # in the order of the layout: in the table of imports, those left of the diagonal go back up
-ROOMS = (TOP, "node", "operations", "spark", "service", "landing_zone", "replicator")
+ROOMS = (
+    *(TOP, "operations", "node", "destination", "spark", "service", "landing_zone"),
+    *("replicator", "rest", "text"),
+)
 
 # from the opening tag of a macro to its closing one
 MACRO = re.compile(

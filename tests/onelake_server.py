@@ -40,11 +40,13 @@ from requests.adapters import BaseAdapter
 from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
-from dbt.adapters.openmirroring.landing_zone import azure_requests, onelake_claim, onelake_client
-from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
-from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
-from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
+from dbt.adapters.openmirroring.landing_zone.onelake import claim as onelake_claim
+from dbt.adapters.openmirroring.landing_zone.onelake import client as onelake_client
+from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
+from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
+from dbt.adapters.openmirroring.rest import azure_requests
 from dbt.adapters.openmirroring.service.authentication import GivenToken
 
 HOST = "onelake.dfs.fabric.microsoft.com"

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.spark import embedded as embedded_spark
+from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
 from tests.benchmarks.project import (
     LINEITEM_KEY,
     MEMORY,

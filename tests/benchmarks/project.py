@@ -18,10 +18,10 @@ from typing import Any
 
 import yaml
 
-from dbt.adapters.openmirroring.spark import embedded as embedded_spark
-from dbt.adapters.openmirroring.spark.image_trainer import train
-from dbt.adapters.openmirroring.spark.java import find_java_home
-from dbt.adapters.openmirroring.spark.java_image import JavaImage, images_folder
+from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
+from dbt.adapters.openmirroring.spark.embedded.image_trainer import train
+from dbt.adapters.openmirroring.spark.embedded.java import find_java_home
+from dbt.adapters.openmirroring.spark.embedded.java_image import JavaImage, images_folder
 
 ROOT = Path(__file__).parents[2]
 

@@ -24,9 +24,10 @@ import trustme
 from azure.core.pipeline.transport import RequestsTransport
 from azure.storage.filedatalake import DataLakeServiceClient
 
-from dbt.adapters.openmirroring.landing_zone import onelake, onelake_client
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
-from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
+from dbt.adapters.openmirroring.landing_zone.onelake import client as onelake_client
+from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake
+from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.service.authentication import GivenToken
 from tests.benchmarks.project import median_ratio
 from tests.onelake_server import ROOT, TOKEN, URL, OneLakeServer, listening, through_sockets

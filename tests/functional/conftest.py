@@ -16,7 +16,7 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
-from dbt.adapters.openmirroring.spark import embedded as embedded_spark  # noqa: E402
+from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark  # noqa: E402
 from tests.fabric_server import FabricServer  # noqa: E402
 from tests.functional import onelake as in_onelake  # noqa: E402
 from tests.functional.project import Project  # noqa: E402

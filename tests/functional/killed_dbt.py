@@ -10,7 +10,7 @@ from typing import Any
 
 from dbt.cli.main import cli
 
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 
 # class, method, which of its calls, and whether it is carried out before the process dies

@@ -16,7 +16,7 @@ import pytest
 from dbt.cli.main import dbtRunner
 from pyspark import SparkContext
 
-from dbt.adapters.openmirroring.spark.process import process_spark
+from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from tests.functional import onelake
 from tests.functional.project import Project
 from tests.onelake_server import OneLakeServer

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.service import reports
 from tests.fabric_server import Database, FabricServer, table
 from tests.functional.project import Project

@@ -21,9 +21,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.node.scratch_tables import NEXT, ROWS
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ROWS
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from dbt.adapters.openmirroring.spark.json_text import with_keys_as_text
 from dbt.adapters.openmirroring.spark.relation import quoted

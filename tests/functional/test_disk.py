@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone import batch, local
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone import batch
+from dbt.adapters.openmirroring.landing_zone.local import storage as local
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from tests.functional.project import Project
 from tests.variants import some
 

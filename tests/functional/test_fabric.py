@@ -19,7 +19,7 @@ import trustme
 from dbt.adapters.events.logging import AdapterLogger
 from deltalake import DeltaTable
 
-from dbt.adapters.openmirroring.operations import lost_table, onelake_replica
+from dbt.adapters.openmirroring.destination import lost_table, onelake_replica
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from dbt.adapters.openmirroring.service import monitoring
 from tests.fabric_server import Database, FabricServer, sync, table

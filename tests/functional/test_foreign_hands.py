@@ -17,7 +17,7 @@ from unittest.mock import patch
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from tests.functional.project import Project
 from tests.variants import some

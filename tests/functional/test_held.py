@@ -14,8 +14,8 @@ from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord
-from dbt.adapters.openmirroring.node import held
-from dbt.adapters.openmirroring.node.scratch_tables import NEXT, name_beside
+from dbt.adapters.openmirroring.node.snapshot import held
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, name_beside
 from tests.functional.project import Project
 from tests.variants import some
 

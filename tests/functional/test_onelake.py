@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone import onelake_claim
+from dbt.adapters.openmirroring.landing_zone.onelake import claim as onelake_claim
 from tests.functional.project import Project
 from tests.functional.test_faults import SCENARIOS, assert_right
 from tests.onelake_server import TOKEN, OneLakeServer

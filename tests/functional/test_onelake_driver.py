@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark import embedded as embedded_spark
+from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
 from tests.fabric_server import FabricServer
 from tests.functional.conftest import SETTINGS
 from tests.functional.onelake import publish_to_onelake

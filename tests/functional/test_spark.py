@@ -14,7 +14,7 @@ from dbt.cli.main import dbtRunner
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.spark import submit as spark_submit
+from dbt.adapters.openmirroring.spark.embedded import submit as spark_submit
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, PySparkHandle
 from tests.functional.conftest import SECRET
 from tests.functional.project import Project

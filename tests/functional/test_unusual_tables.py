@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
 from tests.functional.project import Project
 from tests.functional.test_incremental import incremental, rows, values

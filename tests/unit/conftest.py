@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from tests.onelake_server import OneLakeServer
 

@@ -11,8 +11,8 @@ from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
-from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
+from dbt.adapters.openmirroring.text.shown import shown_url
 
 ONELAKE = "https://onelake.dfs.fabric.microsoft.com/shop/m.MirroredDatabase/Files/LandingZone"
 

@@ -13,13 +13,23 @@ import dbt.adapters.openmirroring as package
 ROOT = Path(package.__file__).parent
 NAME = package.__name__
 
+# rooms that all others may import
+LEAVES = {"text", "rest", "dbt_core"}
+
 MAY_IMPORT: dict[str, set[str]] = {
-    "landing_zone": set(),
-    "replicator": set(),
-    "spark": set(),
-    "service": {"landing_zone"},
-    "operations": {"landing_zone", "service", "replicator"},
-    "node": {"landing_zone", "spark"},
+    "text": set(),
+    "dbt_core": set(),
+    "rest": {"text"},
+    "landing_zone": {*LEAVES},
+    "replicator": {*LEAVES},
+    "spark": {*LEAVES},
+    "service": {"landing_zone", *LEAVES},
+    "destination": {"landing_zone", "service", "replicator", *LEAVES},
+    "node": {"destination", "landing_zone", "spark", *LEAVES},
+    "operations": {
+        *{"node", "destination", "landing_zone", "service", "replicator", "spark"},
+        *LEAVES,
+    },
 }
 
 MOST_LINES = 400

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
     AdapterResponse,
@@ -31,28 +29,31 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
+from dbt.adapters.openmirroring.dbt_core.flags import (
+    ends_process,
+    is_in_command,
+    project_folder,
+    selection,
+    target_folder,
+    uses_spark,
+)
 from dbt.adapters.openmirroring.service.authentication import token_credential
-from dbt.adapters.openmirroring.spark import embedded as embedded_spark
+from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
+from dbt.adapters.openmirroring.spark.embedded.process import process_spark
+from dbt.adapters.openmirroring.spark.embedded.short_commands import ShortCommand
+from dbt.adapters.openmirroring.spark.embedded.submit import launch_jvm_of_next_context
 from dbt.adapters.openmirroring.spark.errors import explained, told
-from dbt.adapters.openmirroring.spark.process import process_spark
 from dbt.adapters.openmirroring.spark.session import (
     SESSION_SETTINGS,
     PySparkHandle,
     SessionHandle,
     silence_pyspark,
 )
-from dbt.adapters.openmirroring.spark.short_commands import ShortCommand
-from dbt.adapters.openmirroring.spark.submit import launch_jvm_of_next_context
 
 if TYPE_CHECKING:
-    from dbt.adapters.openmirroring.spark.livy_session import LivySession
+    from dbt.adapters.openmirroring.spark.livy.session import LivySession
 
 logger = AdapterLogger("OpenMirroring")
-
-# dbt commands that build nodes, that run tests, and that always run statements in Spark
-_BUILDING = ("run", "build", "seed", "snapshot", "retry")
-_TESTING = ("test", "build", "retry")
-_USING_SPARK = (*_BUILDING, "test", "show", "clone", "generate")
 
 
 class OpenMirroringConnectionManager(SparkConnectionManager):
@@ -67,6 +68,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._brought: SparkSession | None = None
         self._is_server_there = False
         self._spark_major: int | None = None
+        self._has_metastore: bool | None = None
         self._livy: LivySession | None = None
         self._short_command: ShortCommand | None = None
         self._users_handles: dict[Hashable, Any] = {}
@@ -106,9 +108,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
 
     def _new_livy_session(self, credentials: OpenMirroringCredentials) -> SessionHandle:
         # slow to import, and only `method: livy` needs it
-        from dbt.adapters.openmirroring.spark.livy_client import LivyClient
-        from dbt.adapters.openmirroring.spark.livy_handle import LivyHandle
-        from dbt.adapters.openmirroring.spark.livy_session import LivySession
+        from dbt.adapters.openmirroring.spark.livy.client import LivyClient
+        from dbt.adapters.openmirroring.spark.livy.handle import LivyHandle
+        from dbt.adapters.openmirroring.spark.livy.session import LivySession
 
         with self.lock:
             if self._livy is None:
@@ -159,10 +161,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
 
     def start_early(self) -> None:
         """Start the embedded Spark while dbt parses, if the command will use it."""
-        # dbt loads the adapter before its flags can be imported
-        from dbt.flags import get_flags
-
-        if getattr(get_flags(), "WHICH", None) not in _USING_SPARK or not _is_in_command():
+        if not (uses_spark() and is_in_command()):
             return
         credentials: Any = self.profile.credentials
         parameters = credentials.server_side_parameters
@@ -172,9 +171,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             return
         project, folder = project_folder(self.profile), credentials.spark_folder
         prepared, java_options = credentials.prepared_start, []
-        if prepared and _ends_process():
+        if prepared and ends_process():
             home = embedded_spark.home_of(project, folder)
-            identity = (self.profile.target_name, *_selection())
+            identity = (self.profile.target_name, *selection())
             self._short_command = ShortCommand(home, *identity)
             java_options = self._short_command.java_options()
         process_spark.start_early(self, project, parameters, prepared, java_options, folder)
@@ -270,9 +269,16 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             self._spark_major = int(str(found.rows[0][0]).partition(".")[0])
         return self._spark_major
 
+    def has_metastore(self) -> bool:
+        """Return whether Spark's catalog is a metastore. Only the first call asks Spark."""
+        if self._has_metastore is None:
+            _, found = self.execute("set spark.sql.catalogImplementation", fetch=True)
+            self._has_metastore = str(found.rows[0][1]) == "hive"
+        return self._has_metastore
+
     def cleanup_all(self) -> None:
         super().cleanup_all()
-        self._spark = self._spark_major = None
+        self._spark = self._spark_major = self._has_metastore = None
         if self._livy:
             self._livy.end()
             self._livy = None
@@ -304,29 +310,6 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 raise
 
 
-def _is_in_command() -> bool:
-    """Check whether a dbt command is running.
-
-    An orchestrator may also create adapters outside its dbt commands.
-    """
-    context = click.get_current_context(silent=True)
-    main = sys.modules.get("dbt.cli.main")
-    return context is not None and main is not None and context.find_root().command is main.cli
-
-
-def _ends_process() -> bool:
-    """Check whether the process ends with the command: a `dbtRunner` may get more of them."""
-    return "callbacks" not in (click.get_current_context().find_root().obj or {})
-
-
-def _selection() -> tuple[str, ...]:
-    """Return what selects the work of the command."""
-    from dbt.flags import get_flags
-
-    names = ("WHICH", "SELECT", "EXCLUDE", "SELECTOR", "FULL_REFRESH")
-    return tuple(str(getattr(get_flags(), name, None)) for name in names)
-
-
 def _is_there() -> bool:
     """Check whether this process already has a Spark."""
     return bool(SparkSession.getActiveSession() or SparkContext._active_spark_context)
@@ -335,84 +318,6 @@ def _is_there() -> bool:
 def _is_configured(parameters: Mapping[str, str]) -> bool:
     """Check whether the profile or `spark-submit` says which Spark to use."""
     return "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def is_publishing() -> bool:
-    """Check whether the command builds nodes with all their rows."""
-    return _is_one_of(*_BUILDING)
-
-
-def is_building() -> bool:
-    """Check whether the command builds nodes, perhaps with `--empty` or `--sample`."""
-    from dbt.flags import get_flags
-
-    return getattr(get_flags(), "WHICH", None) in _BUILDING
-
-
-def _is_one_of(*commands: str) -> bool:
-    """Check whether dbt runs one of the commands, without `--empty` and `--sample`."""
-    from dbt.flags import get_flags
-
-    flags = get_flags()
-    if getattr(flags, "WHICH", None) not in commands:
-        return False
-    return not (getattr(flags, "EMPTY", False) or getattr(flags, "SAMPLE", None))
-
-
-def terminal() -> Callable[[str], None] | None:
-    """Return a function that prints a line to the terminal.
-
-    Returns:
-        None if stderr is no terminal, or if dbt's own lines are not printed there as text
-    """
-    from dbt.flags import get_flags
-
-    flags = get_flags()
-    is_shown = getattr(flags, "LOG_LEVEL", "info") in ("debug", "info")
-    is_text = getattr(flags, "LOG_FORMAT", "default") != "json"
-    if getattr(flags, "QUIET", False) or not (is_shown and is_text and sys.stderr.isatty()):
-        return None
-    # the line break is part of the string, because other threads of dbt print meanwhile
-    return lambda line: print(f"{line}\n", end="", file=sys.stderr, flush=True)
-
-
-def is_testing() -> bool:
-    """Check whether the command may run data tests on all rows."""
-    return _is_one_of(*_TESTING)
-
-
-def prefers_other_state() -> bool:
-    """Check whether dbt reads nodes that it does not build in the state of another target."""
-    from dbt.flags import get_flags
-
-    flags = get_flags()
-    return bool(getattr(flags, "DEFER", False) and getattr(flags, "FAVOR_STATE", False))
-
-
-def is_running_hooks() -> bool:
-    """Check whether the command runs `on-run-end` hooks.
-
-    `compile` and `docs generate` do not run them, but treat them as nodes.
-    """
-    from dbt.flags import get_flags
-
-    return getattr(get_flags(), "WHICH", None) in (*_BUILDING, *_TESTING)
-
-
-def project_folder(profile: AdapterRequiredConfig) -> Path:
-    """Return the folder of the dbt project.
-
-    `dbt debug` has only a profile without a project, so the folder comes from its flags.
-    """
-    from dbt.flags import get_flags
-
-    root = getattr(profile, "project_root", None) or getattr(get_flags(), "PROJECT_DIR", None)
-    return Path(root or ".").resolve()
-
-
-def target_folder(profile: AdapterRequiredConfig) -> Path:
-    """Return dbt's own folder in the dbt project."""
-    return project_folder(profile) / getattr(profile, "target_path", "target")
 
 
 def _settings_of(spark: SparkSession) -> dict[str, str]:

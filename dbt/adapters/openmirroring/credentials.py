@@ -12,17 +12,17 @@ from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.dataclass_schema import StrEnum
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.openmirroring.landing_zone.local_path import check_path
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
-from dbt.adapters.openmirroring.landing_zone.shown import shown_url
+from dbt.adapters.openmirroring.destination import replica
+from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.landing_zone.local.path import check_path
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.source import Source
-from dbt.adapters.openmirroring.operations import replica
-from dbt.adapters.openmirroring.operations.target import Target
 from dbt.adapters.openmirroring.service.authentication import Identity
-from dbt.adapters.openmirroring.spark import embedded as embedded_spark
 from dbt.adapters.openmirroring.spark.connect import Server
-from dbt.adapters.openmirroring.spark.livy_server import LivyServer
+from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
+from dbt.adapters.openmirroring.spark.livy.server import LivyServer
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
+from dbt.adapters.openmirroring.text.shown import shown_url
 
 # without this prefix, Spark's Thrift server treats a client's settings as settings of Hive
 _SET = "set:hiveconf:"

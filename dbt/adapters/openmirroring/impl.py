@@ -17,23 +17,23 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.command import Command
-from dbt.adapters.openmirroring.connections import (
-    OpenMirroringConnectionManager,
+from dbt.adapters.openmirroring.connections import OpenMirroringConnectionManager, logger
+from dbt.adapters.openmirroring.dbt_core.flags import (
     is_building,
-    logger,
     project_folder,
     target_folder,
     terminal,
 )
-from dbt.adapters.openmirroring.console import print_any_text
+from dbt.adapters.openmirroring.destination import replica
+from dbt.adapters.openmirroring.destination.after_command import end_command
+from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
 from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.operations import catalog, replica
+from dbt.adapters.openmirroring.operations import catalog
 from dbt.adapters.openmirroring.operations.arguments import (
     Flag,
     Limit,
@@ -42,15 +42,14 @@ from dbt.adapters.openmirroring.operations.arguments import (
     Results,
     operation,
 )
+from dbt.adapters.openmirroring.operations.command import Command
 from dbt.adapters.openmirroring.operations.database import DatabaseOperations
 from dbt.adapters.openmirroring.operations.history import history
-from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.project_tables import Outcome
-from dbt.adapters.openmirroring.operations.recover import recover_tables
 from dbt.adapters.openmirroring.operations.report import report
 from dbt.adapters.openmirroring.operations.report_page import Heading
 from dbt.adapters.openmirroring.operations.status import status
-from dbt.adapters.openmirroring.spark.process import process_spark
+from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
@@ -58,6 +57,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     quoted,
 )
 from dbt.adapters.openmirroring.spark.table import described_columns
+from dbt.adapters.openmirroring.text.console import print_any_text
 
 
 class OpenMirroringAdapter(SparkAdapter):
@@ -83,14 +83,14 @@ class OpenMirroringAdapter(SparkAdapter):
         super().__init__(config, mp_context)
         print_any_text()
         self.progress = Progress(terminal())
-        self._mirror = Mirror(
+        self._destination = Destination(
             config.credentials.target,
             project=lambda: project_folder(config),
             warehouse=lambda: self.connections.embedded_warehouse,  # type: ignore[attr-defined]
             uploads=self.progress.uploads,
             kept=lambda: target_folder(config),
         )
-        self._command = Command(self, self._mirror)
+        self._command = Command(self, self._destination)
         # by place: relations that `--empty` or `--sample` has made, which dbt's cache leaves out
         self.checked: dict[tuple[str, str], OpenMirroringRelation] = {}
         self.connections.start_early()  # type: ignore[attr-defined]
@@ -190,7 +190,7 @@ class OpenMirroringAdapter(SparkAdapter):
         """Yield the columns of a relation, each with the statistics of its publication."""
         statistics: dict[str, Any] = {}
         if relation.is_table:
-            storage = self._mirror.storage()
+            storage = self._destination.storage()
             statistics = catalog.published_statistics(
                 storage, str(relation.schema), str(relation.identifier)
             )
@@ -204,7 +204,7 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         super().debug_query()
         process_spark.tell(self.config.credentials.prepared_start)
-        self._mirror.check()
+        self._destination.check()
 
     # Nodes
 
@@ -227,7 +227,7 @@ class OpenMirroringAdapter(SparkAdapter):
         self._command.check_project()
         node = self._command.node(context)
         with self._command.running(node):
-            return materialize(node, self._mirror)
+            return materialize(node, self._destination)
 
     @available
     def refuse_clone(self, context: Mapping[str, Any]) -> None:
@@ -247,16 +247,16 @@ class OpenMirroringAdapter(SparkAdapter):
     @operation("mirror_status")
     def status(self, graph: Mapping[str, Any]) -> Outcome:
         """Report the state of each mirrored table, and of the mirrored database in Fabric."""
-        return status(self._command.tables(graph), self._mirror)
+        return status(self._command.tables(graph), self._destination)
 
     @available
     @operation("mirror_report")
     def report(self, graph: Mapping[str, Any]) -> Outcome:
         """Write the state and the history of each mirrored table to a page."""
         config = self.config
-        heading = Heading(config.project_name, config.target_name, self._mirror.place)
+        heading = Heading(config.project_name, config.target_name, self._destination.place)
         folder = Path(config.project_target_path)
-        return report(self._command.tables(graph), self._mirror, heading, folder)
+        return report(self._command.tables(graph), self._destination, heading, folder)
 
     @available
     @operation("mirror_history")
@@ -273,7 +273,7 @@ class OpenMirroringAdapter(SparkAdapter):
     @operation("mirror_recover")
     def recover(self, graph: Mapping[str, Any]) -> Outcome:
         """Finish the batches that an earlier run of this dbt project committed."""
-        return recover_tables(self._command.tables(graph), self._command.recover_table)
+        return self._command.recovery.finish_all(self._command.tables(graph))
 
     @available
     @operation("mirror_rebuild")
@@ -290,7 +290,7 @@ class OpenMirroringAdapter(SparkAdapter):
         found = self._command.tables(graph).node(table)
         node = self._command.node_of(found)
         with self._command.running(node):
-            response = rebuild(node, self._mirror)
+            response = rebuild(node, self._destination)
         return Outcome((f"{found.table}: {response}",))
 
     @available
@@ -330,15 +330,15 @@ class OpenMirroringAdapter(SparkAdapter):
         `operations.orphans` documents the arguments.
         """
         if not dry_run:
-            self._mirror.require_run()
-        self._mirror.replicate_at_the_end(not dry_run)
+            self._destination.require_run()
+        self._destination.replicate_at_the_end(not dry_run)
         return self._command.drop_orphans(graph, dry_run, schema, table)
 
     @available
     def mirrored_database(self) -> DatabaseOperations:
         """Return the operations that create, change, start or stop the mirrored database."""
-        self._mirror.require_run()
-        return DatabaseOperations(self._mirror.database)
+        self._destination.require_run()
+        return DatabaseOperations(self._destination.database)
 
     @available
     @operation("mirror_replicate")
@@ -349,8 +349,8 @@ class OpenMirroringAdapter(SparkAdapter):
             DbtRuntimeError: if the replicator is not installed, or does not support the landing
                 zone
         """
-        self._mirror.require_run()
-        found = replica.replicate(self._mirror.landing_zone)
+        self._destination.require_run()
+        found = replica.replicate(self._destination.landing_zone)
         failed = f"Not replicated: {', '.join(found.failed)}"
         return Outcome(found.lines, (failed,) if found.failed else ())
 
@@ -369,15 +369,11 @@ class OpenMirroringAdapter(SparkAdapter):
             DbtRuntimeError: if they are not applied in time; the message says why
         """
 
-        def mirrored_table() -> replica.Replica:
-            name = str(model.schema), str(model.identifier)
-            return self._mirror.replica_of(*name, float(seconds))
-
         warehouse = Warehouse(self, context)
         rows = self._command.compared_rows(warehouse, model)
         if rows is None:
             return "select 1 where false"
-        return difference(warehouse, model, rows, mirrored_table)
+        return difference(warehouse, model, rows, self._destination, float(seconds))
 
     # Begin and end of a command
 
@@ -403,4 +399,4 @@ class OpenMirroringAdapter(SparkAdapter):
         """End the command. Apply the published files if the profile asks for it."""
         self._command.end()
         super().cleanup_connections()
-        self._mirror.end()
+        end_command(self._destination)

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone import local_folders
-from dbt.adapters.openmirroring.landing_zone.local_disk import UNABLE, rename_to_new
+from dbt.adapters.openmirroring.landing_zone.local import folders as local_folders
+from dbt.adapters.openmirroring.landing_zone.local.disk import UNABLE, rename_to_new
 
 ROOT = 0
 

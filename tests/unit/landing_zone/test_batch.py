@@ -1,4 +1,7 @@
+import json
 from datetime import datetime, timezone
+
+import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Batch,
@@ -10,7 +13,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     new_batch_id,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.records import Ending, Journal, Manifest, _checksum
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 
 ID = new_batch_id()
@@ -34,6 +37,30 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     files = (StagedFile("part-0.parquet", 10), StagedFile("part-1.parquet", 10))
     manifest = Manifest(BATCH, TableFolder("sales", "orders"), ID, files)
     assert Manifest.from_json(manifest.to_json(), manifest.table.manifest) == manifest
+
+
+@pytest.mark.parametrize(
+    ("properties", "ending"),
+    [({}, "swap"), ({"snapshot_version": "7"}, "in_place"), ({"held": ID}, "held")],
+)
+def test_a_manifest_that_does_not_say_how_its_batch_ends_is_read(
+    properties: dict[str, str], ending: Ending
+) -> None:
+    files = (StagedFile("part-0.parquet", 10), StagedFile("part-1.parquet", 10))
+    table = TableFolder("sales", "orders")
+    manifest = Manifest(BATCH, table, ID, files, ending=ending, **properties)  # type: ignore[arg-type]
+    data = json.loads(manifest.to_json())
+    del data["checksum"], data["ending"]
+    content = json.dumps({**data, "checksum": _checksum(data)}).encode()
+
+    assert Manifest.from_json(content, table.manifest) == manifest
+
+
+def test_a_manifest_with_another_ending_than_its_batch_has_is_refused() -> None:
+    files = (StagedFile("part-0.parquet", 10), StagedFile("part-1.parquet", 10))
+
+    with pytest.raises(ValueError, match="cannot end with in_place"):
+        Manifest(BATCH, TableFolder("sales", "orders"), ID, files, ending="in_place")
 
 
 def test_a_journal_is_read_as_it_was_written() -> None:

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone import local_lock
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
     NotPlainError,
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
-from dbt.adapters.openmirroring.landing_zone.local_mount import Mount, mount_of
+from dbt.adapters.openmirroring.landing_zone.local import lock as local_lock
+from dbt.adapters.openmirroring.landing_zone.local.mount import Mount, mount_of
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 
 FOLDER = "_scratchPad/sales.orders"
 LOCK = "_scratchPad/_locks/sales.orders"

@@ -20,18 +20,19 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.identity import EnvironmentCredential
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dbt.adapters.openmirroring.landing_zone import onelake_claim, onelake_client
-from dbt.adapters.openmirroring.landing_zone.ended_claims import EndedClaims
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
-from dbt.adapters.openmirroring.landing_zone.onelake_claim import CLAIM, Claim
-from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
-from dbt.adapters.openmirroring.landing_zone.staging import StagingFolder
+from dbt.adapters.openmirroring.landing_zone.onelake import claim as onelake_claim
+from dbt.adapters.openmirroring.landing_zone.onelake import client as onelake_client
+from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim
+from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
+from dbt.adapters.openmirroring.landing_zone.onelake.ended_claims import EndedClaims
+from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from tests.onelake_server import (
     HOST,
     KINDS,

@@ -3,7 +3,7 @@
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 
 HOST = "onelake.dfs.fabric.microsoft.com"
 WORKSPACE = "6e335e92-a2a2-4b5a-970a-bd6a89fbb765"

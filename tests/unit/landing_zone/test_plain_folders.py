@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone import local, onelake
 from dbt.adapters.openmirroring.landing_zone.batch import (
     MirroredColumn,
     Owner,
@@ -27,7 +26,9 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
     table_folders,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local import storage as local
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage

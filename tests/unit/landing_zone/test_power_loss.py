@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone import local_folders
 from dbt.adapters.openmirroring.landing_zone.batch import (
     MirroredColumn,
     Owner,
@@ -18,7 +17,8 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import drop_table, landed_table
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local import folders as local_folders
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest

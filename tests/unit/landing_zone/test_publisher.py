@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone import azure_requests, onelake_claim
 from dbt.adapters.openmirroring.landing_zone.batch import (
     MirroredColumn,
     Owner,
@@ -31,12 +30,14 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import landed_table
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.onelake import claim as onelake_claim
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
+from dbt.adapters.openmirroring.rest import azure_requests
 from dbt.adapters.openmirroring.service.monitoring import Service
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, TableReport
 from tests.fabric_server import Clock
@@ -1000,13 +1001,13 @@ def test_a_record_tells_what_is_held_until_it_is_published(storage: Storage) -> 
     assert storage.list(TABLE.scratch) == []
 
 
-def test_what_is_held_needs_no_publication_to_be_let_go(storage: Storage) -> None:
+def test_a_held_record_is_deleted_without_a_publication(storage: Storage) -> None:
     with publication(storage) as opened:
         opened.pending()
         opened.hold("because a test failed")
     with publication(storage) as opened:
         opened.pending()
-        opened.let_go()
+        opened.delete_held_record()
 
     assert storage.list(TABLE.scratch) == []
 

@@ -22,7 +22,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest, _checksum

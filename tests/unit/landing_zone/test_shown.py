@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.landing_zone.batch import (
     MirroredColumn,
     Owner,
@@ -19,10 +20,8 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan, changes_between
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.source import PARTNER_EVENTS, Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.operations import replica
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.replicator.text_table import text_table
@@ -30,6 +29,7 @@ from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 from dbt.adapters.openmirroring.service.monitoring_files import monitoring_report
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
+from dbt.adapters.openmirroring.text.shown import shown
 from tests.fabric_server import Credential, Database, FabricServer, table
 
 # clears the screen, and says something in the name of dbt

@@ -12,7 +12,7 @@ import pytest
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from tests.onelake_server import OneLakeServer

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone import local_folders
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local import folders as local_folders
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 
 

@@ -18,7 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     TableDefinition,
 )
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
-from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan
+from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, Rebuild
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.compare import Comparison
 from dbt.adapters.openmirroring.node.config import NodeConfig
@@ -87,10 +87,19 @@ def decided(
     counts: Counted | None = None,
     outcome_of: Callable[[Change], str] = word_of,
     options: NodeConfig | None = None,
+    rebuild: Rebuild | None = None,
     **why: str,
 ) -> Plan:
     before = journal(published) if published else None
-    plan = decide(before, wanted, options or NodeConfig(), counts or Counted(), outcome_of, **why)
+    plan = decide(
+        before,
+        wanted,
+        options or NodeConfig(),
+        counts or Counted(),
+        outcome_of,
+        rebuild=rebuild,
+        **why,
+    )
     assert plan.definition == wanted
     assert plan.journal == before
     return plan
@@ -285,14 +294,14 @@ def test_a_rebuild_that_is_wanted_is_one_whatever_has_changed(
     counts = Counted()
     options = NodeConfig(on_breaking_change=on_breaking_change)
 
-    plan = decided(PUBLISHED, wanted, counts, refuse_to_decide, options, rebuild=why)
+    plan = decided(PUBLISHED, wanted, counts, refuse_to_decide, options, rebuild=Rebuild(why))
 
     assert (plan.publication, plan.reason, plan.rows) == ("rebuild", why, LOAD)
     assert counts.counted == ["load"]
 
 
 def test_a_table_that_is_not_there_is_no_rebuild() -> None:
-    plan = decided(None, PUBLISHED, rebuild="--full-refresh")
+    plan = decided(None, PUBLISHED, rebuild=Rebuild("--full-refresh"))
 
     assert (plan.publication, plan.reason) == ("initial", "")
 

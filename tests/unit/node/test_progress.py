@@ -10,7 +10,7 @@ from queue import Queue
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.connections import terminal
+from dbt.adapters.openmirroring.dbt_core.flags import terminal
 from dbt.adapters.openmirroring.node.progress import COMPARING, WRITING, Progress
 
 

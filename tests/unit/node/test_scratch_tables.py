@@ -8,7 +8,7 @@ import pytest
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.node.scratch_tables import (
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     CHANGED,
     NEW_ROWS,
     NEXT,

@@ -8,8 +8,8 @@ import pytest
 from dbt.adapters.contracts.relation import RelationType
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.node.scratch_tables import NEXT, ROWS, name_beside
-from dbt.adapters.openmirroring.node.table_folders import (
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ROWS, name_beside
+from dbt.adapters.openmirroring.node.snapshot.table_folders import (
     give_back,
     make_way,
     refuse_lost,

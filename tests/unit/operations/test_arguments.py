@@ -10,10 +10,10 @@ import jinja2.nodes
 import pytest
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
-from dbt.adapters.openmirroring.operations.mirror import Mirror
-from dbt.adapters.openmirroring.operations.target import Target
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from tests.unit.macros.rendered import operation, our_macros
 
 URL = "https://onelake.dfs.fabric.microsoft.com/Sales/shop.MirroredDatabase/Files/LandingZone"
@@ -33,7 +33,7 @@ def adapter(tmp_path: Path) -> OpenMirroringAdapter:
     """An adapter that fails when an operation begins to do something."""
     created = OpenMirroringAdapter.__new__(OpenMirroringAdapter)
     target = Target(URL, OneLakeUrl.parse(URL))
-    created._mirror = Mirror(target, project=lambda: tmp_path, warehouse=lambda: None)
+    created._destination = Destination(target, project=lambda: tmp_path, warehouse=lambda: None)
     return created
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
@@ -20,7 +23,8 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.operations.held import not_passed, publish_all, publish_tested
+from dbt.adapters.openmirroring.operations import held
+from dbt.adapters.openmirroring.operations.held import HeldNodes, not_passed
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 
 ORDERS, ITEMS = "model.shop.orders", "model.shop.items"
@@ -56,25 +60,46 @@ BUILT = {ORDERS: "success", ITEMS: "success"}
 PASSED = {"test.shop.unique": "pass", "test.shop.related": "warn"}
 
 
+@contextmanager
+def held_nodes(
+    tables: ProjectTables,
+    publish: Callable[..., Any],
+    keep: Callable[..., Any] = lambda *_: None,
+    graph: Mapping[str, Any] = GRAPH,
+    threads: int = 2,
+) -> Iterator[HeldNodes]:
+    """The nodes of a graph, all of them built by this command.
+
+    Args:
+        publish, keep: stand for the publication of a node, and for what keeps it held
+    """
+    builds = SimpleNamespace(builds=dict.fromkeys((ORDERS, ITEMS), "a build"))
+    with (
+        patch.object(held, "publish_held", lambda node, _, wait, build=None: publish(node, wait)),
+        patch.object(held, "keep_held", lambda node, _, why: keep(node, why)),
+    ):
+        yield HeldNodes(tables, graph, builds, nullcontext, threads)  # type: ignore[arg-type]
+
+
 def at_the_end(
     statuses: dict[str, str], graph: dict[str, Any] = GRAPH, threads: int = 2
 ) -> tuple[list[str], ...]:
     """The tables that are published, and those that stay held."""
     published: list[str] = []
-    held: list[str] = []
+    kept: list[str] = []
 
     def publish(found: Any, wait_for_turn: Callable[[], None]) -> str:
         wait_for_turn()
         published.append(found.identifier)
         return "+1 ~0 -0"
 
-    def keep(found: Any, why: str) -> bool:
-        held.append(f"{found.identifier}: {why}")
-        return True
+    def keep(found: Any, why: str) -> None:
+        kept.append(f"{found.identifier}: {why}")
 
     tables = ProjectTables(None, "shop", "sales", graph.values())  # type: ignore[arg-type]
-    publish_tested(tables, {ORDERS, ITEMS}, graph, statuses, publish, keep, threads)
-    return published, held
+    with held_nodes(tables, publish, keep, graph, threads) as nodes:
+        nodes.publish_tested({ORDERS, ITEMS}, statuses)
+    return published, kept
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -95,9 +120,8 @@ def test_a_table_waits_for_those_before_it_but_not_for_their_success() -> None:
         return "+1"
 
     tables = ProjectTables(None, "shop", "sales", GRAPH.values())  # type: ignore[arg-type]
-    outcome = publish_tested(
-        tables, {ORDERS, ITEMS}, GRAPH, BUILT | PASSED, publish, lambda *_: True, threads=2
-    )
+    with held_nodes(tables, publish) as nodes:
+        outcome = nodes.publish_tested({ORDERS, ITEMS}, BUILT | PASSED)
 
     assert published == ["tried orders", "items"]
     assert outcome.lines == ("sales.items: +1",)
@@ -106,25 +130,25 @@ def test_a_table_waits_for_those_before_it_but_not_for_their_success() -> None:
 
 @pytest.mark.parametrize("status", ["fail", "error"])
 def test_a_failed_test_holds_every_node_that_it_asks(status: str) -> None:
-    published, held = at_the_end(BUILT | PASSED | {"test.shop.related": status})
+    published, kept = at_the_end(BUILT | PASSED | {"test.shop.related": status})
 
     assert published == []
-    assert held == ["orders: because related failed", "items: because related failed"]
+    assert kept == ["orders: because related failed", "items: because related failed"]
 
 
 def test_a_failed_test_holds_no_other_node() -> None:
-    published, held = at_the_end(BUILT | PASSED | {"test.shop.unique": "fail"})
+    published, kept = at_the_end(BUILT | PASSED | {"test.shop.unique": "fail"})
 
     assert published == ["items"]
-    assert held == ["orders: because unique failed"]
+    assert kept == ["orders: because unique failed"]
 
 
 @pytest.mark.parametrize("statuses", [{}, {"test.shop.related": "skipped"}])
 def test_a_test_that_was_not_run_holds(statuses: dict[str, str]) -> None:
-    published, held = at_the_end(BUILT | {"test.shop.unique": "pass"} | statuses)
+    published, kept = at_the_end(BUILT | {"test.shop.unique": "pass"} | statuses)
 
     assert published == []
-    assert held[0] == "orders: until it has passed related"
+    assert kept[0] == "orders: until it has passed related"
 
 
 def test_tests_alone_publish_what_was_built_before() -> None:
@@ -133,10 +157,10 @@ def test_tests_alone_publish_what_was_built_before() -> None:
 
 @pytest.mark.parametrize("status", ["error", "skipped", "partial success"])
 def test_a_node_that_was_not_built_stays_as_it_is(status: str) -> None:
-    published, held = at_the_end(BUILT | PASSED | {ORDERS: status})
+    published, kept = at_the_end(BUILT | PASSED | {ORDERS: status})
 
     assert published == ["items"]
-    assert held == []
+    assert kept == []
 
 
 def test_a_node_that_took_no_part_is_left_alone() -> None:
@@ -188,7 +212,8 @@ def asked_to_publish(storage: Storage) -> list[str]:
     """The tables that `mirror_publish` tries to publish."""
     asked: list[str] = []
     tables = ProjectTables(storage, "shop", "sales", GRAPH.values())
-    publish_all(tables, GRAPH, None, lambda found, _: asked.append(found.table))
+    with held_nodes(tables, lambda found, _: asked.append(found.table)) as nodes:
+        nodes.publish_all(None)
     return asked
 
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from dbt.adapters.openmirroring.destination import lost_table
+from dbt.adapters.openmirroring.destination.lost_table import refuse_lost
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.operations import lost_table
-from dbt.adapters.openmirroring.operations.lost_table import refuse_lost
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, TableReport
 from tests.unit.operations.tables import publish
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import patch
 
@@ -12,7 +13,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.operations.recover import Postponed, logger, place_of
+from dbt.adapters.openmirroring.operations.recover import Recovery, logger, place_of
 from tests.unit.operations.tables import commit
 
 ORDERS = place_of("sales", "Orders")
@@ -24,7 +25,19 @@ def unfinished(storage: Storage) -> Manifest:
     return commit(storage, TableFolder("sales", "orders"))
 
 
-def warnings_of_the_rest(postponed: Postponed) -> list[str]:
+def recovery(unfinished: Manifest, finish: Callable[[Manifest], Manifest | None]) -> Recovery:
+    """What has postponed a batch.
+
+    Args:
+        finish: stands for finishing it
+    """
+    created = Recovery(None, lambda: None)  # type: ignore[arg-type, return-value]
+    created.finish = finish  # type: ignore[method-assign, assignment]
+    created.postpone(unfinished)
+    return created
+
+
+def warnings_of_the_rest(postponed: Recovery) -> list[str]:
     with patch.object(logger, "warning") as warning:
         postponed.tell_left()
     return [call.args[0] for call in warning.call_args_list]
@@ -41,11 +54,10 @@ def test_a_batch_that_several_nodes_need_is_finished_once_and_before_all_of_them
         finished.append(manifest)
         return manifest
 
-    postponed = Postponed(finish)
-    postponed.add(unfinished)
+    postponed = recovery(unfinished, finish)
 
     def needs() -> int:
-        postponed.finish(ORDERS, is_own=False)
+        postponed.finish_postponed(ORDERS, is_own=False)
         return len(finished)
 
     with ThreadPoolExecutor(4) as pool:
@@ -57,10 +69,9 @@ def test_a_batch_that_several_nodes_need_is_finished_once_and_before_all_of_them
 
 
 def test_a_batch_that_no_node_needs_is_left_and_told_once(unfinished: Manifest) -> None:
-    postponed = Postponed(lambda _: pytest.fail("it is finished"))
-    postponed.add(unfinished)
+    postponed = recovery(unfinished, lambda _: pytest.fail("it is finished"))
 
-    postponed.finish(place_of("sales", "returns"), is_own=True)
+    postponed.finish_postponed(place_of("sales", "returns"), is_own=True)
 
     [told] = warnings_of_the_rest(postponed)
     assert told.startswith("sales.orders: an earlier run has left initial +1 · #1.")
@@ -72,13 +83,11 @@ def test_a_batch_that_cannot_be_finished_fails_its_own_node_at_once(unfinished: 
     def finish(_: Manifest) -> None:
         raise DbtRuntimeError("Fabric has not dropped the table.")
 
-    own, other = Postponed(finish), Postponed(finish)
-    for postponed in (own, other):
-        postponed.add(unfinished)
+    own, other = recovery(unfinished, finish), recovery(unfinished, finish)
 
     with pytest.raises(DbtRuntimeError, match="has not dropped"):
-        own.finish(ORDERS, is_own=True)
+        own.finish_postponed(ORDERS, is_own=True)
     with patch.object(logger, "warning") as warning:
-        other.finish(ORDERS, is_own=False)
+        other.finish_postponed(ORDERS, is_own=False)
 
     assert "could not be recovered yet: Fabric has not dropped" in warning.call_args.args[0]

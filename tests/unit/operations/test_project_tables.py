@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.destination import lost_table
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.operations import lost_table
 from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     mirrored_nodes,

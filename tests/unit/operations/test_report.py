@@ -14,6 +14,8 @@ from dbt_common.exceptions import DbtRuntimeError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.landing_zone.batch import (
     MirroredColumn,
     Owner,
@@ -21,16 +23,14 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     TableDefinition,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.operations.chart import HEIGHT, WIDTH, Chart
-from dbt.adapters.openmirroring.operations.mirror import Mirror
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.operations.report import report, report_page
 from dbt.adapters.openmirroring.operations.report_page import Heading, html
-from dbt.adapters.openmirroring.operations.target import Target
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.report_parser import Parsed
 
@@ -267,16 +267,18 @@ def test_a_page_of_many_tables_with_full_histories_stays_small(storage: LocalSto
 
 def test_the_report_is_written_to_the_target_path(storage: LocalStorage, tmp_path: Path) -> None:
     publish(storage)
-    mirror = Mirror(Target("LandingZone"), project=lambda: tmp_path, warehouse=lambda: None)
+    destination = Destination(
+        Target("LandingZone"), project=lambda: tmp_path, warehouse=lambda: None
+    )
     tables = ProjectTables(storage, "shop", "sales", [node("orders")])
 
-    outcome = report(tables, mirror, HEADING, tmp_path / "new" / "target")
+    outcome = report(tables, destination, HEADING, tmp_path / "new" / "target")
 
     path = tmp_path / "new" / "target" / "mirror_report.html"
     assert outcome.lines == (f"Report on 1 table: {path}",)
     assert len(Parsed(path.read_text(encoding="utf-8")).tables) == 1
     with pytest.raises(DbtRuntimeError, match="could not be written"):
-        report(tables, mirror, HEADING, path)
+        report(tables, destination, HEADING, path)
 
 
 counts = st.integers(0, 2**63 - 1) | st.integers(0, 20)

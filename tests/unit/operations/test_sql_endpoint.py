@@ -10,12 +10,12 @@ from unittest.mock import patch
 import pytest
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.operations.sql_endpoint import (
+from dbt.adapters.openmirroring.destination.sql_endpoint import (
     RECORD,
     refresh_sql_endpoint,
     with_visible_times,
 )
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 from dbt.adapters.openmirroring.service.monitoring import Service
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport

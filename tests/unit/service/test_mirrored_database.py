@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from azure.core.pipeline.transport import HttpTransport
 
-from dbt.adapters.openmirroring.landing_zone import azure_requests
+from dbt.adapters.openmirroring.rest import azure_requests
 from dbt.adapters.openmirroring.service.definition import Settings
 from dbt.adapters.openmirroring.service.fabric_api import SCOPE, FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase

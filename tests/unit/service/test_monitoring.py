@@ -13,9 +13,9 @@ from unittest.mock import patch
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
-from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
-from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
+from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.service.authentication import Identity
 from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase

@@ -14,7 +14,7 @@ from azure.identity import (
 )
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.openmirroring.landing_zone.onelake_url import STORAGE_SCOPE
+from dbt.adapters.openmirroring.landing_zone.onelake.url import STORAGE_SCOPE
 from dbt.adapters.openmirroring.service.authentication import (
     GivenToken,
     Identity,

@@ -11,8 +11,9 @@ from azure.core.pipeline.transport import RequestsTransport
 from pyspark.sql import Row
 from pyspark.sql.types import StringType, StructField, StructType
 
-from dbt.adapters.openmirroring.spark import livy_client, livy_server
-from dbt.adapters.openmirroring.spark.livy_client import LivyClient
+from dbt.adapters.openmirroring.spark.livy import client as livy_client
+from dbt.adapters.openmirroring.spark.livy import server as livy_server
+from dbt.adapters.openmirroring.spark.livy.client import LivyClient
 from tests.livy_server import LivyServer
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
 
-from dbt.adapters.openmirroring.spark import embedded
-from dbt.adapters.openmirroring.spark.embedded import (
+from dbt.adapters.openmirroring.spark.embedded import start as embedded
+from dbt.adapters.openmirroring.spark.embedded.start import (
     collector,
     defaults,
     driver_memory_mb,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
 
-from dbt.adapters.openmirroring.spark.java import find_java_home
+from dbt.adapters.openmirroring.spark.embedded.java import find_java_home
 
 
 def fake_java(folder: Path, version: str) -> Path:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark import java_image
-from dbt.adapters.openmirroring.spark.java_image import JavaImage, images_folder
-from dbt.adapters.openmirroring.spark.running_commands import StillRunningError
+from dbt.adapters.openmirroring.spark.embedded import java_image
+from dbt.adapters.openmirroring.spark.embedded.java_image import JavaImage, images_folder
+from dbt.adapters.openmirroring.spark.embedded.running_commands import StillRunningError
 
 DAY = 24 * 3600
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.spark import livy_session
-from dbt.adapters.openmirroring.spark.livy_client import LivyError
-from dbt.adapters.openmirroring.spark.livy_handle import LivyHandle
-from dbt.adapters.openmirroring.spark.livy_protocol import KEEP_ALIVE, CutOffError
-from dbt.adapters.openmirroring.spark.livy_session import LivySession, SessionEndedError
+from dbt.adapters.openmirroring.spark.livy import session as livy_session
+from dbt.adapters.openmirroring.spark.livy.client import LivyError
+from dbt.adapters.openmirroring.spark.livy.handle import LivyHandle
+from dbt.adapters.openmirroring.spark.livy.protocol import KEEP_ALIVE, CutOffError
+from dbt.adapters.openmirroring.spark.livy.session import LivySession, SessionEndedError
 from tests.livy_server import DROPPED, Fault
 from tests.unit.spark.livy import Livy
 

@@ -15,8 +15,8 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-from dbt.adapters.openmirroring.spark import livy_client
-from dbt.adapters.openmirroring.spark.livy_client import (
+from dbt.adapters.openmirroring.spark.livy import client as livy_client
+from dbt.adapters.openmirroring.spark.livy.client import (
     LivyClient,
     LivyError,
     SessionState,

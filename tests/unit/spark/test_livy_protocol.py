@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql import types as t
 
-from dbt.adapters.openmirroring.spark.livy_driver import encoded
-from dbt.adapters.openmirroring.spark.livy_protocol import Answer, CutOffError, decoded
+from dbt.adapters.openmirroring.spark.livy.driver import encoded
+from dbt.adapters.openmirroring.spark.livy.protocol import Answer, CutOffError, decoded
 
 
 def sent(value: Any, type_: t.DataType) -> Any:

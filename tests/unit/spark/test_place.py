@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.place import (
+from dbt.adapters.openmirroring.spark.embedded.place import (
     SparkPlace,
     SparkPlaceError,
     _Record,

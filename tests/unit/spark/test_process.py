@@ -12,11 +12,15 @@ import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from pyspark import SparkContext
 
-from dbt.adapters.openmirroring.spark import embedded, process
-from dbt.adapters.openmirroring.spark.embedded import SparkInUseError
-from dbt.adapters.openmirroring.spark.java_image import JavaImage
-from dbt.adapters.openmirroring.spark.process import ProcessSpark
-from dbt.adapters.openmirroring.spark.running_commands import RunningCommands, StillRunningError
+from dbt.adapters.openmirroring.spark.embedded import process
+from dbt.adapters.openmirroring.spark.embedded import start as embedded
+from dbt.adapters.openmirroring.spark.embedded.java_image import JavaImage
+from dbt.adapters.openmirroring.spark.embedded.process import ProcessSpark
+from dbt.adapters.openmirroring.spark.embedded.running_commands import (
+    RunningCommands,
+    StillRunningError,
+)
+from dbt.adapters.openmirroring.spark.embedded.start import SparkInUseError
 from tests.unit.spark.test_java_image import write_image
 
 OPTION = "-XX:SharedArchiveFile="

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.running_commands import RunningCommands, StillRunningError
+from dbt.adapters.openmirroring.spark.embedded.running_commands import (
+    RunningCommands,
+    StillRunningError,
+)
 
 COMMAND = """
 import sys
 from pathlib import Path
-from dbt.adapters.openmirroring.spark.running_commands import RunningCommands
+from dbt.adapters.openmirroring.spark.embedded.running_commands import RunningCommands
 
 RunningCommands(Path(sys.argv[1])).enter()
 print("runs", flush=True)

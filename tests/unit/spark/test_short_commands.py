@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark import short_commands
-from dbt.adapters.openmirroring.spark.short_commands import ShortCommand
+from dbt.adapters.openmirroring.spark.embedded import short_commands
+from dbt.adapters.openmirroring.spark.embedded.short_commands import ShortCommand
 
 ONLY_C1 = ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
 

@@ -10,8 +10,8 @@ import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from pyspark.errors import PySparkRuntimeError
 
-from dbt.adapters.openmirroring.spark import embedded
-from dbt.adapters.openmirroring.spark import submit as spark_submit
+from dbt.adapters.openmirroring.spark.embedded import start as embedded
+from dbt.adapters.openmirroring.spark.embedded import submit as spark_submit
 
 # stands for Spark's program: it notes what it gets, and ends without a JVM
 SPARK_SUBMIT = """\

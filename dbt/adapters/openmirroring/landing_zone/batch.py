@@ -12,7 +12,7 @@ from pydantic import Field
 
 from dbt.adapters.openmirroring.landing_zone.delimited import COLUMN_SEPARATORS, DelimitedText
 from dbt.adapters.openmirroring.landing_zone.layout import file_name
-from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.text.shown import shown
 
 # the remedy for a committed batch that cannot be completed
 WITHDRAW = (

@@ -19,7 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     told,
 )
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.text.shown import shown
 
 # row markers (specification, "Row marker")
 INSERT_MARKER, UPDATE_MARKER, DELETE_MARKER, UPSERT_MARKER = 0, 1, 2, 4
@@ -39,6 +39,20 @@ class Files:
 
     count: int
     rows_per_file: int
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """A rebuild that is due whatever has changed.
+
+    Args:
+        why: the reason for the user
+    """
+
+    why: str
+
+
+FULL_REFRESH = Rebuild("--full-refresh")
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,10 @@ from dbt.adapters.openmirroring.landing_zone.requirements import (
     SameOwner,
 )
 from dbt.adapters.openmirroring.landing_zone.service_watch import ServiceWatch
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
+from dbt.adapters.openmirroring.text.shown import shown
 
 
 class Publication(PublishedTable):
@@ -135,7 +135,7 @@ class Publication(PublishedTable):
         self._storage.write(self.table.held, record.to_json())
         self.is_held = True
 
-    def let_go(self) -> None:
+    def delete_held_record(self) -> None:
         """Delete the record of held rows, if there is one."""
         if self.is_held:
             self._storage.delete(self.table.held)
@@ -213,7 +213,8 @@ class Publication(PublishedTable):
         batch = plan.batch(self.batch_id, self._owner, files, last)
         previous = journal.batch.id if journal else None
         history = journal.batches if journal else ()
-        state = (snapshot_version, history, held, snapshot_state)
+        ending = Manifest.ending_of(held, snapshot_version)
+        state = (snapshot_version, history, held, snapshot_state, ending)
         manifest = Manifest(batch, self.table, previous, tuple(files), *state)
         if files:
             self._storage.flush(self._staged(batch.id).folder, [file.name for file in files])
@@ -353,7 +354,7 @@ class Publication(PublishedTable):
         state = snapshot_state or manifest.snapshot_state
         with self._told_what_is_published(manifest):
             self._record(Journal.of(manifest.batch, published_at, manifest.history, state))
-            self.let_go()
+            self.delete_held_record()
             self._storage.delete(self.table.manifest)
             self._storage.delete(self.table.staging(manifest.batch.id))
         self.committed = False

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -24,7 +24,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 )
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.text.shown import shown
 
 VERSION = 1
 
@@ -75,6 +75,10 @@ class PastBatch:
         )
 
 
+# how a snapshot gets the rows of a batch
+Ending = Literal["swap", "in_place", "held"]
+
+
 @dataclass(frozen=True)
 class Manifest:
     """The write-ahead record of a batch: its appearance commits the batch.
@@ -89,6 +93,8 @@ class Manifest:
         held: the id of the held snapshot that the batch publishes; None if the snapshot was built
             in the same run
         snapshot_state: the state of the snapshot's data after the batch; None if nobody knows it
+        ending: how the snapshot gets the rows of the batch: a next snapshot takes its place
+            (`swap`), it takes them `in_place`, or it has them already because they were `held`
     """
 
     batch: Batch
@@ -99,9 +105,12 @@ class Manifest:
     history: tuple[PastBatch, ...] = ()
     held: str | None = None
     snapshot_state: str | None = None
+    ending: Ending = "swap"
 
     def __post_init__(self) -> None:
         _check_state(self.snapshot_state)
+        if self.ending != self.ending_of(self.held, self.snapshot_version):
+            raise ValueError(f"it cannot end with {self.ending}")
         for batch_id in (self.previous_batch_id, self.held):
             if batch_id is not None:
                 check_batch_id(batch_id)
@@ -112,6 +121,13 @@ class Manifest:
             self.batch.bytes_written,
         ]:
             raise ValueError("its files are not those of its batch")
+
+    @staticmethod
+    def ending_of(held: str | None, snapshot_version: str | None) -> Ending:
+        """Return how a batch with these properties ends."""
+        if held is not None:
+            return "held"
+        return "swap" if snapshot_version is None else "in_place"
 
     def told(self, published: int | None) -> str:
         """Return how much of the committed batch is published, and how it is finished.
@@ -259,6 +275,10 @@ def _from_json(records: TypeAdapter[_Record], content: bytes, where: str, remedy
         if version == VERSION:
             if data.pop("checksum") != _checksum(data):
                 raise ValueError("its checksum does not match its content")
+            if records is _MANIFESTS:  # the first ones do not say how they end
+                data.setdefault(
+                    "ending", Manifest.ending_of(data["held"], data["snapshot_version"])
+                )
             return records.validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         [first, *_] = error.errors(include_url=False, include_input=False)

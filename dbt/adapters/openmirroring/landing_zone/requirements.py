@@ -14,9 +14,9 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
+from dbt.adapters.openmirroring.text.shown import shown
 
 
 def anew(owner: Owner, rows: int) -> str:

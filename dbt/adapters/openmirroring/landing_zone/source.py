@@ -15,8 +15,8 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     MirrorError,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.text.shown import shown
 
 PARTNER_EVENTS = "_partnerEvents.json"
 

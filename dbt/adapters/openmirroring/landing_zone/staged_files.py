@@ -11,9 +11,9 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.requirements import anew
-from dbt.adapters.openmirroring.landing_zone.shown import shown_url
 from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
+from dbt.adapters.openmirroring.text.shown import shown_url
 
 # the folder with the files to publish, in the folder of a batch on the scratch pad
 ROWS = "rows"

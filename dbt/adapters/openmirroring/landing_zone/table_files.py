@@ -13,8 +13,8 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
     file_number,
 )
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Readable, plain
+from dbt.adapters.openmirroring.text.shown import shown
 
 # the names of files that the service orders by time, as `Batch.file_name` gives them
 _NAME_BY_TIME = re.compile(rf"\d{{20}}-{BATCH_ID}(\.\w+)+", re.ASCII)

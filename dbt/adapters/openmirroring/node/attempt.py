@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from dbt.adapters.openmirroring.landing_zone.batch import Owner, TableDefinition
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.landing_zone.plan import Rebuild
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
-from dbt.adapters.openmirroring.node.held import PublishedRows, published_rows
 from dbt.adapters.openmirroring.node.hooks import CodeBefore
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.planning import Planner, meanwhile
-from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
-from dbt.adapters.openmirroring.node.snapshot_state import has_published_columns, verify_state
+from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows, published_rows
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
+from dbt.adapters.openmirroring.node.snapshot.state import has_published_columns, verify_state
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
-
-
-class Destination(Protocol):
-    """The place that a node is published to."""
-
-    def publication(self, table: TableFolder, owner: Owner) -> AbstractContextManager[Publication]:
-        """Lock a table while it is published."""
-
-    def check_table(self, table: TableFolder, rebuilds: bool) -> None:
-        """Check whether Fabric will apply files that are published to a table."""
-
-    def add_table(self, table: TableFolder, definition: TableDefinition) -> list[str]:
-        """Count a table that is published for the first time. Return warnings for the user."""
-
-    def built(self, node: str, build_id: str) -> None:
-        """Record the held build of a node, because the tests of this command test this build."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +52,6 @@ class Attempt:
     def planner(self) -> Planner:
         return Planner(self.node, self.publication, self.published, self.scratch)
 
-    @property
-    def may_have_partitions(self) -> bool:
-        return bool(self.node.options.partition_by)
-
     def with_published_rows(self) -> Attempt:
         """Return the attempt with the published rows as Spark has them now."""
         last = self.publication.last
@@ -100,11 +79,13 @@ def begin(node: Node, destination: Destination) -> Iterator[Attempt]:
         yield Attempt(node, destination, publication, scratch, published, finished)
 
 
-def before_build(attempt: Attempt, extends: bool, rebuild: str) -> tuple[Attempt, str]:
+def before_build(
+    attempt: Attempt, extends: bool, rebuild: Rebuild | None
+) -> tuple[Attempt, Rebuild | None]:
     """Check that nobody else has changed the published rows, and run the user's code.
 
     Returns:
-        the attempt with the published rows after that code, and why the table must be rebuilt
+        the attempt with the published rows after that code, and a rebuild if one is due
     """
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if publication.last:
@@ -118,7 +99,7 @@ def before_build(attempt: Attempt, extends: bool, rebuild: str) -> tuple[Attempt
     published = verify_state(attempt.warehouse, publication, published)
     attempt = replace(attempt, published=published)
     if not node.has_code_before:
-        return attempt, ""
+        return attempt, None
     published, replaced = CodeBefore(node, publication, published, extends).run()
     return replace(attempt, published=published), replaced
 

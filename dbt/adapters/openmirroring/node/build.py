@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.node.constraints import (
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
-from dbt.adapters.openmirroring.node.scratch_tables import NEXT, PART, ScratchTables
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 

@@ -9,7 +9,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.incremental import IncrementalColumn
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.scratch_tables import STORED, ScratchTables
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import STORED, ScratchTables
 from dbt.adapters.openmirroring.spark.casts import Cast
 from dbt.adapters.openmirroring.spark.common_types import common_type, without_length
 from dbt.adapters.openmirroring.spark.relation import (

@@ -8,7 +8,7 @@ from typing import Protocol
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
-from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, changes_between
+from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, Rebuild, changes_between
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.compare import Comparison
 from dbt.adapters.openmirroring.node.config import NodeConfig
@@ -42,8 +42,8 @@ def decide(
     counts: Counts,
     outcome_of: Callable[[Change], str],
     *,
-    rebuild: str = "",
-    moved: str = "",
+    rebuild: Rebuild | None = None,
+    moved: str | None = None,
     initial: str = "",
 ) -> Plan:
     """Decide what to publish.
@@ -55,8 +55,8 @@ def decide(
         journal: the journal of the last publication; None if the table folder does not exist
         definition: the new definition of the table
         outcome_of: returns the outcome that a change of the definition leads to
-        rebuild: why the table must be rebuilt in any case; empty if the changes decide
-        moved: how the next snapshot is stored differently; empty if it is not
+        rebuild: None if the changes decide
+        moved: how the next snapshot is stored differently; None if it is not
         initial: why a table that was published before no longer exists
 
     Raises:
@@ -66,7 +66,7 @@ def decide(
     if journal is None:
         return Plan("initial", initial, definition, counts.load())
     if rebuild:
-        return Plan("rebuild", rebuild, definition, counts.load(), journal=journal)
+        return Plan("rebuild", rebuild.why, definition, counts.load(), journal=journal)
     reasons = reasons_of(journal, definition, outcome_of)
     if moved:
         reasons["unchanged"].insert(0, moved)

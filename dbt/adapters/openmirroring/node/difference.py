@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
-
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
@@ -15,31 +13,12 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 _VIEW = "openmirroring_replica"
 
 
-class NamedColumn(Protocol):
-    """A column of a mirrored table."""
-
-    @property
-    def name(self) -> str:
-        """The name as in the table."""
-
-
-class ReplicatedTable(Protocol):
-    """A mirrored table at one version."""
-
-    @property
-    def columns(self) -> Sequence[NamedColumn]:
-        """The columns in the order of the table."""
-
-    @property
-    def key_columns(self) -> Sequence[str]:
-        """The columns of the key; empty without a key."""
-
-
 def difference(
     warehouse: Warehouse,
     model: OpenMirroringRelation,
     rows: OpenMirroringRelation,
-    mirrored_table: Callable[[], ReplicatedTable],
+    destination: Destination,
+    seconds: float,
 ) -> str:
     """Return a query of the rows that a model and its mirrored table do not have equally often.
 
@@ -47,15 +26,16 @@ def difference(
 
     Args:
         rows: the rows of the model, possibly an earlier state of its relation
-        mirrored_table: returns the mirrored table. It is called only after the first statement,
-            because it depends on the Spark that is connected
+        seconds: seconds to wait until all that was published is applied
 
     Raises:
         CompilationError: if the model and the mirrored table have different columns
+        DbtRuntimeError: if the mirrored table is not applied in time, or cannot be read
     """
     columns = landing_columns(warehouse.columns(model))
     names = [column.name for column in columns]
-    replica = mirrored_table()
+    # after the first statement: where its rows are copied depends on the Spark that is connected
+    replica = destination.replica_of(str(model.schema), str(model.identifier), seconds)
     mirrored = [column.name for column in replica.columns]
     if sorted(names) != sorted(mirrored):
         raise CompilationError(

@@ -12,16 +12,17 @@ from dataclasses import replace
 import sqlparse
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
+from dbt.adapters.openmirroring.landing_zone.plan import Rebuild
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
-from dbt.adapters.openmirroring.node.held import (
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.snapshot.held import (
     PublishedRows,
     beside,
     published_rows,
     refuse_taken,
 )
-from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.snapshot_state import snapshot_state
-from dbt.adapters.openmirroring.node.table_folders import make_way
+from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state
+from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
     HELD_PROPERTY,
@@ -38,6 +39,8 @@ _READING = {
 }
 # the first words of statements that may end the history of a table, with its earlier versions
 _REPLACING = {"create", "drop", "replace"}
+
+_REPLACED = Rebuild("a hook has replaced the table in Spark")
 
 # the state of a table that keeps earlier versions
 _NUMBERED = re.compile(r"version:\d+")
@@ -68,12 +71,11 @@ class CodeBefore:
         self._noted = ""
         self._copy: OpenMirroringRelation | None = None
 
-    def run(self) -> tuple[PublishedRows, str]:
+    def run(self) -> tuple[PublishedRows, Rebuild | None]:
         """Run the code.
 
         Returns:
-            the rows that were published last; and why the table must be rebuilt, if the code has
-            taken these rows away, else an empty text
+            the rows that were published last; and a rebuild, if the code has taken these rows away
 
         Raises:
             DbtRuntimeError: if a statement fails, or if the code has dropped the relation that
@@ -84,13 +86,13 @@ class CodeBefore:
         self._node.run_code_before(self._keep)
         self._node.query()
         if self._last is None:  # nothing was published that the code could take away
-            return self._published, ""
+            return self._published, None
         return self._after(before)
 
-    def _after(self, before: str | None) -> tuple[PublishedRows, str]:
+    def _after(self, before: str | None) -> tuple[PublishedRows, Rebuild | None]:
         published, warehouse, target = self._published, self._warehouse, self._node.target
         if not (self._noted or self._copy) and self._state() == before:
-            return replace(published), ""  # it is described again: columns may have changed
+            return replace(published), None  # it is described again: columns may have changed
         marks = marks_now(self._node)
         if marks is None and self._extends:
             raise CompilationError(
@@ -100,17 +102,17 @@ class CodeBefore:
             )
         if self._copy:
             if marks is None or before is None or self._state() != before:
-                return published_rows(warehouse, target, self._last), ""
+                return published_rows(warehouse, target, self._last), None
             warehouse.drop(self._copy)
-            return replace(published), ""
+            return replace(published), None
         if marks is None or marks.batch_id != published.batch_id:
-            return published, "a hook has replaced the table in Spark"
+            return published, _REPLACED
         if self._noted and self._state() == self._noted:
             warehouse.unmark(target, [VERSION_PROPERTY])
-            return replace(published), ""
+            return replace(published), None
         if not self._noted and not published.is_held:
             self._note(before)
-        return published_rows(warehouse, target, self._last), ""
+        return published_rows(warehouse, target, self._last), None
 
     def _keep(self, statement: str) -> bool:
         """Keep the published rows if a statement may change them. Return True: it is to run."""
@@ -189,7 +191,7 @@ def run_post_hooks(node: Node, published: PublishedRows, marks: Marks) -> None:
         return
     rebuild = marks.rebuild
     if published.is_past:  # the earlier versions may be gone, with the table that had them
-        rebuild = rebuild or "a hook has replaced the table in Spark"
+        rebuild = rebuild or _REPLACED.why
     assert marks.held, "the snapshot is held while hooks run"
     properties = {HELD_PROPERTY: marks.held}
     node.warehouse.mark(target, properties | ({REBUILD_PROPERTY: rebuild} if rebuild else {}))

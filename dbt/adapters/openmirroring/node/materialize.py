@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from dbt.adapters.contracts.connection import AdapterResponse
 
+from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
-from dbt.adapters.openmirroring.node.attempt import Destination
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.held import refuse_torn
 from dbt.adapters.openmirroring.node.hooks import may_change
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.preview import Preview, preview
+from dbt.adapters.openmirroring.node.preview import preview
 from dbt.adapters.openmirroring.node.publish import publish
-from dbt.adapters.openmirroring.node.scratch_tables import (
+from dbt.adapters.openmirroring.node.snapshot.held import refuse_half_held
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEXT,
     ROWS,
     ScratchTables,
     check_name,
     leftovers,
 )
-from dbt.adapters.openmirroring.node.swap import swap, take_in_place
-from dbt.adapters.openmirroring.node.table_folders import make_way, refuse_lost, tidy
+from dbt.adapters.openmirroring.node.snapshot.swap import swap, take_in_place
+from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way, refuse_lost, tidy
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
     CHECKED_PROPERTY,
@@ -38,13 +36,7 @@ _UNMIRRORED = {UNMIRRORED_PROPERTY: "true"}
 _PUBLICATION = (BATCH_ID_PROPERTY, HELD_PROPERTY, REBUILD_PROPERTY, VERSION_PROPERTY)
 
 
-class Target(Destination, Preview, Protocol):
-    """The place that a command publishes to, or would publish to in a dry run."""
-
-    dry_run: bool
-
-
-def materialize(node: Node, destination: Target) -> OpenMirroringRelation:
+def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
     """Build a table-like node, publish it, and document it. A dry run only builds it.
 
     Returns:
@@ -104,7 +96,7 @@ def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
         if warehouse.found(target):
             warehouse.drop(leftover)
         else:
-            swap(warehouse, target, leftover, may_have_partitions=True)
+            swap(warehouse, target, leftover)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         found = warehouse.found(target)
         snapshot = warehouse.describe(found) if found and found.is_table else None
@@ -118,7 +110,7 @@ def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
             take_in_place(warehouse, target, following, rows.touched.new_rows, rows.touched.keys)
             warehouse.replaced(target)
         else:
-            swap(warehouse, target, following, bool(node.options.partition_by))
+            swap(warehouse, target, following)
     return response
 
 
@@ -132,7 +124,7 @@ def _check_only(node: Node) -> AdapterResponse:
         CompilationError: if a killed run has left the node without its relation
     """
     warehouse, target = node.warehouse, node.target
-    refuse_torn(warehouse, target)
+    refuse_half_held(warehouse, target)
     tidy(warehouse, target)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)

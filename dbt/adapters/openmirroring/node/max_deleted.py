@@ -50,13 +50,13 @@ class MaxDeleted:
             "the published rows, e.g. 10%."
         )
 
-    def finding(self, plan: Plan) -> str:
-        """Describe by how much a publication exceeds the limit; empty if it does not."""
+    def finding(self, plan: Plan) -> str | None:
+        """Describe by how much a publication exceeds the limit; None if it does not."""
         published = plan.journal.batch.table_rows if plan.journal else 0
         deleted = taken_away(plan)
         allowed = self.rows if self.rows is not None else published * self.percent / 100
         if deleted <= allowed:
-            return ""
+            return None
         return f"{deleted:,} of {published:,} rows would be deleted, and `max_deleted` is {self}"
 
 

@@ -12,16 +12,20 @@ from dbt.adapters.openmirroring.node.incremental import (
     history_columns,
     incremental_columns,
 )
-from dbt.adapters.openmirroring.node.kept_files import KeptFiles, can_keep_files, kept_files
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
-from dbt.adapters.openmirroring.node.reuse import Reuse
-from dbt.adapters.openmirroring.node.scratch_tables import (
+from dbt.adapters.openmirroring.node.snapshot.kept_files import (
+    KeptFiles,
+    can_keep_files,
+    kept_files,
+)
+from dbt.adapters.openmirroring.node.snapshot.reuse import Reuse
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     BEFORE,
     NEW_ROWS,
     TYPED_ROWS,
     ScratchTables,
 )
-from dbt.adapters.openmirroring.node.touched_rows import TouchedRows, can_merge
+from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows, can_merge
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 

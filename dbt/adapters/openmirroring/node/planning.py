@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan
+from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, Rebuild
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.decide import decide, reasons_of, refuse_rebuild
 from dbt.adapters.openmirroring.node.definition import table_definition
-from dbt.adapters.openmirroring.node.held import PublishedRows
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
 from dbt.adapters.openmirroring.node.refusals import LeftRows
-from dbt.adapters.openmirroring.node.reuse import NextSnapshot, Reuse
-from dbt.adapters.openmirroring.node.same_files import same_files
-from dbt.adapters.openmirroring.node.scratch_tables import ScratchTables
+from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows
+from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
+from dbt.adapters.openmirroring.node.snapshot.same_files import same_files
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
@@ -40,13 +40,13 @@ class Planner:
     scratch: ScratchTables
 
     def next_snapshot(
-        self, built: OpenMirroringRelation, rows: NextRows | None, rebuild: str
+        self, built: OpenMirroringRelation, rows: NextRows | None, rebuild: Rebuild | None
     ) -> NextSnapshot:
         """Return the built rows, and what part of them needs no comparison.
 
         Args:
             rows: the rows that this run built it from; None if it was held
-            rebuild: why nothing is compared; empty if rows are compared
+            rebuild: why nothing is compared; None if rows are compared
         """
         warehouse, published = self.node.warehouse, self.published
         description = warehouse.describe(built)
@@ -56,14 +56,16 @@ class Planner:
         if reuse is None and stored and not rebuild and warehouse.is_local:
             reuse = same_files(stored, description)
         # a held snapshot is stored already as it is to be
-        moved = _moved(stored, description) if rows else ""
+        moved = _moved(stored, description) if rows else None
         return NextSnapshot(built, description, columns, reuse or Reuse(), moved)
 
-    def check(self, built: OpenMirroringRelation, rebuild: str, with_rows: bool = True) -> None:
+    def check(
+        self, built: OpenMirroringRelation, rebuild: Rebuild | None, with_rows: bool = True
+    ) -> None:
         """Check whether a table could be published.
 
         Args:
-            rebuild: why the table must be rebuilt in any case; empty if the changes decide
+            rebuild: None if the changes decide
             with_rows: False checks its definition only
 
         Raises:
@@ -72,7 +74,7 @@ class Planner:
                 rebuild is needed and refused
         """
         self.node.warehouse.begin(CHECKING)
-        journal = self.table.verify(self.published.batch_id, bool(rebuild))
+        journal = self.table.verify(self.published.batch_id, rebuild is not None)
         description = self.node.warehouse.describe(built)
         columns = landing_columns(description.columns)
         comparer = self._comparer(NextSnapshot(built, description, columns, Reuse()))
@@ -85,11 +87,11 @@ class Planner:
     def _outcome_of(self, change: Change) -> str:
         return str(self.node.warehouse.ask(f"mirror_on_{change.kind}", change))
 
-    def plan(self, built: NextSnapshot, rebuild: str) -> Plan:
+    def plan(self, built: NextSnapshot, rebuild: Rebuild | None) -> Plan:
         """Decide what to publish.
 
         Args:
-            rebuild: why the table must be rebuilt in any case; empty if the changes decide
+            rebuild: None if the changes decide
 
         Raises:
             MirrorError: if the rows in Spark and the landing zone do not belong together
@@ -98,7 +100,7 @@ class Planner:
         published, warehouse = self.published, self.node.warehouse
         warehouse.begin(COMPARING)
         rebuild = rebuild or meanwhile(published)
-        journal = self.table.verify(published.batch_id, bool(rebuild))
+        journal = self.table.verify(published.batch_id, rebuild is not None)
         comparer = self._comparer(built)
         return decide(
             journal,
@@ -143,22 +145,22 @@ class Planner:
         return LeftRows.of(node.options, node.predicates) if node.is_incremental else None
 
 
-def meanwhile(published: PublishedRows) -> str:
-    """Return why the user's own configuration has replaced the published rows; empty if not.
+def meanwhile(published: PublishedRows) -> Rebuild | None:
+    """Return a rebuild if the user's own configuration has replaced the published rows.
 
-    Then nothing is left to compare with, so the table is rebuilt.
+    Then nothing is left to compare with.
     """
     if published.is_view:
-        return "was a view meanwhile"
+        return Rebuild("was a view meanwhile")
     # while rows are held, those that were published last are beside the snapshot
     is_lost = published.marks.unmirrored and not published.are_beside
-    return "was not mirrored meanwhile" if is_lost else ""
+    return Rebuild("was not mirrored meanwhile") if is_lost else None
 
 
-def beyond_limit(node: Node, plan: Plan) -> str:
-    """Describe by how much a publication exceeds the limit of its node; empty if it does not."""
+def beyond_limit(node: Node, plan: Plan) -> str | None:
+    """Describe by how much a publication exceeds the limit of its node; None if it does not."""
     limit = node.options.max_deleted
-    return limit.finding(plan) if limit else ""
+    return limit.finding(plan) if limit else None
 
 
 def too_many_deleted(node: Node, finding: str) -> CompilationError:
@@ -171,12 +173,12 @@ def too_many_deleted(node: Node, finding: str) -> CompilationError:
     )
 
 
-def refuse_deletion(node: Node, plan: Plan, finding: str) -> None:
+def refuse_deletion(node: Node, plan: Plan, finding: str | None) -> None:
     """Check that rows which Spark has lost are not taken for the rows of a node.
 
     Args:
         plan: a plan to publish what Spark has, without computing it
-        finding: by how much it exceeds the limit of its node; empty if it does not
+        finding: by how much it exceeds the limit of its node; None if it does not
 
     Raises:
         CompilationError: if it exceeds the limit, or if none of the published rows would be left
@@ -195,8 +197,8 @@ def refuse_deletion(node: Node, plan: Plan, finding: str) -> None:
         )
 
 
-def _moved(before: TableDescription | None, after: TableDescription) -> str:
-    """Describe how a next snapshot is stored differently than before; empty if it is not."""
+def _moved(before: TableDescription | None, after: TableDescription) -> str | None:
+    """Describe how a next snapshot is stored differently than before; None if it is not."""
     if before is None or before.layout == after.layout:
-        return ""
+        return None
     return f"stored as {after.layout} in Spark, before as {before.layout}"

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Protocol
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
+from dbt.adapters.openmirroring.landing_zone.plan import FULL_REFRESH
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.config import IMMEDIATELY
-from dbt.adapters.openmirroring.node.held import published_rows, refuse_torn
 from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.planning import Planner, beyond_limit
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.scratch_tables import (
+from dbt.adapters.openmirroring.node.snapshot.held import (
+    held_rebuild,
+    published_rows,
+    refuse_half_held,
+)
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     DRY_RUN,
     ScratchTables,
     leftovers,
@@ -29,14 +32,7 @@ from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 
-class Preview(Protocol):
-    """The place that nodes would be published to."""
-
-    def published_table(self, table: TableFolder, owner: Owner) -> PublishedTable:
-        """Return the published state of a table."""
-
-
-def preview(node: Node, destination: Preview) -> tuple[OpenMirroringRelation, AdapterResponse]:
+def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation, AdapterResponse]:
     """Build a node beside its relation, and report what would be published.
 
     Returns:
@@ -50,7 +46,7 @@ def preview(node: Node, destination: Preview) -> tuple[OpenMirroringRelation, Ad
     stood_in_for = node.target.stands_in_for
     target = stood_in_for or node.target
     _drop_old(warehouse, target)
-    refuse_torn(warehouse, target)
+    refuse_half_held(warehouse, target)
     built = table_beside(target, DRY_RUN, new_batch_id())
     with ScratchTables(warehouse, built, new_batch_id()) as scratch:
         if node.is_view:
@@ -77,7 +73,7 @@ def preview(node: Node, destination: Preview) -> tuple[OpenMirroringRelation, Ad
 def _told(
     node: Node,
     target: OpenMirroringRelation,
-    destination: Preview,
+    destination: Destination,
     scratch: ScratchTables,
     rows: NextRows,
     built: OpenMirroringRelation,
@@ -87,9 +83,9 @@ def _told(
     table.open()
     last = table.last.batch.id if table.last else None
     published = published_rows(node.warehouse, target, last)
-    rebuild = "--full-refresh" if node.is_full_refresh else ""
+    rebuild = FULL_REFRESH if node.is_full_refresh else None
     if node.options.publish != IMMEDIATELY:
-        rebuild = rebuild or published.marks.rebuild
+        rebuild = rebuild or held_rebuild(published.marks)
     planner = Planner(node, table, published, scratch)
     plan = planner.plan(planner.next_snapshot(built, rows, rebuild), rebuild)
     finding = beyond_limit(node, plan)

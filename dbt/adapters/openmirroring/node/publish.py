@@ -7,22 +7,17 @@ from dataclasses import replace
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
+from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.landing_zone.plan import FULL_REFRESH, Plan, Rebuild
 from dbt.adapters.openmirroring.node.advance import finish
 from dbt.adapters.openmirroring.node.attempt import (
     Attempt,
-    Destination,
     before_build,
     begin,
     reusable,
 )
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.config import IMMEDIATELY
-from dbt.adapters.openmirroring.node.held import (
-    hold,
-    marks_of_build,
-    settle,
-)
 from dbt.adapters.openmirroring.node.hooks import run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
@@ -34,13 +29,19 @@ from dbt.adapters.openmirroring.node.planning import (
 )
 from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.reuse import NextSnapshot
-from dbt.adapters.openmirroring.node.snapshot_state import (
+from dbt.adapters.openmirroring.node.snapshot.held import (
+    held_rebuild,
+    hold,
+    mark_published,
+    marks_of_build,
+)
+from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot
+from dbt.adapters.openmirroring.node.snapshot.state import (
     snapshot_state,
 )
+from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version
+from dbt.adapters.openmirroring.node.snapshot.table_folders import refuse_lost
 from dbt.adapters.openmirroring.node.stage import stage
-from dbt.adapters.openmirroring.node.swap import snapshot_version
-from dbt.adapters.openmirroring.node.table_folders import refuse_lost
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
 
 
@@ -52,13 +53,13 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
             the batch
     """
     extends = node.is_incremental
-    rebuild = "--full-refresh" if node.is_full_refresh else ""
+    rebuild = FULL_REFRESH if node.is_full_refresh else None
     with begin(node, destination) as attempt:
         if attempt.finished and node.reads_itself:
             raise refuse_stale_compilation()
         is_held = node.options.publish != IMMEDIATELY
         if not is_held:
-            destination.check_table(attempt.publication.table, bool(rebuild))
+            destination.check_table(attempt.publication.table, rebuild is not None)
         attempt, rebuild = before_build(attempt, extends, rebuild)
         rows = next_rows(node, attempt.scratch, extends, reusable(attempt, is_held))
         if is_held:
@@ -79,7 +80,7 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         destination.check_table(attempt.publication.table, rebuilds=True)
         _require_table(node)
         rows = NextRows(f"select * from {node.target}")
-        return _publish_rows(attempt, rows, "mirror_rebuild", may_hold=False)
+        return _publish_rows(attempt, rows, Rebuild("mirror_rebuild"), may_hold=False)
 
 
 def publish_held(
@@ -106,7 +107,7 @@ def publish_held(
     with begin(node, destination) as attempt:
         publication, marks = attempt.publication, attempt.published.marks
         if not marks.held:
-            publication.let_go()
+            publication.delete_held_record()
             return MirrorResponse.of(attempt.finished.batch) if attempt.finished else None
         if tested and marks.held != tested:
             raise CompilationError(
@@ -132,7 +133,7 @@ def keep_held(node: Node, destination: Destination, why: str) -> None:
 
 
 def _publish_rows(
-    attempt: Attempt, rows: NextRows, rebuild: str, may_hold: bool = True
+    attempt: Attempt, rows: NextRows, rebuild: Rebuild | None, may_hold: bool = True
 ) -> MirrorResponse:
     node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
     marks = {BATCH_ID_PROPERTY: publication.batch_id}
@@ -142,7 +143,7 @@ def _publish_rows(
     plan = _plan(attempt, built, rebuild)  # 2 and 3
     if plan.is_void:
         warehouse.drop(following)
-        publication.let_go()
+        publication.delete_held_record()
         return MirrorResponse.unchanged(plan)
     if plan.starts_folder and rows.in_place:
         return _publish_rows(attempt, _everything(node, rows, built), rebuild, may_hold)
@@ -155,14 +156,14 @@ def _publish_rows(
                 following, marks, marks_of_build(publication.batch_id, rebuild)
             )
         _hold(attempt, following, rows, finding)
-        attempt.destination.built(node.owner.node, publication.batch_id)
+        attempt.destination.builds[node.owner.node] = publication.batch_id
         raise too_many_deleted(node, finding)
     files = stage(warehouse, publication, plan, node.options, built)  # 4
     version = snapshot_version(warehouse, attempt.target) if rows.in_place else None
     state = None if version else snapshot_state(warehouse, following, built.description)
     manifest = publication.commit(plan, files, version, snapshot_state=state)  # 5
     # 6 and 7
-    finish(warehouse, publication, attempt.target, manifest, attempt.may_have_partitions)
+    finish(warehouse, publication, attempt.target, manifest)
     return MirrorResponse.of(manifest.batch)
 
 
@@ -172,9 +173,10 @@ def _publish_snapshot(
     """Publish the rows of a held snapshot, as they are now."""
     node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
     target, marks = attempt.target, attempt.published.marks
-    built = attempt.planner.next_snapshot(target, None, marks.rebuild)
-    plan = _plan(attempt, built, marks.rebuild)  # 2 and 3
-    finding = beyond_limit(node, plan) if is_limited else ""
+    rebuild = held_rebuild(marks)
+    built = attempt.planner.next_snapshot(target, None, rebuild)
+    plan = _plan(attempt, built, rebuild)  # 2 and 3
+    finding = beyond_limit(node, plan) if is_limited else None
     if finding:
         publication.hold(finding)
         raise too_many_deleted(node, finding)
@@ -182,34 +184,34 @@ def _publish_snapshot(
     if plan.is_void:
         assert plan.journal, "a table is unchanged only since it was published"
         publication.keep(plan.journal, state)
-        settle(warehouse, target, plan.journal.batch.id, plan.journal.batch.id)
-        publication.let_go()
+        mark_published(warehouse, target, plan.journal.batch.id, plan.journal.batch.id)
+        publication.delete_held_record()
         return MirrorResponse.unchanged(plan)
     files = stage(warehouse, publication, plan, node.options, built)  # 4
     warehouse.begin(WAITING)
     wait_for_turn()
     manifest = publication.commit(plan, files, held=marks.held, snapshot_state=state)  # 5
-    finish(warehouse, publication, target, manifest, attempt.may_have_partitions)  # 6 and 7
+    finish(warehouse, publication, target, manifest)  # 6 and 7
     return MirrorResponse.of(manifest.batch)
 
 
-def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str) -> MirrorResponse:
+def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
     node, why = attempt.node, attempt.node.options.held_until
     _make_snapshot(attempt, rows, rebuild, why)
     if node.has_post_hooks:
         held = attempt.with_published_rows()
-        held.planner.check(attempt.target, held.published.marks.rebuild)
-    attempt.destination.built(node.owner.node, attempt.publication.batch_id)
+        held.planner.check(attempt.target, held_rebuild(held.published.marks))
+    attempt.destination.builds[node.owner.node] = attempt.publication.batch_id
     return MirrorResponse.held(why)
 
 
-def _make_snapshot(attempt: Attempt, rows: NextRows, rebuild: str, why: str) -> None:
+def _make_snapshot(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None, why: str) -> None:
     """Build a node, make its rows the snapshot, and run its post-hooks."""
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if publication.last:
         rebuild = rebuild or meanwhile(published)
-    rebuild = rebuild or published.marks.rebuild
+    rebuild = rebuild or held_rebuild(published.marks)
     marks = marks_of_build(publication.batch_id, rebuild)
     following, _ = build(node, rows, attempt.scratch, marks)
     # Rows that cannot be published are an error of the node that builds them. With post-hooks,
@@ -237,11 +239,10 @@ def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: s
         attempt.published,
         publication.last.batch.id if publication.last else None,
         publication.batch_id,
-        attempt.may_have_partitions,
     )
 
 
-def _plan(attempt: Attempt, built: NextSnapshot, rebuild: str) -> Plan:
+def _plan(attempt: Attempt, built: NextSnapshot, rebuild: Rebuild | None) -> Plan:
     """2 and 3. Decide what to publish, and check whether it can be published."""
     node, publication = attempt.node, attempt.publication
     plan = attempt.planner.plan(built, rebuild)

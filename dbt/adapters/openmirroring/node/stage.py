@@ -8,11 +8,11 @@ from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
-from dbt.adapters.openmirroring.node import footers
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.progress import WRITING
-from dbt.adapters.openmirroring.node.ready_files import ready_files
-from dbt.adapters.openmirroring.node.reuse import NextSnapshot
+from dbt.adapters.openmirroring.node.snapshot import footers
+from dbt.adapters.openmirroring.node.snapshot.ready_files import ready_files
+from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.table import TableDescription, local_path
 

@@ -251,6 +251,12 @@ class Warehouse:
         return major
 
     @property
+    def has_metastore(self) -> bool:
+        """Whether Spark's own catalog is a metastore, and not in the memory of its session."""
+        has: bool = self.adapter.connections.has_metastore()
+        return has
+
+    @property
     def is_driven_here(self) -> bool:
         """Whether Spark's driver sees the same files as this process."""
         return self.handle is not None and self.handle.is_driven_here

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 from dbt_common.exceptions import CompilationError
 from jinja2 import Undefined
 
-from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.text.shown import shown
 
 Result = TypeVar("Result")
 

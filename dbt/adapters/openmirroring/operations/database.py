@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.operations.arguments import Flag, Name, number, operation
 from dbt.adapters.openmirroring.service.definition import (
     CHANGE_DATA_FEED,
     DEFAULT_SCHEMA,
     RETENTION,
 )
+from dbt.adapters.openmirroring.text.shown import shown
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from contextvars import copy_context
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from threading import Event
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.publish import keep_held, publish_held
+from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.operations.project_tables import (
-    Node,
+    MirroredNode,
     Outcome,
     ProjectTables,
 )
+from dbt.adapters.openmirroring.text.shown import shown
 
 # statuses of a test that let a node be published
 _PASSING = ("pass", "warn")
@@ -29,78 +35,101 @@ _TOLD = 3
 Graph = Mapping[str, Mapping[str, Any]]
 Statuses = Mapping[str, str]
 
-# Publishes the held rows of a node. Returns the response, or None if nothing is held. It calls the
-# given function before anything becomes visible, to wait for its turn.
-Publish = Callable[[Node, Callable[[], None]], Any]
+# what `in_turn` does with a node; the function that it gets returns when those before it are ready
+Work = Callable[[MirroredNode, Callable[[], None]], object]
 
 
-def publish_tested(
-    tables: ProjectTables,
-    gated: Collection[str],
-    graph: Graph,
-    statuses: Statuses,
-    publish: Publish,
-    keep: Callable[[Node, str], bool],
-    threads: int = 1,
-) -> Outcome:
-    """Publish nodes that a command built or tested, if all their tests passed. Hold the others.
+@dataclass(frozen=True)
+class HeldNodes:
+    """The nodes of a project whose rows are held.
 
     Args:
-        gated: the unique ids of the nodes that are published after their tests
-        graph: the nodes of dbt
-        statuses: the statuses in this command
-        keep: records why a node stays held; returns whether any of its rows are held
+        tables: the mirrored tables of the project
+        graph: the nodes in dbt's graph
+        destination: where they are published
+        opened: opens a node in a connection of its own
         threads: number of tables that are compared at the same time
     """
-    took_part = [
-        node
-        for node in _in_order(tables.mirrored, graph)
-        if node.unique_id in gated and _took_part(node.unique_id, graph, statuses)
-    ]
-    reasons = {node: not_passed(node.unique_id, graph, statuses) for node in took_part}
-    passed = [node for node in took_part if not reasons[node]]
-    published = _in_turn(passed, publish, threads)
-    kept = _in_turn(
-        [node for node in took_part if reasons[node]],
-        lambda node, _: f"held {reasons[node]}" if keep(node, reasons[node]) else None,
-        threads,
-    )
-    return Outcome(published.lines + kept.lines, published.failed + kept.failed)
+
+    tables: ProjectTables
+    graph: Graph
+    destination: Destination
+    opened: Callable[[MirroredNode], AbstractContextManager[Node]]
+    threads: int = 1
+
+    def publish_all(self, table: str | None) -> Outcome:
+        """Publish the held rows, regardless of their tests.
+
+        Args:
+            table: `schema.table`, the table alone, or the name or unique id of its node; None for
+                all
+
+        Raises:
+            DbtRuntimeError: if no mirrored table, or more than one, matches `table`
+        """
+        held = held_nodes(self.tables) if table is None else [self.tables.node(table)]
+        outcome = in_turn(_in_order(held, self.graph), self._publish, self.threads)
+        if outcome == Outcome(()):
+            told = "Nothing is held." if table is None else f"{held[0].table} is not held."
+            return Outcome((told,))
+        return outcome
+
+    def publish_tested(self, gated: Collection[str], statuses: Statuses) -> Outcome:
+        """Publish nodes that a command built or tested, if all their tests passed.
+
+        The others stay held.
+
+        Args:
+            gated: the unique ids of the nodes that are published after their tests
+            statuses: the statuses in this command
+        """
+        took_part = [
+            node
+            for node in _in_order(self.tables.mirrored, self.graph)
+            if node.unique_id in gated and _took_part(node.unique_id, self.graph, statuses)
+        ]
+        reasons = {node: not_passed(node.unique_id, self.graph, statuses) for node in took_part}
+        passed = [node for node in took_part if not reasons[node]]
+        published = in_turn(passed, self._publish_build, self.threads)
+        kept = in_turn(
+            [node for node in took_part if reasons[node]],
+            lambda node, _: self._keep_build(node, reasons[node]),
+            self.threads,
+        )
+        return Outcome(published.lines + kept.lines, published.failed + kept.failed)
+
+    def _publish(
+        self, found: MirroredNode, wait_for_turn: Callable[[], None], build: str | None = None
+    ) -> MirrorResponse | None:
+        with self.opened(found) as node:
+            return publish_held(node, self.destination, wait_for_turn, build)
+
+    def _publish_build(
+        self, found: MirroredNode, wait_for_turn: Callable[[], None]
+    ) -> MirrorResponse | None:
+        build = self.destination.builds.get(found.unique_id)
+        return self._publish(found, wait_for_turn, build) if build else None
+
+    def _keep_build(self, found: MirroredNode, why: str) -> str | None:
+        if found.unique_id not in self.destination.builds:
+            return None
+        with self.opened(found) as node:
+            keep_held(node, self.destination, why)
+        return f"held {why}"
 
 
-def publish_all(
-    tables: ProjectTables, graph: Graph, table: str | None, publish: Publish, threads: int = 1
-) -> Outcome:
-    """Publish the held rows, regardless of their tests.
-
-    Args:
-        graph: the nodes of dbt
-        table: `schema.table`, the table alone, or the name or unique id of its node; None for all
-        threads: number of tables that are compared at the same time
-
-    Raises:
-        DbtRuntimeError: if no mirrored table, or more than one, matches `table`
-    """
-    held = held_nodes(tables) if table is None else [tables.node(table)]
-    outcome = _in_turn(_in_order(held, graph), publish, threads)
-    if outcome == Outcome(()):
-        told = "Nothing is held." if table is None else f"{held[0].table} is not held."
-        return Outcome((told,))
-    return outcome
-
-
-def _in_turn(nodes: Sequence[Node], publish: Publish, threads: int) -> Outcome:
-    """Compare nodes at the same time, but publish them one after the other in their order."""
+def in_turn(nodes: Sequence[MirroredNode], work: Work, threads: int) -> Outcome:
+    """Work on nodes at the same time. They become visible one after the other, in their order."""
     turns = [Event() for _ in nodes]
 
     def wait(number: int) -> None:
         if number:
             turns[number - 1].wait()
 
-    def one(number: int, node: Node) -> tuple[str, str]:
-        """Publish one node. Return the line to print and the error; one of them is empty."""
+    def one(number: int, node: MirroredNode) -> tuple[str, str]:
+        """Work on one node. Return the line to print and the error; one of them is empty."""
         try:
-            response = publish(node, lambda: wait(number))
+            response = work(node, lambda: wait(number))
             return (f"{node.table}: {response}" if response else ""), ""
         except DbtRuntimeError as error:
             return "", f"{node.table}: {error.msg}"
@@ -110,16 +139,16 @@ def _in_turn(nodes: Sequence[Node], publish: Publish, threads: int) -> Outcome:
 
     with ThreadPoolExecutor(threads) as pool:
         # dbt's log finds the current command in the context
-        work = [
+        running = [
             pool.submit(copy_context().run, one, number, node) for number, node in enumerate(nodes)
         ]
-        told = [each.result() for each in work]
+        told = [each.result() for each in running]
     return Outcome(
         tuple(line for line, _ in told if line), tuple(error for _, error in told if error)
     )
 
 
-def held_nodes(tables: ProjectTables) -> list[Node]:
+def held_nodes(tables: ProjectTables) -> list[MirroredNode]:
     """Return the nodes with held rows, according to the landing zone.
 
     The rows of a node may be held while its table is unfinished or blocked. Publishing it then
@@ -158,7 +187,7 @@ def _took_part(unique_id: str, graph: Graph, statuses: Statuses) -> bool:
     )
 
 
-def _in_order(nodes: Sequence[Node], graph: Graph) -> list[Node]:
+def _in_order(nodes: Sequence[MirroredNode], graph: Graph) -> list[MirroredNode]:
     """Sort nodes so that parents come before their children."""
     by_id = {node.unique_id: node for node in nodes}
     parents = {unique_id: _parents(node) for unique_id, node in graph.items()}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.operations.project_tables import (
     Outcome,
     ProjectTables,
     utc_text,
 )
 from dbt.adapters.openmirroring.replicator.text_table import terminal_width, text_table
+from dbt.adapters.openmirroring.text.shown import shown
 
 _HEADLINE = (
     *("mirrored table", "published (UTC)", "publication", "changes", "rows", "files", "KB"),

@@ -12,7 +12,6 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.operations.project_tables import (
     ELSEWHERE,
     ORPHAN,
@@ -21,6 +20,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     TableStatus,
 )
 from dbt.adapters.openmirroring.replicator.text_table import terminal_width, text_table
+from dbt.adapters.openmirroring.text.shown import shown
 
 NOTHING = "Nothing was dropped."
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.text.shown import shown
 
 
 @dataclass(frozen=True)

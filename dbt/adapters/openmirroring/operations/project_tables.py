@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from dbt_common import ui
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.destination.lost_table import loss
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
     LandedTable,
@@ -21,12 +22,11 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.operations.lost_table import loss
 from dbt.adapters.openmirroring.operations.ownership import Publisher, published_together
 from dbt.adapters.openmirroring.replicator.text_table import text_table
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
+from dbt.adapters.openmirroring.text.shown import shown
 
 # the states of a table
 PUBLISHED = "published"
@@ -57,7 +57,7 @@ def is_mirrored(config: Config) -> bool:
 
 
 @dataclass(frozen=True)
-class Node:
+class MirroredNode:
     """A mirrored node.
 
     Args:
@@ -256,7 +256,7 @@ class ProjectTables:
         ours = [each for each in pending if each.batch.owner.project == self._project]
         return sorted(ours, key=lambda manifest: str(manifest.table))
 
-    def node(self, table: str) -> Node:
+    def node(self, table: str) -> MirroredNode:
         """Return the mirrored node of a table.
 
         Args:
@@ -279,7 +279,7 @@ class ProjectTables:
             f"{table!r} is not a mirrored table of this project. Its mirrored tables: {choices}."
         )
 
-    def _node_status(self, files: Readable, node: Node) -> TableStatus:
+    def _node_status(self, files: Readable, node: MirroredNode) -> TableStatus:
         try:
             folder = TableFolder(node.schema if node.schema_folder else "", node.identifier)
         except MirrorError as error:
@@ -341,10 +341,10 @@ def _journals(tables: Iterable[LandedTable]) -> list[Journal]:
     return [table.journal for table in tables if table.journal]
 
 
-def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[Node]:
+def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[MirroredNode]:
     """Return the nodes of the graph that are mirrored."""
     return [
-        Node(
+        MirroredNode(
             node["unique_id"],
             node["name"],
             str(node["schema"]),

@@ -6,87 +6,99 @@ import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
+from dbt.adapters.openmirroring.node.advance import recover
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 logger = AdapterLogger("OpenMirroring")
-
-# finishes a batch and returns it; returns None if another run has finished it already
-Finish = Callable[[Manifest], Manifest | None]
 
 # the schema and the identifier of a relation, in lower case
 Place = tuple[str, str]
 
 
-def recover_tables(tables: ProjectTables, finish: Finish) -> Outcome:
-    """Finish all unfinished batches of the project."""
-    lines, failed = [], []
-    for unfinished in tables.unfinished():
+class Recovery:
+    """Finishes the batches that earlier runs have left.
+
+    A batch that may wait for Fabric is postponed until a node needs it.
+
+    Args:
+        destination: where the batches were committed
+        warehouse: returns Spark's tables, without the context of a node
+    """
+
+    def __init__(self, destination: Destination, warehouse: Callable[[], Warehouse]) -> None:
+        self._destination = destination
+        self._warehouse = warehouse
+        self._postponed: dict[Place, _Postponed] = {}
+
+    def finish(self, unfinished: Manifest) -> Manifest | None:
+        """Finish a batch. Return None if another run has finished it."""
+        owner, table = unfinished.batch.owner, unfinished.table
+        target = OpenMirroringRelation.create(
+            schema=owner.schema, identifier=table.identifier, type=RelationType.Table
+        )
+        with self._destination.publication(table, owner) as publication:
+            return recover(self._warehouse(), publication, target)
+
+    def finish_all(self, tables: ProjectTables) -> Outcome:
+        """Finish all unfinished batches of the project."""
+        lines, failed = [], []
+        for unfinished in tables.unfinished():
+            try:
+                finished = self.finish(unfinished)
+            except DbtRuntimeError as error:
+                failed.append(f"{unfinished.table}: {error.msg}")
+            else:
+                if finished:
+                    lines.append(f"{unfinished.table}: finished {finished.batch.summary}")
+        if not lines and not failed:
+            lines.append("Nothing was unfinished.")
+        return Outcome(tuple(lines), tuple(failed))
+
+    def finish_schemas(self, tables: ProjectTables, schemas: Collection[str]) -> set[str]:
+        """Finish or postpone the batches of some schemas, before anything is compiled.
+
+        A failure here does not stop the command, because the table's own node reports it.
+
+        Returns:
+            the schemas whose batches were finished, or failed
+        """
         try:
-            finished = finish(unfinished)
+            pending = tables.unfinished()
         except DbtRuntimeError as error:
-            failed.append(f"{unfinished.table}: {error.msg}")
-        else:
-            if finished:
-                lines.append(f"{unfinished.table}: finished {finished.batch.summary}")
-    if not lines and not failed:
-        lines.append("Nothing was unfinished.")
-    return Outcome(tuple(lines), tuple(failed))
+            logger.debug(f"The landing zone could not be searched: {error.msg}")
+            return set()
+        touched = set()
+        for unfinished in pending:
+            schema = unfinished.batch.owner.schema
+            if schema not in schemas:
+                continue
+            if self._destination.waits_for(unfinished):
+                self.postpone(unfinished)
+            else:
+                touched.add(schema)
+                self._finish_or_warn(unfinished)
+        return touched
 
+    def postpone(self, unfinished: Manifest) -> None:
+        """Leave a batch until a node needs it."""
+        place = place_of(unfinished.batch.owner.schema, unfinished.table.identifier)
+        self._postponed[place] = _Postponed(unfinished)
 
-def recover_schemas(
-    tables: ProjectTables,
-    schemas: Collection[str],
-    finish: Finish,
-    postpone: Callable[[Manifest], bool],
-) -> set[str]:
-    """Finish the unfinished batches of some schemas, before anything is compiled.
+    @property
+    def has_postponed(self) -> bool:
+        return bool(self._postponed)
 
-    A failure here does not stop the command, because the table's own node reports it.
-
-    Args:
-        postpone: postpones a batch; returns False if it must be finished now
-
-    Returns:
-        the schemas whose batches were finished, or failed
-    """
-    try:
-        pending = tables.unfinished()
-    except DbtRuntimeError as error:
-        logger.debug(f"The landing zone could not be searched: {error.msg}")
-        return set()
-    touched = set()
-    for unfinished in pending:
-        schema = unfinished.batch.owner.schema
-        if schema in schemas and not postpone(unfinished):
-            touched.add(schema)
-            _finish_or_warn(unfinished, finish)
-    return touched
-
-
-class Postponed:
-    """Batches of earlier runs that wait for Fabric, and so are finished only if they are needed.
-
-    Args:
-        finish: finishes a batch
-    """
-
-    def __init__(self, finish: Finish) -> None:
-        self._finish = finish
-        self._batches: dict[Place, _Postponed] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._batches)
-
-    def add(self, unfinished: Manifest) -> None:
-        self._batches[_place(unfinished)] = _Postponed(unfinished)
-
-    def finish(self, place: Place, *, is_own: bool) -> None:
+    def finish_postponed(self, place: Place, *, is_own: bool) -> None:
         """Finish the batch of a relation, if there is one, before a node that needs it compiles.
 
         Several nodes may need it: the first one finishes it, and the others wait.
@@ -97,25 +109,38 @@ class Postponed:
         Raises:
             DbtRuntimeError: if the batch of the node itself cannot be finished
         """
-        found = self._batches.get(place)
+        found = self._postponed.get(place)
         if found is None:
             return
         with found.lock:
             if found.is_tried:
                 return
             found.is_tried = True
-            (_finish if is_own else _finish_or_warn)(found.unfinished, self._finish)
+            (self._finish if is_own else self._finish_or_warn)(found.unfinished)
 
     def tell_left(self) -> None:
         """Warn of the batches that no node has needed."""
-        left = [each.unfinished for each in self._batches.values() if not each.is_tried]
-        self._batches = {}
+        left = [each.unfinished for each in self._postponed.values() if not each.is_tried]
+        self._postponed = {}
         for unfinished in left:
             logger.warning(
                 f"{unfinished.table}: an earlier run has left {unfinished.batch.summary}. This "
                 "command has run no node that needs the table, so it did not wait for Fabric. The "
                 "next run of its node finishes it, or: dbt run-operation mirror_recover"
             )
+
+    def _finish_or_warn(self, unfinished: Manifest) -> None:
+        try:
+            self._finish(unfinished)
+        except DbtRuntimeError as error:
+            logger.warning(f"{unfinished.table} could not be recovered yet: {error.msg}")
+
+    def _finish(self, unfinished: Manifest) -> None:
+        finished = self.finish(unfinished)
+        if finished:
+            batch, table = finished.batch.id, unfinished.table
+            told = f"Finished batch {batch} of {table}, which an earlier run had left"
+            fire_event(Note(msg=told))
 
 
 @dataclass
@@ -128,21 +153,3 @@ class _Postponed:
 def place_of(schema: object, identifier: object) -> Place:
     """Return the place of a relation, in which Spark ignores case."""
     return str(schema).lower(), str(identifier).lower()
-
-
-def _place(unfinished: Manifest) -> Place:
-    return place_of(unfinished.batch.owner.schema, unfinished.table.identifier)
-
-
-def _finish_or_warn(unfinished: Manifest, finish: Finish) -> None:
-    try:
-        _finish(unfinished, finish)
-    except DbtRuntimeError as error:
-        logger.warning(f"{unfinished.table} could not be recovered yet: {error.msg}")
-
-
-def _finish(unfinished: Manifest, finish: Finish) -> None:
-    finished = finish(unfinished)
-    if finished:
-        batch, table = finished.batch.id, unfinished.table
-        fire_event(Note(msg=f"Finished batch {batch} of {table}, which an earlier run had left"))

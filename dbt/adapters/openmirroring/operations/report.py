@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.operations.mirror import Mirror
+from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.operations.project_tables import (
     BLOCKED,
     ELSEWHERE,
@@ -51,7 +51,9 @@ _TONES = {
 }
 
 
-def report(tables: ProjectTables, mirror: Mirror, heading: Heading, folder: Path) -> Outcome:
+def report(
+    tables: ProjectTables, destination: Destination, heading: Heading, folder: Path
+) -> Outcome:
     """Write the page. Change nothing else, and send no statement to Spark.
 
     Args:
@@ -60,7 +62,7 @@ def report(tables: ProjectTables, mirror: Mirror, heading: Heading, folder: Path
     Raises:
         DbtRuntimeError: if the page cannot be written
     """
-    found, lines = mirror.report()
+    found, lines = destination.report()
     page = report_page(tables, heading, found, " ".join(lines).strip())
     path = folder / FILE
     try:

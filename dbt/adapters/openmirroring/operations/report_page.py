@@ -14,10 +14,10 @@ from markupsafe import Markup
 
 from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.operations.chart import HEIGHT, WIDTH, Chart
 from dbt.adapters.openmirroring.operations.project_tables import TableStatus, utc_text
 from dbt.adapters.openmirroring.service.reports import TableReport
+from dbt.adapters.openmirroring.text.shown import shown
 
 # A page with more batches has no titles at the bars of its charts, and lists only the last batches
 # of each table, so that a browser opens it and it can be mailed.

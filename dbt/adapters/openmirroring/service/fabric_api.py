@@ -29,9 +29,9 @@ from azure.core.polling.base_polling import (
 from azure.core.rest import HttpRequest, HttpResponse
 
 from dbt.adapters.openmirroring.__version__ import version
-from dbt.adapters.openmirroring.landing_zone.azure_requests import Retry, reason
-from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.rest.azure_requests import Retry, reason
 from dbt.adapters.openmirroring.service.reports import PAUSE, ServiceError, ServiceUnavailableError
+from dbt.adapters.openmirroring.text.shown import shown
 
 # Tokens are sent only to this host: URLs in answers are never followed.
 API = "https://api.fabric.microsoft.com/v1"

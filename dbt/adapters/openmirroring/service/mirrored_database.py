@@ -13,8 +13,7 @@ from typing import Any
 from azure.core.credentials import TokenCredential
 
 from dbt.adapters.openmirroring.landing_zone.layout import mirrored_table
-from dbt.adapters.openmirroring.landing_zone.onelake_url import is_guid
-from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.landing_zone.onelake.url import is_guid
 from dbt.adapters.openmirroring.service.definition import (
     DEFAULT_SCHEMA,
     Definition,
@@ -37,6 +36,7 @@ from dbt.adapters.openmirroring.service.reports import (
     utc_time,
 )
 from dbt.adapters.openmirroring.service.sql_endpoint import TableSync
+from dbt.adapters.openmirroring.text.shown import shown
 
 ITEM_SUFFIX = ".MirroredDatabase"
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
-from dbt.adapters.openmirroring.landing_zone.shown import shown
 from dbt.adapters.openmirroring.service.reports import (
     FAILED,
     NOT_STARTED,
@@ -22,6 +21,7 @@ from dbt.adapters.openmirroring.service.reports import (
     is_behind,
     logger,
 )
+from dbt.adapters.openmirroring.text.shown import shown
 
 # the way out for the statuses of a mirrored database in which it applies nothing
 _RESUME = {

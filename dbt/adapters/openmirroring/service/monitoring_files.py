@@ -12,9 +12,8 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     MirrorError,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import mirrored_table
-from dbt.adapters.openmirroring.landing_zone.local import LocalStorage
-from dbt.adapters.openmirroring.landing_zone.onelake_url import OneLakeUrl
-from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
 from dbt.adapters.openmirroring.service.reports import (
     ServiceReport,
@@ -23,9 +22,10 @@ from dbt.adapters.openmirroring.service.reports import (
     logger,
     utc_time,
 )
+from dbt.adapters.openmirroring.text.shown import shown
 
 if TYPE_CHECKING:
-    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
+    from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
 # HTTP statuses if the identity may not ask, e.g. because its token is valid for OneLake only.
@@ -67,8 +67,8 @@ def fabric_report(
 
 
 def _monitoring(place: OneLakeUrl, identity: Identity) -> OneLakeStorage:
-    from dbt.adapters.openmirroring.landing_zone.onelake import OneLakeStorage
-    from dbt.adapters.openmirroring.landing_zone.onelake_client import OneLakeClient
+    from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
+    from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 
     return OneLakeStorage(OneLakeClient.connect(place.monitoring, token_credential(identity)))
 

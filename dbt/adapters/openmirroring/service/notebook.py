@@ -15,9 +15,9 @@ import jwt
 from azure.core.credentials import AccessToken
 from azure.identity import CredentialUnavailableError
 
-from dbt.adapters.openmirroring.landing_zone.onelake_url import STORAGE_SCOPE
-from dbt.adapters.openmirroring.landing_zone.shown import shown
+from dbt.adapters.openmirroring.landing_zone.onelake.url import STORAGE_SCOPE
 from dbt.adapters.openmirroring.service.fabric_api import SCOPE
+from dbt.adapters.openmirroring.text.shown import shown
 
 MODULE = "notebookutils"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.compare import Side
-from dbt.adapters.openmirroring.node.reuse import FileRange
+from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
 from dbt.adapters.openmirroring.node.value_checks import value_checks
 from tests.unit.macros.cases.shop import (
     AMOUNT,

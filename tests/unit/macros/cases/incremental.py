@@ -6,8 +6,8 @@ from typing import Any
 
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.incremental import IncrementalColumn
-from dbt.adapters.openmirroring.node.reuse import FileRange
-from dbt.adapters.openmirroring.node.touched_rows import TouchedRows
+from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
+from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows
 from dbt.adapters.openmirroring.spark.casts import Cast
 from tests.unit.macros.cases.shop import (
     NEW_ROWS,

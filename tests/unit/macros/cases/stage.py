@@ -7,7 +7,7 @@ from dataclasses import replace
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.node.reuse import FileRange
+from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
 from tests.unit.macros.cases.shop import (
     AMOUNT,
     CODE,

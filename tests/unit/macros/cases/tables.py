@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from dbt.adapters.openmirroring.destination.replica import Replica, ReplicaColumn
 from dbt.adapters.openmirroring.node.constraints import Constraint
-from dbt.adapters.openmirroring.operations.replica import Replica, ReplicaColumn
 from dbt.adapters.openmirroring.spark.casts import Cast
 from tests.unit.macros.cases.shop import (
     CODE,

@@ -1,0 +1,1 @@
+"""The parts of dbt that are no public interface, each used in one place only."""

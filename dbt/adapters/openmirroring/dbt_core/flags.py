@@ -1,0 +1,115 @@
+"""The command that dbt runs, and its flags."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from dbt.adapters.contracts.connection import AdapterRequiredConfig
+
+# dbt commands that build nodes, that run tests, and that always run statements in Spark
+_BUILDING = ("run", "build", "seed", "snapshot", "retry")
+_TESTING = ("test", "build", "retry")
+_USING_SPARK = (*_BUILDING, "test", "show", "clone", "generate")
+
+
+def _flags() -> Any:
+    # dbt loads the adapter before its flags can be imported
+    from dbt.flags import get_flags
+
+    return get_flags()
+
+
+def uses_spark() -> bool:
+    """Check whether the command always runs statements in Spark."""
+    return getattr(_flags(), "WHICH", None) in _USING_SPARK
+
+
+def is_in_command() -> bool:
+    """Check whether a dbt command is running.
+
+    An orchestrator may also create adapters outside its dbt commands.
+    """
+    context = click.get_current_context(silent=True)
+    main = sys.modules.get("dbt.cli.main")
+    return context is not None and main is not None and context.find_root().command is main.cli
+
+
+def ends_process() -> bool:
+    """Check whether the process ends with the command: a `dbtRunner` may get more of them."""
+    return "callbacks" not in (click.get_current_context().find_root().obj or {})
+
+
+def selection() -> tuple[str, ...]:
+    """Return what selects the work of the command."""
+    names = ("WHICH", "SELECT", "EXCLUDE", "SELECTOR", "FULL_REFRESH")
+    return tuple(str(getattr(_flags(), name, None)) for name in names)
+
+
+def is_publishing() -> bool:
+    """Check whether the command builds nodes with all their rows."""
+    return _is_one_of(*_BUILDING)
+
+
+def is_building() -> bool:
+    """Check whether the command builds nodes, perhaps with `--empty` or `--sample`."""
+    return getattr(_flags(), "WHICH", None) in _BUILDING
+
+
+def _is_one_of(*commands: str) -> bool:
+    """Check whether dbt runs one of the commands, without `--empty` and `--sample`."""
+    flags = _flags()
+    if getattr(flags, "WHICH", None) not in commands:
+        return False
+    return not (getattr(flags, "EMPTY", False) or getattr(flags, "SAMPLE", None))
+
+
+def terminal() -> Callable[[str], None] | None:
+    """Return a function that prints a line to the terminal.
+
+    Returns:
+        None if stderr is no terminal, or if dbt's own lines are not printed there as text
+    """
+    flags = _flags()
+    is_shown = getattr(flags, "LOG_LEVEL", "info") in ("debug", "info")
+    is_text = getattr(flags, "LOG_FORMAT", "default") != "json"
+    if getattr(flags, "QUIET", False) or not (is_shown and is_text and sys.stderr.isatty()):
+        return None
+    # the line break is part of the string, because other threads of dbt print meanwhile
+    return lambda line: print(f"{line}\n", end="", file=sys.stderr, flush=True)
+
+
+def is_testing() -> bool:
+    """Check whether the command may run data tests on all rows."""
+    return _is_one_of(*_TESTING)
+
+
+def prefers_other_state() -> bool:
+    """Check whether dbt reads nodes that it does not build in the state of another target."""
+    flags = _flags()
+    return bool(getattr(flags, "DEFER", False) and getattr(flags, "FAVOR_STATE", False))
+
+
+def is_running_hooks() -> bool:
+    """Check whether the command runs `on-run-end` hooks.
+
+    `compile` and `docs generate` do not run them, but treat them as nodes.
+    """
+    return getattr(_flags(), "WHICH", None) in (*_BUILDING, *_TESTING)
+
+
+def project_folder(profile: AdapterRequiredConfig) -> Path:
+    """Return the folder of the dbt project.
+
+    `dbt debug` has only a profile without a project, so the folder comes from its flags.
+    """
+    root = getattr(profile, "project_root", None) or getattr(_flags(), "PROJECT_DIR", None)
+    return Path(root or ".").resolve()
+
+
+def target_folder(profile: AdapterRequiredConfig) -> Path:
+    """Return dbt's own folder in the dbt project."""
+    return project_folder(profile) / getattr(profile, "target_path", "target")

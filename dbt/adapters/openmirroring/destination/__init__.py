@@ -1,0 +1,1 @@
+"""The place that a command publishes to: landing zone, service and mirrored tables together."""

@@ -1,0 +1,318 @@
+"""The landing zone and the service that a command publishes to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.openmirroring.destination import replica
+from dbt.adapters.openmirroring.destination.lost_table import refuse_lost
+from dbt.adapters.openmirroring.destination.sql_endpoint import (
+    with_visible_times,
+)
+from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    Owner,
+    TableDefinition,
+)
+from dbt.adapters.openmirroring.landing_zone.inventory import last_published
+from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
+from dbt.adapters.openmirroring.landing_zone.limits import NewTables
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.source import declare_source
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.service.authentication import token_credential
+from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
+from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, replicator_report
+from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport
+from dbt.adapters.openmirroring.text.shown import shown_url
+
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.destination.onelake_replica import OneLakeReplica
+    from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
+    from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+    from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+
+# called with the number of uploaded bytes and the number of all bytes
+Upload = Callable[[int, int], None]
+
+
+class Destination:
+    """The landing zone and the service, for one command of dbt.
+
+    Attributes:
+        target: the settings of the profile
+        service: the service that applies the published files
+        dry_run: whether nothing is published
+        published: the time of each publication of this command, by `schema.table`
+        is_to_replicate: whether the replicator is to apply, when the command ends, what it has
+            changed
+        replicas: the mirrored tables whose rows were copied for Spark
+        builds: the ids of the held builds that this command makes or tests, by the unique id of
+            the node
+
+    Args:
+        target: the settings of the profile
+        project: returns the folder of the dbt project, where relative paths start
+        warehouse: returns the folder of the embedded Spark's tables, once Spark has started; None
+            with any other Spark
+        uploads: returns the callback for the uploads of the node that this thread runs
+        kept: returns the folder for what the next command should know
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        project: Callable[[], Path],
+        warehouse: Callable[[], Path | None],
+        uploads: Callable[[], Upload | None] = lambda: None,
+        kept: Callable[[], Path | None] = lambda: None,
+    ) -> None:
+        self.target = target
+        self.dry_run = target.dry_run
+        self.service = Service(self._ask_service)
+        self.published: dict[str, datetime] = {}
+        self.is_to_replicate = False
+        self.replicas: list[OneLakeReplica] = []
+        self.builds: dict[str, str] = {}
+        self._project = project
+        self._warehouse = warehouse
+        self._uploads = uploads
+        self._kept = kept
+        self._new_tables = NewTables()
+        self._lock = threading.Lock()
+        self._onelake: OneLakeClient | None = None
+        self._is_source_declared = False
+
+    @property
+    def place(self) -> str:
+        """The landing zone as the profile names it, safe to show in a message."""
+        return shown_url(self.target.landing_zone)
+
+    def storage(self) -> Storage:
+        place = self.target.onelake
+        if not place:
+            return LocalStorage(self.landing_zone)
+        # this import is slow, and a local landing zone does not need it
+        from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
+        from dbt.adapters.openmirroring.landing_zone.onelake.ended_claims import EndedClaims
+        from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+
+        with self._lock:
+            if not self._onelake:
+                credential = token_credential(self.target.identity)
+                self._onelake = OneLakeClient.connect(place, credential)
+        kept = self._kept()
+        ended = EndedClaims(kept / "ended_claims") if kept else None
+        return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _tell, ended)
+
+    @property
+    def landing_zone(self) -> Path:
+        """The local folder of the landing zone."""
+        return self.target.folder(self._project())
+
+    @cached_property
+    def database(self) -> MirroredDatabase:
+        """The mirrored database in Fabric.
+
+        Raises:
+            ServiceError: if the landing zone is not in OneLake
+        """
+        # this import is slow, and a local landing zone does not need it
+        from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+
+        place = self.target.onelake
+        if not place:
+            raise ServiceError(
+                f"The landing zone {self.target.landing_zone!r} is a folder of this machine, so "
+                "it belongs to no mirrored database in Fabric. `dbt run-operation "
+                "mirror_replicate` applies it."
+            )
+        credential = token_credential(self.target.identity)
+        return MirroredDatabase(place.workspace, place.item, credential)
+
+    def check(self) -> None:
+        """Check that a publication would succeed, with a test file on the scratch pad.
+
+        Raises:
+            MirrorError: if it would not succeed
+        """
+        if self.target.onelake:
+            self.service.check_all()
+        storage = self.storage()
+        folder = f"{SCRATCH_PAD}/_debug"
+        with storage.lock(folder):
+            # a check that was killed has left its file, and the folder itself is the lock
+            for entry in storage.list(folder):
+                storage.delete(f"{folder}/{entry.name}")
+            storage.create(f"{folder}/file", b"")
+            storage.rename(f"{folder}/file", f"{folder}/renamed")
+            storage.delete(f"{folder}/renamed")
+
+    def _open(self, table: TableFolder, owner: Owner) -> Publication:
+        self.require_run()
+        service = self.service if self.target.onelake else None
+        if service:
+            service.check()
+        storage = self.storage()
+        self._declare_source(storage)
+        publication = Publication(storage, table, owner, service)
+        self.is_to_replicate = self.target.replicate
+        return publication
+
+    @contextmanager
+    def publication(self, table: TableFolder, owner: Owner) -> Iterator[Publication]:
+        """Lock a table while it is published.
+
+        Raises:
+            MirrorError: if another run is publishing the table, or the service would not apply it
+        """
+        publication = self._open(table, owner)
+        try:
+            yield publication
+        finally:
+            if publication.published_at:
+                self.published[publication.table.mirrored_table] = publication.published_at
+            publication.close()
+
+    def add_table(self, table: TableFolder, definition: TableDefinition) -> list[str]:
+        """Count a table that is published for the first time.
+
+        Returns:
+            warnings for the user
+
+        Raises:
+            MirrorError: if the mirrored database would have too many tables
+        """
+        return self._new_tables.add(self.storage(), table, definition)
+
+    def check_table(self, table: TableFolder, rebuilds: bool) -> None:
+        """Check whether the service will apply files that are published to a table.
+
+        The service is Fabric, or the replicator if it has reported on a local landing zone.
+
+        Args:
+            rebuilds: whether the table will be rebuilt
+
+        Raises:
+            ServiceError: if the service will not apply them, or has lost the rows that they change
+        """
+        if not self.target.onelake and self.service.report(CHECK_AGE) is None:
+            return  # no replicator has applied anything yet
+        report = self.service.check_table(table.mirrored_table, rebuilds)
+        if self.target.onelake and report and not rebuilds:
+            refuse_lost(self.storage(), table, report)
+
+    def waits_for(self, unfinished: Manifest) -> bool:
+        """Check whether finishing a batch may wait for Fabric, up to half an hour."""
+        return self.target.onelake is not None and unfinished.batch.starts_folder
+
+    def published_table(self, table: TableFolder, owner: Owner) -> PublishedTable:
+        """Return the published state of a table, for reading only."""
+        return PublishedTable(self.storage(), table, owner)
+
+    def require_run(self) -> None:
+        """Check that this command may change the landing zone.
+
+        Raises:
+            DbtConfigError: if the target is a dry run
+        """
+        if self.dry_run:
+            raise DbtConfigError(
+                "This target has `dry_run: true`, which changes nothing in the landing zone. Use "
+                "another target."
+            )
+
+    def report(self) -> tuple[ServiceReport, list[str]]:
+        """Return the report of the service, and lines to print about it."""
+        try:
+            report = self.service.report() or ServiceReport()
+        except ServiceError as error:
+            return ServiceReport(), [error.msg, ""]
+        if self.target.onelake and report.status:
+            report = with_visible_times(report, self.storage())
+            return report, [f"The mirrored database is {report.description}.", ""]
+        return report, []
+
+    def last_published(self, schema: str, identifier: str) -> Journal | None:
+        """Return the journal of the last publication of a relation; None if there was none."""
+        return last_published(self.storage(), schema, identifier)[1]
+
+    def replica_of(self, schema: str, identifier: str, seconds: float) -> replica.Replica:
+        """Return a mirrored table, after everything that was published of it is applied.
+
+        Args:
+            schema, identifier: schema and identifier of the model's relation
+            seconds: seconds to wait until it is applied
+
+        Raises:
+            DbtRuntimeError: if it is not applied within that time, or cannot be read
+        """
+        table, journal = last_published(self.storage(), schema, identifier)
+        place = self.target.onelake
+        if not place:
+            return replica.applied(
+                self.landing_zone,
+                table.schema,
+                table.identifier,
+                replicate=self.target.replicate,
+                seconds=seconds,
+            )
+        # this import is slow, and a local landing zone does not need it
+        from dbt.adapters.openmirroring.destination.onelake_replica import OneLakeReplica
+
+        credential = token_credential(self.target.identity)
+        found = OneLakeReplica(place, credential, table, self._staging())
+        self.replicas.append(found)
+        return found.applied(journal, self.service, seconds)
+
+    def replicate_at_the_end(self, is_wanted: bool) -> None:
+        """Set whether the command changed anything that the replicator must apply at its end."""
+        self.is_to_replicate = self.target.replicate and is_wanted
+
+    def _staging(self) -> StagingFolder | None:
+        # this import is slow, and a local landing zone does not need it
+        from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+
+        url = self._staging_location()
+        return StagingFolder(url) if url else None
+
+    def _staging_location(self) -> str | None:
+        """Return the URL where Spark writes files to upload; None if it writes to OneLake."""
+        given = self.target.staging_location
+        if given and "://" in given:
+            return given
+        if given:
+            return f"file://{(self._project() / Path(given).expanduser()).resolve()}"
+        # the embedded Spark has no driver for OneLake, so dbt uploads its files
+        warehouse = self._warehouse()
+        return f"file://{warehouse.with_name('staging')}" if warehouse else None
+
+    def _ask_service(self) -> ServiceReport | None:
+        if self.target.onelake:
+            return fabric_report(self.database, self.target.onelake, self.target.identity)
+        return replicator_report(self.landing_zone)
+
+    def _declare_source(self, storage: Storage) -> None:
+        """Declare the source of the data to Fabric, once for each command."""
+        source = self.target.source
+        with self._lock:
+            if source and not self._is_source_declared:
+                declare_source(storage, source)
+                self._is_source_declared = True
+
+
+def _tell(text: str) -> None:
+    fire_event(Note(msg=text))

@@ -1,0 +1,1 @@
+"""A landing zone in OneLake."""

@@ -1,0 +1,210 @@
+"""The claim of a run on a folder in OneLake."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from azure.core import MatchConditions
+from azure.core.exceptions import (
+    AzureError,
+    ResourceExistsError,
+    ResourceModifiedError,
+    ResourceNotFoundError,
+)
+from azure.core.pipeline import PipelineResponse
+from azure.storage.blob import BlobClient
+
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    LandingZoneUnavailableError,
+    MirrorError,
+)
+from dbt.adapters.openmirroring.landing_zone.onelake.ended_claims import EndedClaims
+
+# the name of the claim file in the folder
+CLAIM = "_claim"
+
+# seconds: between two renewals, until a claim expires, and between two attempts to create one
+RENEWAL = 20.0
+EXPIRY = 270.0
+PAUSE = 2.0
+
+# attempts before giving up, because OneLake may answer inconsistently
+_CONTRADICTIONS = 10
+
+# seconds since the last renewal after which the holder begins no change
+_LAST_CHANGE = 150.0
+
+
+class Claim:
+    """A file that its holder replaces at short intervals as long as the holder is alive.
+
+    OneLake documents neither leases nor locks. But if several clients create a file at once with
+    `If-None-Match: *`, or replace it with `If-Match`, one succeeds. So the holder creates the
+    file, replaces it every 20 seconds, and deletes it in the end. Another run that finds the file
+    watches it. If the file is replaced, the holder is alive. If the file is older than 270
+    seconds, by OneLake's clock alone, the holder is dead. Then the run that replaces the file is
+    the next holder. So nobody has to remove the leftovers of a killed run. They delay the next run
+    by four and a half minutes at most.
+
+    A holder that seems dead may only have slept. So it begins no change later than 150 seconds
+    after it sent the last successful renewal, by a clock that also counts sleep. A request takes
+    less than 120 seconds with all its retries. So the last change has arrived or failed before
+    another run can hold the folder.
+
+    Even if the network delays a change for longer, no file number is used twice. A manifest is
+    created, and a file renamed, only if the target does not exist. And a manifest is valid only
+    with the journal that it was planned against.
+
+    Args:
+        blob: the client for the file
+        ended: the claims that runs of this machine have ended, but could not delete. Another run
+            takes them over at once
+    """
+
+    def __init__(self, blob: BlobClient, ended: EndedClaims | None = None) -> None:
+        self._blob = blob
+        self._others = ended
+        self._holder = secrets.token_hex(16).encode()
+        self._etag = ""
+        self._renewed = 0.0
+        self._lost = False
+        self._ended = threading.Event()
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
+
+    def take(self, waits: Callable[[], object] = int) -> bool:
+        """Try to take the claim. Return False if a live run holds it.
+
+        Args:
+            waits: called before waiting to see whether the other run is alive
+
+        Raises:
+            LandingZoneUnavailableError: if OneLake refuses the claim, but shows no live holder
+        """
+        seen = None
+        contradictions = 0
+        while not self._put(seen.etag if seen and seen.is_over else None):
+            found = self._look()
+            if found and seen and found.etag != seen.etag:
+                return False
+            if found and not found.is_over:
+                if not seen:
+                    waits()
+                time.sleep(RENEWAL)
+            elif not found or (seen and seen.is_over):
+                # just released or taken over, or OneLake refuses for an unknown reason
+                contradictions += 1
+                self._check_contradictions(contradictions)
+                time.sleep(PAUSE)
+            seen = found
+        self._begin_renewing()
+        return True
+
+    def _check_contradictions(self, count: int) -> None:
+        if count == _CONTRADICTIONS:
+            raise LandingZoneUnavailableError(
+                f"OneLake refused {count} times to create {self._blob.blob_name}, although no "
+                "other run holds the folder. Nothing was changed; run again later."
+            )
+
+    def _begin_renewing(self) -> None:
+        try:
+            self._renewing.start()
+        except BaseException:
+            self._delete()
+            raise
+
+    def check(self) -> None:
+        """Check that a change may begin.
+
+        Raises:
+            ConcurrentPublicationError: if another run may hold the folder by now
+        """
+        if self._lost or _now() - self._renewed > _LAST_CHANGE:
+            raise ConcurrentPublicationError(
+                f"This run no longer holds {self._blob.blob_name.rpartition('/')[0]}: it could "
+                "not renew its claim in OneLake in time, or somebody removed the claim. Nothing "
+                "more was changed. The next run finishes what was begun."
+            )
+
+    def release(self) -> None:
+        self._ended.set()
+        self._renewing.join()
+        if not self._delete() and self._others:
+            self._others.add(self._holder)
+
+    def _delete(self) -> bool:
+        """Delete the file. Return whether it is certainly gone, or that of another run."""
+        try:
+            self._blob.delete_blob(etag=self._etag, match_condition=MatchConditions.IfNotModified)
+        except (ResourceNotFoundError, ResourceModifiedError):
+            return True
+        except (AzureError, MirrorError):
+            return False  # it expires
+        return True
+
+    def _renew(self) -> None:
+        while not self._ended.wait(RENEWAL):
+            # if OneLake cannot be reached now, the next renewal may still be in time
+            with suppress(AzureError, MirrorError):
+                if not self._put(self._etag):
+                    self._lost = True
+                    return
+
+    def _put(self, etag: str | None) -> bool:
+        """Create the file, or replace it if its ETag is unchanged. Return whether it succeeded."""
+        asked = _now()
+        condition: dict[str, Any] = {}
+        if etag:
+            condition = {"etag": etag, "match_condition": MatchConditions.IfNotModified}
+        try:
+            answer = self._blob.upload_blob(self._holder, overwrite=bool(etag), **condition)
+        except (ResourceExistsError, ResourceModifiedError):
+            found = self._look()
+            if found and found.holder == self._holder:
+                # an earlier attempt succeeded, but its answer was lost
+                return self._put(found.etag)
+            return False
+        self._etag = answer["etag"]
+        self._renewed = asked
+        return True
+
+    def _look(self) -> _Found | None:
+        answers: list[PipelineResponse[Any, Any]] = []
+        try:
+            download = self._blob.download_blob(raw_response_hook=answers.append)
+        except ResourceNotFoundError:
+            return None
+        now = parsedate_to_datetime(answers[-1].http_response.headers["Date"])
+        properties = download.properties
+        age = (now - properties.last_modified).total_seconds()
+        holder = download.readall()
+        is_over = age > EXPIRY or (self._others is not None and self._others.has(holder))
+        return _Found(holder, properties.etag, is_over)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A claim file that exists.
+
+    Args:
+        holder: the content of the file, which identifies its holder
+        is_over: whether its holder has ended, or has not renewed it in time
+    """
+
+    holder: bytes
+    etag: str
+    is_over: bool
+
+
+def _now() -> float:
+    """Return the seconds of a clock that also counts the sleep of the machine."""
+    # on macOS, CLOCK_MONOTONIC counts sleep too
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

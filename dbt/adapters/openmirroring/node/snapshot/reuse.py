@@ -1,0 +1,71 @@
+"""The parts of a next snapshot that come from the snapshot, and the parts to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbt.adapters.openmirroring.node.columns import LandingColumn
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import TableDescription
+
+
+@dataclass(frozen=True)
+class FileRange:
+    """Rows of a table: all of them, or those of some of its files.
+
+    Args:
+        relation: the table
+        only: paths of the files, as Spark spells them in `_metadata.file_path`; None for all files
+        other_than: names of files to leave out, as in `_metadata.file_name`
+    """
+
+    relation: OpenMirroringRelation
+    only: tuple[str, ...] | None = None
+    other_than: tuple[str, ...] = ()
+
+
+class Reuse:
+    """The base case: nothing is reused, so every row of both snapshots is compared."""
+
+    @property
+    def compares_all(self) -> bool:
+        """Whether every row of the snapshot is compared."""
+        return True
+
+    @property
+    def equal_rows(self) -> int | None:
+        """How many rows both snapshots have, if they are the same, so that nothing is compared."""
+        return None
+
+    @property
+    def may_repeat_keys(self) -> bool:
+        """Whether a key that is new among the compared rows may be in a file not compared."""
+        return False
+
+    def before(self, snapshot: OpenMirroringRelation) -> FileRange:
+        """Return the rows of the snapshot that may be deleted or changed."""
+        return FileRange(snapshot)
+
+    def after(self, next_snapshot: OpenMirroringRelation) -> FileRange:
+        """Return the rows of the next snapshot that may be new or changed."""
+        return FileRange(next_snapshot)
+
+
+@dataclass(frozen=True)
+class NextSnapshot:
+    """A built next snapshot, or the part of it that the snapshot takes in place.
+
+    Args:
+        table: the table with its rows
+        description: the description of the table
+        columns: the columns as they land
+        reuse: the parts that need no comparison
+        moved: how it is stored differently than the snapshot; None if it is not
+    """
+
+    table: OpenMirroringRelation
+    description: TableDescription
+    columns: Sequence[LandingColumn]
+    reuse: Reuse
+    moved: str | None = None

@@ -1,0 +1,125 @@
+"""The state of a snapshot's data, which shows whether others have changed it since.
+
+A record of the last publication has the state that it left. If the snapshot is in another state
+now, a hook at the end of a run, a package or a person has written to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows
+from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version
+from dbt.adapters.openmirroring.node.snapshot.touched_rows import MERGING_FORMATS
+from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import TableDescription, data_files
+
+# Operations in Delta's and Iceberg's histories that change no row. Delta also records changes of
+# properties, comments and constraints.
+_CHANGES_NO_ROW = {
+    *("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "COMPUTE STATS", "CLUSTER BY"),
+    *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "UPGRADE PROTOCOL", "ADD FEATURE"),
+    *("CHANGE COLUMN", "CHANGE COLUMNS", "UPDATE COLUMN METADATA", "UPDATE SCHEMA"),
+    *("ADD CONSTRAINT", "DROP CONSTRAINT", "ADD COLUMNS"),
+    "replace",
+}
+
+
+def snapshot_state(
+    warehouse: Warehouse, table: OpenMirroringRelation, description: TableDescription
+) -> str | None:
+    """Return the state of a table's data; None if only reading its rows would show a change.
+
+    It is the version of a Delta or Iceberg table, and a digest of the names and sizes of the data
+    files of another table, if they are on this machine.
+    """
+    if description.layout.format in MERGING_FORMATS:
+        return version_state(warehouse, table)
+    folder = description.folder if warehouse.is_driven_here else None
+    return f"files:{_digest(folder)}" if folder else None
+
+
+def version_state(warehouse: Warehouse, table: OpenMirroringRelation) -> str:
+    """Return the state of a Delta or Iceberg table."""
+    return f"version:{snapshot_version(warehouse, table)}"
+
+
+def verify_state(
+    warehouse: Warehouse, table: PublishedTable, published: PublishedRows
+) -> PublishedRows:
+    """Check that nobody else has changed the rows that were published last.
+
+    A column that somebody has added and filled is no such change: its values were never
+    published. Then the rows are read from the version of the table that was published, if its
+    format keeps versions.
+
+    Returns:
+        the rows that were published last
+
+    Raises:
+        SnapshotMismatchError: if somebody else has changed the rows
+    """
+    journal, relation, description = table.last, published.relation, published.description
+    if journal is None or relation is None or description is None or published.is_held:
+        return published
+    expected, found = journal.snapshot_state, None
+    if expected and published.batch_id == journal.batch.id:
+        found = snapshot_state(warehouse, relation, description)
+    if found is None or found == expected:
+        return published
+    kind, _, version = str(expected).partition(":")
+    if kind == "version" and description.layout.format in MERGING_FORMATS:
+        if not _is_changed_since(warehouse, relation, description, version):
+            return published
+        if not has_published_columns(description, journal):
+            past: OpenMirroringRelation = relation.incorporate(version=version)
+            return PublishedRows(warehouse, past, published.batch_id, published.marks)
+    table.verify_state(journal, found, lambda: _count(warehouse, relation))
+    return published
+
+
+def _count(warehouse: Warehouse, table: OpenMirroringRelation) -> int:
+    """Return the number of rows of a table; 0 if Spark cannot read them."""
+    try:
+        return warehouse.count(f"select count(*) from {table}")
+    except DbtRuntimeError as error:  # only a message needs the number
+        logger.debug(f"{table}: {error.msg}")
+        return 0
+
+
+def has_published_columns(description: TableDescription, journal: Journal) -> bool:
+    """Check whether a table has the columns that were published last, and no others."""
+    columns = [(column.name, column.dtype) for column in description.columns]
+    return columns == [(c.name, c.type) for c in journal.batch.definition.columns]
+
+
+def _is_changed_since(
+    warehouse: Warehouse,
+    table: OpenMirroringRelation,
+    description: TableDescription,
+    version: str,
+) -> bool:
+    """Check whether rows of a Delta or Iceberg table may have changed since a version."""
+    if description.layout.format == "iceberg":
+        query = warehouse.sql("mirror_iceberg_operations", table)
+    else:
+        query = f"describe history {table}"
+    operations: list[str] = []
+    for row in warehouse.query(query).rows:
+        if str(row["version"]) == version:
+            return not _CHANGES_NO_ROW.issuperset(operations)
+        operations.append(str(row["operation"]))
+    return True  # the history does not reach back to that version
+
+
+def _digest(folder: Path) -> str:
+    files = sorted(
+        (str(path.relative_to(folder)), path.stat().st_size) for path in data_files(folder)
+    )
+    return hashlib.sha256(repr(files).encode()).hexdigest()

@@ -1,0 +1,68 @@
+"""Updating a snapshot: replacing it by another table, or changing it in place."""
+
+from __future__ import annotations
+
+from dbt.adapters.openmirroring.node.build import has_partitions_in_catalog
+from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+
+
+def swap(
+    warehouse: Warehouse,
+    target: OpenMirroringRelation,
+    following: OpenMirroringRelation,
+) -> None:
+    """Make the next snapshot the snapshot. If it is gone, an earlier run has swapped already."""
+    if warehouse.found(following):
+        snapshot = warehouse.found(target)
+        if snapshot:
+            warehouse.drop(snapshot)
+        make_way(warehouse, target)
+        warehouse.rename(following, target)
+    if warehouse.found(target):
+        _find_partitions(warehouse, target)
+        warehouse.replaced(target)
+
+
+def move(warehouse: Warehouse, relation: OpenMirroringRelation, to: OpenMirroringRelation) -> None:
+    """Rename a table. No table may have the new name yet."""
+    make_way(warehouse, to)
+    warehouse.rename(relation, to)
+    _find_partitions(warehouse, to)
+    warehouse.replaced(to)
+
+
+def _find_partitions(warehouse: Warehouse, table: OpenMirroringRelation) -> None:
+    # without a metastore, the catalog of a session forgets partitions when a table is renamed
+    if not warehouse.has_metastore and has_partitions_in_catalog(warehouse.describe(table)):
+        warehouse.execute(f"alter table {table} recover partitions")
+
+
+def take_in_place(
+    warehouse: Warehouse,
+    target: OpenMirroringRelation,
+    part: OpenMirroringRelation,
+    new_rows: OpenMirroringRelation,
+    keys: tuple[str, ...],
+) -> None:
+    """Replace rows of a snapshot by other rows, in one commit.
+
+    Args:
+        part: a table of the replacing rows
+        new_rows: a table of the new rows of the model; not used without keys
+        keys: rows with the same key as a new row are replaced or deleted. Without keys, rows are
+            only added
+    """
+    names = [column.quoted for column in warehouse.columns(target)]
+    if keys:
+        sql = warehouse.sql("mirror_merge_part", target, part, new_rows, keys, names)
+    else:
+        sql = warehouse.sql("mirror_insert_part", target, part, names)
+    warehouse.execute(sql)
+
+
+def snapshot_version(warehouse: Warehouse, target: OpenMirroringRelation) -> str:
+    """Return the version of a snapshot that can be changed in place. Each change alters it."""
+    version = warehouse.properties(target).get("current-snapshot-id")  # Iceberg's
+    return version or str(warehouse.query(f"describe history {target} limit 1").rows[0][0])

@@ -1,0 +1,1 @@
+"""Requests to REST APIs: retries, and the reason of a failure."""

@@ -1,0 +1,134 @@
+"""Requests to Azure and Fabric: retries that keep the reason, and that reason in words."""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from azure.core.exceptions import (
+    AzureError,
+    HttpResponseError,
+    ServiceRequestError,
+    ServiceRequestTimeoutError,
+    ServiceResponseError,
+    ServiceResponseTimeoutError,
+)
+from azure.core.pipeline import PipelineRequest, PipelineResponse
+from azure.core.pipeline.policies import RetryPolicy
+
+from dbt.adapters.openmirroring.text.shown import shown
+
+# Seconds in which a name that was never resolved is looked up again. A name that was resolved
+# before has the patience of all other failures, because then the network is away for a moment.
+_NAME_PATIENCE = 5.0
+
+# seconds that are left for the last attempt
+_LAST_ATTEMPT = 1.0
+
+
+class Retry(RetryPolicy[Any, Any]):
+    """Azure's retries. They end with the last answer of the service, or with the last failure.
+
+    Azure's own policy waits until its time is over, and then raises "Response timeout" or
+    "Request timeout", whatever the service has answered.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._resolved: set[str] = set()
+
+    def configure_retries(self, options: dict[str, Any]) -> dict[str, Any]:
+        settings = super().configure_retries(options)
+        settings["started"] = time.monotonic()
+        settings["patience"] = settings["timeout"]
+        return settings
+
+    def increment(
+        self,
+        settings: dict[str, Any],
+        response: PipelineRequest[Any] | PipelineResponse[Any, Any] | None = None,
+        error: Exception | None = None,
+    ) -> bool:
+        host = unresolved_host(error) if error else None
+        is_unknown = host is not None and host not in self._resolved
+        settings["patience"] = _NAME_PATIENCE if is_unknown else settings["timeout"]
+        return self._rest(settings) > 0 and super().increment(settings, response, error)
+
+    def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
+        self._resolved.add(str(urlsplit(response.http_request.url).hostname))
+        wait = self.get_retry_after(response) or 0
+        return wait <= self._rest(settings) and self.is_temporary(settings, response)
+
+    def is_temporary(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
+        """Check whether the same request may succeed later."""
+        return bool(super().is_retry(settings, response))
+
+    def get_backoff_time(self, settings: dict[str, Any]) -> float:
+        tried = len(settings["history"])
+        longest = min(settings["max_backoff"], settings["backoff"] * 2**tried)
+        return min(random.uniform(0, longest), self._rest(settings))
+
+    def _rest(self, settings: dict[str, Any]) -> float:
+        """Return the seconds in which another attempt may begin."""
+        deadline = settings["started"] + settings["patience"] - _LAST_ATTEMPT
+        return float(deadline - time.monotonic())
+
+
+def reason(error: AzureError) -> str:
+    """Return in one sentence why a request failed, in the words of the service if it answered."""
+    if isinstance(error, HttpResponseError) and error.response is not None:
+        headers = getattr(error.response, "headers", {})  # the type in azure-core has none
+        code = headers.get("x-ms-error-code")
+        status = ", ".join(filter(None, (f"HTTP {error.status_code}", code)))
+        return f"{_first_line(error)} ({status})."
+    host = unresolved_host(error)
+    if host:
+        return f"the name {shown(host)} cannot be resolved."
+    if isinstance(error, (ServiceRequestTimeoutError, ServiceResponseTimeoutError)):
+        return "there was no answer in time."
+    is_of_network = isinstance(error, (ServiceRequestError, ServiceResponseError))
+    return f"{_first_line(_innermost(error) if is_of_network else error)}."
+
+
+def unresolved_host(error: Exception) -> str | None:
+    """Return the host whose name could not be resolved; None if the error is another one."""
+    chain = list(_chain(error))
+    if not any(isinstance(each, socket.gaierror) for each in chain):
+        return None
+    hosts = (_host(each) for each in chain)
+    return next(filter(None, hosts), "of the host")
+
+
+def _host(error: BaseException) -> str | None:
+    """Return the host of a request, from an error of requests or of urllib3."""
+    url = getattr(getattr(error, "request", None), "url", None)
+    if url:
+        return urlsplit(str(url)).hostname
+    host = getattr(getattr(error, "conn", None), "host", None)
+    return str(host) if host else None
+
+
+def _innermost(error: BaseException) -> BaseException:
+    *_, last = _chain(error)
+    return last if str(last) else error
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the errors in it: Azure, requests and urllib3 wrap those below them."""
+    seen: list[BaseException] = []
+    found: BaseException | None = error
+    while found is not None and found not in seen:
+        yield found
+        seen.append(found)
+        inside = (getattr(found, name, None) for name in ("inner_exception", "reason"))
+        below = (*inside, *found.args[:1], found.__cause__, found.__context__)
+        found = next((each for each in below if isinstance(each, BaseException)), None)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(getattr(error, "message", None) or error).strip().splitlines()
+    return shown(lines[0] if lines else type(error).__name__).rstrip(".")

@@ -1,0 +1,1 @@
+"""Spark behind Livy's REST API, as Fabric and others have it."""

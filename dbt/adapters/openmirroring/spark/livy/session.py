@@ -1,0 +1,371 @@
+"""The Livy session of a command, with a Spark session for each connection.
+
+A Livy session is a Spark application. It may take minutes to start, and uses a part of the
+cluster. It runs statements one after another. Later commands use it again if the profile asks for
+it. In it, each dbt connection has a `SparkSession` from `newSession()`, with settings and
+temporary views of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.openmirroring.spark.livy.client import (
+    LivyClient,
+    LivyError,
+    Statement,
+    is_session_id,
+)
+from dbt.adapters.openmirroring.spark.livy.protocol import (
+    KEEP_ALIVE,
+    START,
+    Answer,
+    Request,
+    forgetting,
+)
+
+logger = AdapterLogger("OpenMirroring")
+
+# seconds between statements that keep a session alive; Fabric ends an idle one after 20 minutes
+_KEEP_ALIVE = 240.0
+
+# seconds that a session may take to start, and seconds before the user is told about the wait
+_START = 1200.0
+_TELL_AFTER = 5.0
+
+# shortest and longest pause in seconds between two requests for a state
+_FIRST_PAUSE, _LAST_PAUSE = 0.05, 3.0
+
+# requests for the state of a statement before the session itself is checked
+_QUESTIONS = 10
+
+_UNKNOWN = "It is not known whether the statement was carried out; it was not repeated."
+
+
+class SessionEndedError(LivyError):
+    """The Livy session has ended, so the connection has lost its Spark session."""
+
+
+class LivySession:
+    """The Livy session of a command.
+
+    Args:
+        client: the client of Livy
+        options: the options of a new session
+        record: a file with the id of the session that commands share; None to end the session
+            with the command
+        identity: whose session it is; another identity gets one of its own
+    """
+
+    def __init__(
+        self,
+        client: LivyClient,
+        options: Mapping[str, Any],
+        record: Path | None = None,
+        identity: Sequence[str | None] = (),
+    ) -> None:
+        self._client = client
+        self._options = dict(options)
+        self._record = record
+        # a hash, because options may have secrets
+        made_for = json.dumps([self._options, list(identity)], sort_keys=True, default=str)
+        self._made_for = hashlib.sha256(made_for.encode()).hexdigest()
+        self._lock = threading.RLock()
+        self._session: str | None = None
+        self._over = threading.Event()
+        self._is_used = False
+        self._ended_connections: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def session(self, cancelled: threading.Event, known: str | None = None) -> str:
+        """Return the id of a Livy session that takes statements. Start one if there is none.
+
+        Args:
+            cancelled: set to cancel the start
+            known: the Livy session in which the connection has its Spark session, if any
+
+        Raises:
+            SessionEndedError: if the known session has ended
+            LivyError: if the session does not start
+            DbtRuntimeError: if the user has cancelled
+        """
+        self._check_known(known)
+        with self._lock:
+            # another connection may have started a new session while this one waited for the lock
+            self._check_known(known)
+            self._stop_if(cancelled)
+            if self._session is None:
+                self._session = self._found(cancelled) or self._started(cancelled)
+                if self._over.is_set():  # `end` has not seen the session
+                    self.end()
+                    self._stop_if(cancelled)
+                threading.Thread(
+                    target=self._keep_alive, args=(self._session,), daemon=True, name="Livy"
+                ).start()
+            return self._session
+
+    def run(self, session: str, request: Request, cancelled: threading.Event) -> Answer:
+        """Carry out a request.
+
+        Args:
+            session: the id of the Livy session
+            request: the request
+            cancelled: set to cancel the request
+
+        Raises:
+            SessionEndedError: if the Livy session has ended
+            LivyError: if Livy refuses the request or cannot be reached
+            CutOffError: if the answer did not arrive completely
+            DbtRuntimeError: if the request was cancelled
+        """
+        piece, count = request.piece(0, self._print(session, request.code, cancelled))
+        pieces = [piece]
+        for number in range(1, count):
+            printed = self._print(session, request.code_of_piece(number), cancelled)
+            pieces.append(request.piece(number, printed)[0])
+        return Answer.parse(pieces)
+
+    def connection_ended(self, name: str) -> None:
+        """Let the next request report that a connection does not need its Spark session."""
+        self._ended_connections.put(name)
+
+    def ended_connections(self) -> Sequence[str]:
+        """Return the connections that have ended since the last call."""
+        ended = []
+        with suppress(queue.Empty):
+            while True:
+                ended.append(self._ended_connections.get_nowait())
+        return ended
+
+    def end(self) -> None:
+        """End the command. End its session too, unless later commands may use it."""
+        self._over.set()
+        session, self._session = self._session, None
+        if session is None:
+            return
+        if not self._record:
+            self._delete(session)
+        elif ended := self.ended_connections():
+            # no request follows that could report them
+            try:
+                self._client.submit(session, forgetting(ended))
+            except LivyError as error:
+                logger.debug(error.msg)
+
+    def _check_known(self, session: str | None) -> None:
+        if session not in (None, self._session):
+            raise ended_error(str(session), "while another statement ran", is_sent=False)
+
+    def _delete(self, session: str) -> None:
+        try:
+            self._client.delete(session)
+        except LivyError as error:
+            if error.status != 404:
+                logger.warning(
+                    f"{error.msg} It ends by itself when it has been idle for some time."
+                )
+
+    def _found(self, cancelled: threading.Event) -> str | None:
+        """Return the session of an earlier command if it still takes statements, else None.
+
+        A session that was started with other options, or for another identity, is ended.
+        """
+        session, made_for = self._recorded()
+        if session is None:
+            return None
+        try:
+            if self._client.state(session).has_ended:
+                return None
+            if made_for != self._made_for:
+                self._delete(session)
+                return None
+            self._prepare(session, cancelled)
+        except SessionEndedError:
+            return None
+        except LivyError as error:
+            if error.status not in (403, 404):  # it belongs to somebody else
+                raise
+            return None
+        return session
+
+    def _recorded(self) -> tuple[str | None, object]:
+        try:
+            content = json.loads(self._record.read_text()) if self._record else {}
+            session = content["session"] if content["url"] == self._client.url else ""
+            made_for = content.get("made_for")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None, None
+        return (session if is_session_id(session) else None), made_for
+
+    def _started(self, cancelled: threading.Event) -> str:
+        name = f"dbt-openmirroring-{uuid.uuid4().hex[:12]}"
+        session = self._client.create({"name": name, **self._options})
+        try:
+            self._prepare(session, cancelled)
+        except BaseException:
+            self._delete(session)
+            raise
+        if self._record:
+            self._record.parent.mkdir(parents=True, exist_ok=True)
+            content = {"url": self._client.url, "session": session, "made_for": self._made_for}
+            self._record.write_text(json.dumps(content))
+        return session
+
+    def _prepare(self, session: str, cancelled: threading.Event) -> None:
+        """Wait until a session takes statements, then start the driver in it."""
+        started, is_told = time.monotonic(), False
+        while not (state := self._client.state(session)).is_ready:
+            waited = time.monotonic() - started
+            if state.has_ended:
+                raise SessionEndedError(f"Livy's session {session} has not started: {state.told}")
+            if waited > _START:
+                raise LivyError(
+                    f"Livy's session {session} has not started within {_START / 60:.0f} minutes: "
+                    f"it is {state.told}. Look at Livy, or run again later."
+                )
+            if waited > _TELL_AFTER and not is_told:
+                is_told = True
+                fire_event(Note(msg=f"Waiting for Livy to start a Spark (session {session})"))
+            self._pause(waited, cancelled)
+        self._print(session, START, cancelled)
+
+    def _keep_alive(self, session: str) -> None:
+        """Send a statement from time to time while dbt sends none."""
+        while not self._over.wait(_KEEP_ALIVE) and self._session == session:
+            is_used, self._is_used = self._is_used, False
+            if not is_used:
+                try:
+                    self._client.submit(session, KEEP_ALIVE)
+                except LivyError as error:  # the next statement reports it
+                    logger.debug(f"{error.msg}")
+
+    def _print(self, session: str, code: str, cancelled: threading.Event) -> str:
+        """Run code and return the text that it prints."""
+        self._is_used = True
+        number = None
+        try:
+            number = self._client.submit(session, code)
+            statement = self._wait(session, number, cancelled)
+        except SessionEndedError:
+            raise
+        except LivyError as error:
+            # A refused statement was not carried out. Without an answer, or with a server error,
+            # it may have been.
+            is_sent = number is not None or (error.status or 500) >= 500
+            self._check(session, is_sent, otherwise=error)
+            if not is_sent:
+                raise
+            raise LivyError(f"{error.msg} {_UNKNOWN}", error.status) from None
+        if statement.state == "cancelled":
+            raise DbtRuntimeError("The statement was cancelled in Livy.")
+        if statement.error.startswith("NameError: name 'openmirroring_"):
+            self._forget(session)
+            raise ended_error(session, "its Python was started anew", is_sent=True)
+        if statement.error or statement.state == "error":
+            raise LivyError(f"Livy could not run the statement: {statement.error}")
+        return statement.printed or ""
+
+    def _wait(self, session: str, number: int, cancelled: threading.Event) -> Statement:
+        started = time.monotonic()
+        questions = lacking = 0
+        while True:
+            statement = self._statement(session, number, questions)
+            lacking += statement.lacks_output
+            if statement.has_ended and (not statement.lacks_output or lacking > _QUESTIONS):
+                return statement
+            questions += 1
+            if questions % _QUESTIONS == 0:
+                # Fabric may report a statement as running forever after its session has ended
+                self._check(session, is_sent=True)
+            try:
+                self._pause(time.monotonic() - started, cancelled)
+            except BaseException:  # includes Ctrl-C in this thread
+                self._cancel(session, number)
+                raise
+
+    def _statement(self, session: str, number: int, questions: int) -> Statement:
+        try:
+            return self._client.statement(session, number)
+        except LivyError as error:
+            # Fabric may not yet find a statement that it has just accepted
+            if error.status != 404 or questions > _QUESTIONS:
+                raise
+        self._check(session, is_sent=True)
+        return Statement("waiting")
+
+    def _cancel(self, session: str, number: int) -> None:
+        try:
+            self._client.cancel(session, number)
+        except LivyError as error:
+            logger.debug(error.msg)
+
+    def _check(self, session: str, is_sent: bool, otherwise: LivyError | None = None) -> None:
+        """Make sure that a session has not ended.
+
+        Args:
+            session: the id of the Livy session
+            is_sent: whether a statement may have been carried out
+            otherwise: the error to raise if Livy does not return the state
+
+        Raises:
+            SessionEndedError: if the session has ended
+        """
+        try:
+            state = self._client.state(session)
+        except LivyError:
+            if otherwise:
+                raise otherwise from None
+            raise
+        if state.has_ended:
+            self._forget(session)
+            raise ended_error(session, state.told, is_sent)
+
+    def _forget(self, session: str) -> None:
+        with self._lock:
+            if self._session == session:
+                self._session = None
+
+    def _pause(self, waited: float, cancelled: threading.Event) -> None:
+        """Wait before the next request for a state, for a quarter of the time waited so far.
+
+        Raises:
+            DbtRuntimeError: if the user has cancelled, or the command has ended
+        """
+        cancelled.wait(min(max(waited / 4, _FIRST_PAUSE), _LAST_PAUSE))
+        self._stop_if(cancelled)
+
+    def _stop_if(self, cancelled: threading.Event) -> None:
+        # before its first node, dbt ends an interrupted command without cancelling statements
+        if self._over.is_set():
+            raise DbtRuntimeError("The command has ended, so the statement was cancelled.")
+        if cancelled.is_set():
+            cancelled.clear()  # so that statements that clean up afterwards can run
+            raise DbtRuntimeError("The statement was cancelled.")
+
+
+def ended_error(session: str, why: str, is_sent: bool) -> SessionEndedError:
+    """Return the error for a statement whose session has ended.
+
+    Args:
+        session: the id of the Livy session
+        why: the reason, for the message
+        is_sent: whether the statement may have been carried out
+    """
+    what = _UNKNOWN if is_sent else "The statement was not sent."
+    return SessionEndedError(
+        f"Livy's session {session} has ended ({why}). {what} The next node gets a new session; "
+        "run this one again."
+    )

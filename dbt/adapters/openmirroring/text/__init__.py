@@ -1,0 +1,1 @@
+"""Text that is safe to show, on any console."""
