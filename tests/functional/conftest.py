@@ -13,6 +13,8 @@ time.tzset()
 from collections.abc import Callable, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+import dbt.parser.manifest  # noqa: E402
+import dbt.task.runnable  # noqa: E402
 import pytest  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
@@ -157,7 +159,12 @@ def project(
     new_project: Callable[[Path], Project],
     parsed_macros: Path,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Project]:
+    if not request.node.get_closest_marker("manifest_file"):
+        # each command writes it twice, and hardly a test reads it
+        for module in (dbt.parser.manifest, dbt.task.runnable):
+            monkeypatch.setattr(module, "write_manifest", lambda *_, **__: None)
     created = new_project(tmp_path)
     created.name_schema(SCHEMA)
     (tmp_path / "target").mkdir()

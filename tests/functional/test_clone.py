@@ -8,6 +8,8 @@ import pytest
 
 from tests.functional.project import Project
 
+pytestmark = pytest.mark.manifest_file
+
 
 @pytest.mark.pyspark("it has a Python model too, and Thrift knows SQL only")
 def test_a_clone_is_a_view_until_its_model_is_run(project: Project) -> None:

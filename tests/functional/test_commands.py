@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.functional.project import Project
@@ -56,6 +57,7 @@ def test_with_fail_fast_no_table_is_left_half_published(project: Project) -> Non
         project.assert_mirrored(table)
 
 
+@pytest.mark.manifest_file
 def test_with_defer_a_model_reads_what_another_target_has(project: Project) -> None:
     project.model("select 1 as id, 'production' as origin", "customers", unique_key="id")
     project.model("select * from {{ ref('customers') }}", unique_key="id")

@@ -167,6 +167,7 @@ def test_a_hold_that_was_cut_in_two_survives_a_check_of_the_sql_alone(
     assert published(tested) == {("1", "a"), ("2", "b"), ("3", "c")}
 
 
+@pytest.mark.manifest_file
 def test_a_test_of_another_targets_rows_publishes_nothing(tested: Project) -> None:
     schema = tested.schema
     tested.name_schema(f"{schema}_production")
