@@ -74,7 +74,7 @@ class Module:
         return ast.parse(self.text)
 
     def imports(self, known: set[str]) -> set[str]:
-        """Which of the known modules this one imports, also in a function or for types only."""
+        """Return the known modules that this one imports, also in a function or for types only."""
         package = self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
         found = set()
         for node in ast.walk(self.syntax):
