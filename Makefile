@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 INSTALLED_DOCS := .venv/installed-docs
 
-.PHONY: help install quickstart test test-all test-processes lint types docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions
+.PHONY: help install quickstart test test-all test-processes lint types coverage docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -45,12 +45,17 @@ test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and 
 test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster and pull requests as their pages have them; not part of test-all
 	$(BIN)/python -m pytest -m recipe tests/recipes
 
-lint: $(INSTALLED) ## Check style and format
+lint: $(INSTALLED) ## Check style, format and the workflows of GitHub
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/zizmor --offline --quiet --min-severity medium .github
 
 types: $(INSTALLED) ## Check types
 	$(BIN)/mypy
+
+coverage: $(INSTALLED) ## Show which branches the tests without Spark cover
+	$(BIN)/coverage run -m pytest -q tests/unit -p no:xdist
+	$(BIN)/coverage report
 
 docs: $(INSTALLED_DOCS) ## Build the site from docs into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

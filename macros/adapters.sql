@@ -26,17 +26,12 @@
   {{ return(adapter.get_columns_in_relation(relation)) }}
 {% endmacro %}
 
-
 {#- With `--empty` and `--sample` a ref is printed as a query, unless it is rendered. -#}
 {% macro openmirroring__get_columns_in_relation_raw(relation) %}
   {%- call statement('get_columns_in_relation_raw', fetch_result=true) -%}
     describe extended {{ relation.render() }}
   {%- endcall -%}
   {{ return(load_result('get_columns_in_relation_raw').table) }}
-{% endmacro %}
-
-{% macro openmirroring__alter_column_type(relation, column_name, new_column_type) %}
-  {%- do run_query('alter table ' ~ relation.render() ~ ' alter column ' ~ adapter.quote(column_name) ~ ' type ' ~ new_column_type) -%}
 {% endmacro %}
 
 

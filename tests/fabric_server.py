@@ -79,7 +79,7 @@ class Workspace:
 
 @dataclass
 class Request:
-    """What was sent; the path without `/v1/`."""
+    """A request as it was sent, its path without `/v1/`."""
 
     method: str
     path: str
@@ -114,7 +114,7 @@ class Credential:
 
 
 class FabricServer:
-    """What of Fabric a mirrored database needs.
+    """The part of Fabric that a mirrored database needs.
 
     Args:
         page_size: of lists
@@ -307,7 +307,7 @@ class FabricServer:
         body: dict[str, Any] = {key: elements[start:end]}
         if end < len(elements):
             body["continuationToken"] = quote(f"{end};=")
-            # whatever the host, no token may go there
+            # no token may go to another host
             body["continuationUri"] = (
                 f"https://elsewhere.example/v1/{path}?continuationToken={quote(f'{end};=')}"
             )

@@ -24,7 +24,7 @@ VERSION = f"{PACKAGE}.__version__"
 # in the order of the layout: in the table of imports, those left of the diagonal go back up
 ROOMS = (
     *(TOP, "operations", "node", "destination", "spark", "service", "landing_zone"),
-    *("replicator", "rest", "text"),
+    *("replicator", "rest", "dbt_core", "text"),
 )
 
 # from the opening tag of a macro to its closing one
@@ -74,7 +74,7 @@ class Module:
         return ast.parse(self.text)
 
     def imports(self, known: set[str]) -> set[str]:
-        """Which of the known modules this one imports, also in a function or for types only."""
+        """Return the known modules that this one imports, also in a function or for types only."""
         package = self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
         found = set()
         for node in ast.walk(self.syntax):

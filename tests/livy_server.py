@@ -24,13 +24,13 @@ from typing import Any
 
 Answer = tuple[int, dict[str, str], Any]
 
-# what a request has for an answer, in place of its own
+# the answer of a request, in place of its own
 DROPPED = "no answer"
 
 
 @dataclass
 class Fault:
-    """What happens to requests.
+    """A fault that happens to requests.
 
     Args:
         method, path: a regular expression of the end of the path
@@ -285,7 +285,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @dataclass
 class _Printed(io.TextIOBase):
-    """What each thread prints, apart."""
+    """The output of each thread, apart."""
 
     local: threading.local = field(default_factory=threading.local)
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-# what everybody has who runs this
+# the Python that runs this
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "matrix"
 
-# what each change of a table is published as
+# the table of changes
 TESTS = ("tests/functional/test_mapping.py",)
 
 
@@ -47,7 +47,7 @@ def install(
 
 @dataclass(frozen=True)
 class Combination:
-    """What is installed, and where tables are.
+    """The installed versions, and the format of the tables.
 
     Args:
         python, pyspark, dbt: versions; of PySpark and dbt-core the newest of it

@@ -61,7 +61,7 @@ def reachable(server: OneLakeServer, folder: Path) -> Iterator[dict[str, str]]:
             "spark.hadoop.fs.azure.account.oauth2.client.id": "client",
             "spark.hadoop.fs.azure.account.oauth2.client.secret": "secret",
             "spark.hadoop.fs.azure.account.hns.enabled": "true",
-            # what knows the JVM's proxy and certificates
+            # the library that knows the JVM's proxy and certificates
             "spark.hadoop.fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",
             "spark.hadoop.fs.azure.ssl.channel.mode": "Default_JSSE",
         }

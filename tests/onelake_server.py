@@ -136,7 +136,7 @@ class NameUnknown(Exception):
 
 @dataclass
 class Fault:
-    """What goes wrong with requests.
+    """A fault of requests.
 
     Args:
         kind: `throttled` (429), `busy` (503), `in use` (409), `refused` (by status and code),
@@ -221,7 +221,7 @@ class OneLakeServer:
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         with self._lock:
-            if self._folder:  # what is there by now is so much older then
+            if self._folder:  # the files that are there become so much older
                 self._folder.read(self._nodes, self._node)
             self._ahead += seconds
 
@@ -320,7 +320,7 @@ class OneLakeServer:
     def _carry_out(self, request: Request) -> Response:
         if self._folder:
             self._folder.read(self._nodes, self._node)
-            # what somebody else has done there is not the client's doing
+            # changes by others there are not the client's
             self._seen = self._numbered()
         try:
             self._admit(request)
@@ -371,7 +371,7 @@ class OneLakeServer:
         path = request.query.get("directory") or request.query.get("prefix") or request.target
         if f"{path}/".startswith(f"{ROOT}/"):
             return
-        # whoever compares a mirrored table with its model
+        # a comparison of a mirrored table with its model
         if path.startswith(f"{TABLES}/") and request.operation in ("read", *listings):
             return
         self.violations.append(f"{request.operation} outside the landing zone: {path}")
@@ -663,7 +663,7 @@ class OneLakeServer:
         del self._nodes[request.target]
         return Response(202)
 
-    # What must never happen
+    # Changes that must never happen
 
     def _observe(self) -> None:
         numbered = self._numbered()

@@ -31,7 +31,7 @@ class ParsedTable:
 
 
 class Parsed(HTMLParser):
-    """What a page has.
+    """The parts of a page.
 
     Args:
         page: HTML

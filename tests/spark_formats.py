@@ -19,7 +19,7 @@ _ICEBERG = {
 
 
 def format_settings(file_format: str, folder: Path) -> dict[str, str]:
-    """What lets Spark have tables of a format.
+    """Return the settings with which Spark has tables of a format.
 
     Args:
         folder: for a catalog

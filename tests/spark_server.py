@@ -82,7 +82,7 @@ class SparkServer:
         return f"sc://127.0.0.1:{self.connect_port}"
 
     def target(self, method: str) -> dict[str, Any]:
-        """What a profile says to reach it."""
+        """Return the settings of a profile that reaches it."""
         if method == "connect":
             return {"method": method, "host": self.url}
         if method == "livy":

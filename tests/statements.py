@@ -10,7 +10,7 @@ from dbt.adapters.openmirroring.spark.session import SessionHandle
 
 
 def statements(run: Callable[[], object]) -> list[str]:
-    """What a run in this process sends to Spark."""
+    """Return the statements that a run in this process sends to Spark."""
     sent: list[str] = []
     execute = SessionHandle.execute
 

@@ -1,4 +1,4 @@
-{#- What each kind of change of a table leads to: `rebuild`, `changes` (a change set) or `unchanged`. A project that wants it
+{#- Each kind of change of a table leads to `rebuild`, `changes` (a change set) or `unchanged`. A project that wants it
     otherwise has a macro of the same name.
 
     Args:

@@ -1,4 +1,4 @@
-{#- What `dbt run-operation` does: each prints what it did, in lines.
+{#- The operations of `dbt run-operation`. Each prints its work in lines.
 
     The adapter checks the arguments. An argument without a value here may be left out. -#}
 

@@ -105,7 +105,7 @@
 {% endmacro %}
 
 
-{#- What the text writer must know; nothing for Parquet. Only the separator of rows that is between encoded lines. -#}
+{#- The options of the text writer; none for Parquet. Only the separator of rows that is between encoded lines. -#}
 {% macro mirror_text_options(text) %}
   {{- return(", lineSep '" ~ mirror_literal(text.encoded_row_separator) ~ "'" if text else '') -}}
 {% endmacro %}

@@ -81,7 +81,7 @@
 {%- endmacro %}
 
 
-{#- What follows the condition that a value cannot be cast: that it would lose something, as `Cast.loss` says. -#}
+{#- The rest of the condition that a value cannot be cast: that it would lose something, as `Cast.loss` says. -#}
 {% macro mirror_loses(value, found, cast) -%}
   {%- set back = 'try_cast(' ~ found ~ ' as ' ~ cast.source_type ~ ')' -%}
   {%- if cast.loss == 'digits' %}

@@ -32,7 +32,7 @@ TYPES = ("string", "bigint", "decimal(18, 2)", "timestamp")
 
 @dataclass
 class Crossings:
-    """What crosses while a node runs.
+    """The calls between the languages while a node runs.
 
     Args:
         calls: from macros to methods of the adapter

@@ -1,4 +1,4 @@
-"""What finding and staging a change set of TPC-H lineitem takes, and what else would do the same.
+"""The time to find and stage a change set of TPC-H lineitem, here and by other means.
 
 The snapshot before and the one after are the same files for all of them, 1 % of their rows differ,
 and each writes the change set: its rows, with row markers, as Parquet. Ours are the statements
@@ -61,7 +61,7 @@ def ours(project: Project, spark: SparkSession, rows: str) -> list[str]:
 
 
 def by_hand(spark: SparkSession, folder: Path) -> dict[str, list[str]]:
-    """What one writes in a notebook."""
+    """Find the change set as one would in a notebook."""
     columns = spark.table("bench.lineitem").columns
     others = [name for name in columns if name not in LINEITEM_KEY]
     same = " and ".join(f"n.{name} <=> o.{name}" for name in others)

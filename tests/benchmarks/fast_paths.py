@@ -1,4 +1,4 @@
-"""What each fast path gains: the same runs with all of them, and with one forced off, in turn.
+"""The gain of each fast path: the same runs with all of them, and with one forced off, in turn.
 
 Prints a table in Markdown: the seconds of the node as dbt reports them, with all, and how many
 times as much it takes without one.

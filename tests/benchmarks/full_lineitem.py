@@ -1,4 +1,4 @@
-"""What mirroring costs for TPC-H lineitem: the same model in dbt-spark and here, in turn.
+"""The cost of mirroring TPC-H lineitem: the same model in dbt-spark and here, in turn.
 
 Prints a table in Markdown: the medians of the node's time as dbt reports it, their ratio, and the
 memory of dbt's process.

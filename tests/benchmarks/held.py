@@ -1,4 +1,4 @@
-"""What it costs to publish after tests: the same models with and without, in turn.
+"""The cost of publishing after tests: the same models with and without, in turn.
 
 Nothing is tested, so that only the difference of the publications is seen. Prints a table in
 Markdown: the medians of what dbt reports as the time of a run, and their ratio.

@@ -1,4 +1,4 @@
-"""What incremental runs cost on TPC-H lineitem, by how many rows are new and where they lie.
+"""The cost of incremental runs on TPC-H lineitem, by how many rows are new and where they lie.
 
 The same rows change in an incremental model, which selects only them, and in a table model, which
 is computed and compared as a whole. Prints a table in Markdown:

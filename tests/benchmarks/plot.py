@@ -24,7 +24,7 @@ def ratios(table: str) -> dict[str, float]:
         [cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n")
     )
     column = next(i for i, name in enumerate(header) if name.startswith("ratio"))
-    # what comes before the first figure that was measured
+    # the column before the first figure that was measured
     last = max((i for i in range(column) if not _FIGURE.fullmatch(rows[0][i])), default=0)
     found, above = {}, rows[0]
     for row in rows:

@@ -31,7 +31,7 @@ MEMORY = {"spark.driver.memory": "4g"}
 
 @dataclass(frozen=True)
 class Run:
-    """What a run took.
+    """The time of a run.
 
     Args:
         process: seconds from the start of the process to its end

@@ -1,4 +1,4 @@
-"""What replicating costs: time and memory for TPC-H lineitem, beside a plain Delta write of it.
+"""The cost of replicating TPC-H lineitem in time and memory, beside a plain Delta write of it.
 
 Every line is a process of its own. Prints a table in Markdown; the ratio is to the plain write of
 the whole table, measured in the same round.
@@ -35,7 +35,7 @@ def change_set(source: Path, every: int) -> pa.Table:
     """Updates of every so many rows."""
     batches = []
     for batch in pq.ParquetFile(source).iter_batches(batch_size=65536):
-        # what tpchgen-cli calls a string cannot be picked from
+        # rows cannot be picked from the strings of tpchgen-cli
         fields = [
             field.with_type(pa.string()) if field.type == pa.string_view() else field
             for field in batch.schema

@@ -1,4 +1,4 @@
-"""What mirroring costs for small tables: the same models in dbt-spark and here, in turn.
+"""The cost of mirroring small tables: the same models in dbt-spark and here, in turn.
 
 Prints a table in Markdown: the medians of what dbt reports as the time of a run, their ratio, the
 same for the whole process, and the Spark statements of a node.

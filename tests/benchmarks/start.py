@@ -1,4 +1,4 @@
-"""What a command with small tables takes as a whole process, beside dbt-spark.
+"""The time of a command with small tables as a whole process, beside dbt-spark.
 
 Prints a table in Markdown: the medians of the seconds of the process, their ratio, and the seconds
 that dbt reports. All rows change in the later run. The tests look for duplicates and NULL.

@@ -1,4 +1,4 @@
-"""What uploading staged files to OneLake takes, beside a plain upload by Azure's client.
+"""The time of uploading staged files to OneLake, beside a plain upload by Azure's client.
 
 Both send the same files, so many at once, to a server of the tests: over TLS, to the URL of
 production, from a process of its own to another one. Prints a table in Markdown: throughput, the

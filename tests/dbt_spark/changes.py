@@ -1,4 +1,4 @@
-"""What is different for us in dbt-spark's tests: names, types and SQL, never what is asserted.
+"""Differences to dbt-spark's tests: names, types and SQL, never the assertions.
 
 Each class here is a mixin for the classes of dbt-spark that it names, and says why.
 """

@@ -35,7 +35,7 @@ SETTINGS = {
     "spark.hadoop.fs.s3a.secret.key": SECRET,
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "2g",
-    # which a publication does not follow
+    # a publication does not follow these
     "spark.sql.parquet.outputTimestampType": "INT96",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
     "spark.sql.parquet.writeLegacyFormat": "true",
@@ -66,7 +66,7 @@ def file_format(request: pytest.FixtureRequest) -> str:
 def spark_server(
     request: pytest.FixtureRequest, file_format: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkServer | None]:
-    """What dbt is to connect with; None if it finds the embedded Spark in its process."""
+    """The server that dbt connects with; None if it finds the embedded Spark in its process."""
     method = request.config.getoption("--method")
     if method == "session":
         yield None
@@ -146,7 +146,7 @@ def new_project(
 def parsed_macros(
     new_project: Callable[[Path], Project], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """What dbt keeps of a project that it has parsed, here one that has nothing of its own."""
+    """Return dbt's file of a parsed project, here of one that has nothing of its own."""
     project = new_project(tmp_path_factory.mktemp("parsed"))
     project.name_schema(SCHEMA)
     assert project.dbt("parse")

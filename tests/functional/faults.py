@@ -43,7 +43,7 @@ _OPERATIONS: tuple[tuple[type, str, type[DbtRuntimeError]], ...] = (
 
 @dataclass
 class Fault:
-    """What goes wrong, and where.
+    """A fault, and the point at which it happens.
 
     Args:
         point: the operation, counted from 1

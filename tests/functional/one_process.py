@@ -21,7 +21,7 @@ from tests.functional import onelake
 from tests.functional.project import Project
 from tests.onelake_server import OneLakeServer
 
-# which can be given at the start of Spark only
+# these can be given at the start of Spark only
 STATIC = {"spark.driver.memory": "1g", "spark.sql.ui.retainedExecutions": "7"}
 
 

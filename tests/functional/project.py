@@ -118,7 +118,7 @@ class Project:
         return "method" in self.target
 
     def arguments(self, *command: str) -> list[str]:
-        """What dbt is called with."""
+        """Return the arguments that dbt is called with."""
         folders = ["--project-dir", str(self.path), "--profiles-dir", str(self.path)]
         return [*command, *folders, "--quiet"]
 
@@ -237,14 +237,14 @@ class Project:
     def drop_schemas(self, pattern: str) -> None:
         """Drop schemas with all that is in them; `*` in a pattern stands for anything."""
         for (schema,) in self.sql(f"show schemas like '{pattern}'"):
-            if self.file_format == "iceberg":  # whose catalogs drop only what is empty
+            if self.file_format == "iceberg":  # its catalogs drop only empty schemas
                 for kind in ("view", "table"):
                     for found in self.sql(f"show {kind}s in `{schema}`"):
                         self.sql(f"drop {kind} `{schema}`.{quoted(found[1])}")
             self.sql(f"drop schema `{schema}` cascade")
 
     def tables(self) -> list[str]:
-        """What is in the schema, or has been left in its folder."""
+        """Return the tables of the schema, or the folders that are left of them."""
         if self._spark is None:
             return [path.name for path in (self.path / ".spark" / "warehouse").glob("*/*")]
         return [row["tableName"] for row in self.sql(f"show tables in {self.schema}")]
@@ -257,7 +257,7 @@ class Project:
 
 
 def mirrored_rows(landing_zone: Path, schema: str, table: str) -> Counter[Row]:
-    """What the mirrored table holds, after all that was published has been applied."""
+    """Return the rows of the mirrored table, after all published files have been applied."""
     report = Replicator(landing_zone).replicate(schema, table)
     assert report, f"{table} was not published"
     assert not report.note, report.note
@@ -266,7 +266,7 @@ def mirrored_rows(landing_zone: Path, schema: str, table: str) -> Counter[Row]:
 
 
 def relation_rows(spark: SparkSession, schema: str, table: str) -> Counter[Row]:
-    """What a relation holds; complex values as JSON."""
+    """Return the rows of a relation, with complex values as JSON."""
     relation = ".".join(f"`{name}`" for name in (*schema.split("."), table))
     # a session of its own on a server remembers the files that were there
     spark.catalog.refreshTable(relation)

@@ -99,7 +99,7 @@ def test_executors_do_the_work_and_no_row_comes_to_dbt(master: str, tmp_path: Pa
     executors = Counter(task["Task Info"]["Executor ID"] for task in tasks)
     assert set(executors) == {"0", "1"}, executors
     assert min(executors.values()) > len(tasks) / 10, executors
-    # what tasks have sent to the driver: counts, sizes and names
+    # tasks have sent counts, sizes and names to the driver
     results = sum(task["Task Metrics"]["Result Size"] for task in tasks) / len(tasks)
     assert results < 20_000, results
 

@@ -10,7 +10,7 @@ import pytest
 from tests.functional.project import Project
 from tests.variants import some
 
-# what macros/sql names its columns and tables
+# the names of columns and tables in macros/sql
 OURS = (
     *("k0", "k1", "d0", "d1", "c0", "c1", "n", "p", "differs", "latest", "marker", "position"),
     *("copy", "side", "surplus", "changed", "touched", "part", "file", "found", "line", "bad"),

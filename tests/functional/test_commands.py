@@ -47,7 +47,7 @@ def test_with_fail_fast_no_table_is_left_half_published(project: Project) -> Non
         project.model(f"select {number} as id", f"other_{number}", unique_key="id")
 
     project.fail("--fail-fast")
-    if project.target.get("method") != "thrift":  # whose server may not have stopped yet
+    if project.target.get("method") != "thrift":  # its server may not have stopped yet
         project.assert_tidy()
 
     project.model("select 1 as id", "bad")

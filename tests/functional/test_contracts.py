@@ -1,4 +1,4 @@
-"""What a contract promises holds in the mirror, or nothing is published."""
+"""A contract holds in the mirror, or nothing is published."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_row_that_breaks_a_constraint_never_reaches_the_mirror(
     project.assert_tidy()
 
 
-def test_what_the_standard_allows_breaks_no_constraint(project: Project) -> None:
+def test_nulls_break_neither_a_unique_nor_a_check_constraint(project: Project) -> None:
     """NULLs are different from each other, and a check that is unknown is not false."""
     write_contract(project, name=[UNIQUE], price=[POSITIVE])
     project.model(rows("(1L, null, 10)", "(2L, null, null)"), unique_key="id", contract=ENFORCED)
@@ -107,7 +107,7 @@ def test_what_the_standard_allows_breaks_no_constraint(project: Project) -> None
     project.assert_mirrored()
 
 
-def test_every_broken_constraint_is_told(project: Project) -> None:
+def test_every_broken_constraint_is_reported(project: Project) -> None:
     write_contract(project, name=[NOT_NULL], price=[POSITIVE])
     project.model(rows("(1L, null, 0)"), contract=ENFORCED)
 

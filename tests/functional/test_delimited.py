@@ -245,7 +245,9 @@ def test_every_type_is_read_back_as_it_was_in_every_time_zone(project: Project) 
     assert (response["publication"], response["rows_updated"]) == ("changes", 1)
 
 
-def test_what_cannot_be_spelled_is_refused_and_nothing_is_changed(project: Project) -> None:
+def test_values_that_text_cannot_spell_are_refused_and_nothing_is_changed(
+    project: Project,
+) -> None:
     unquoted = {"delimited": {"quote_character": ""}}
     cases: dict[str, tuple[str, dict[str, Any], str]] = {
         "decimal": ("cast(1 as decimal(9, 2)) as x", {}, "cast(`x` as double)"),

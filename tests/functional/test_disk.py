@@ -100,7 +100,7 @@ def test_a_disk_that_is_full_while_spark_stages_changes_nothing(
 @pytest.mark.parametrize("problem", some(["fill", "make_read_only"]))
 @pytest.mark.parametrize("operation", some(["create", "rename", "write", "delete"], 2))
 @pytest.mark.parametrize("publication", some(["changes", "rebuild"]))
-def test_a_disk_that_fails_within_a_publication_is_told_and_the_next_run_finishes(
+def test_a_disk_that_fails_within_a_publication_is_reported_and_the_next_run_finishes(
     project: Project,
     disk: Disk,
     monkeypatch: pytest.MonkeyPatch,

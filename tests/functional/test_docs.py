@@ -1,4 +1,4 @@
-"""What the generated documentation shows of mirrored tables."""
+"""Mirrored tables in the generated documentation."""
 
 from __future__ import annotations
 

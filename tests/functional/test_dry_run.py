@@ -27,7 +27,7 @@ def read_only(folder: Path) -> Iterator[None]:
 
 
 def dry(project: Project, *args: str, command: str = "run") -> dict[str, Any]:
-    """What a dry run of the project tells of its nodes."""
+    """Return the results of the nodes in a dry run of the project."""
     before, tables = project.state(), sorted(project.tables())
     with read_only(project.landing_zone), project.dry_run():
         success = project.dbt(command, *args)
@@ -45,7 +45,7 @@ def orders(project: Project) -> Project:
     return project
 
 
-def test_the_changes_are_told_and_nothing_is_changed(orders: Project) -> None:
+def test_the_changes_are_reported_and_nothing_is_changed(orders: Project) -> None:
     orders.model("select id, if(id = 2, 'b', 'a') as name from range(1, 8)", unique_key="id")
 
     result = dry(orders)["orders"]
@@ -72,7 +72,7 @@ def test_the_changes_are_told_and_nothing_is_changed(orders: Project) -> None:
         ),
     ],
 )
-def test_every_kind_of_publication_is_told(
+def test_every_kind_of_publication_is_reported(
     orders: Project, sql: str, config: dict[str, Any], arguments: list[str], told: str
 ) -> None:
     orders.model(sql, unique_key="id", **config)
@@ -100,7 +100,7 @@ def test_a_node_that_a_dry_run_does_not_build_is_read_as_it_is(orders: Project) 
     assert told == "would publish initial +1"
 
 
-def test_a_new_table_is_told_where_there_is_no_landing_zone_yet(project: Project) -> None:
+def test_a_new_table_is_reported_where_there_is_no_landing_zone_yet(project: Project) -> None:
     project.model("select id from range(3)")
     project.target["dry_run"] = True
     project.write_project()
@@ -111,7 +111,7 @@ def test_a_new_table_is_told_where_there_is_no_landing_zone_yet(project: Project
     assert project.tables() == []
 
 
-def test_what_is_held_would_be_published_from_the_rows_published_last(orders: Project) -> None:
+def test_a_dry_run_compares_held_rows_with_the_rows_published_last(orders: Project) -> None:
     config = {"unique_key": "id", "publish": "on_request"}
     orders.model("select id, 'a' as name from range(9)", **config)
     orders.run()
@@ -120,7 +120,7 @@ def test_what_is_held_would_be_published_from_the_rows_published_last(orders: Pr
     assert dry(orders)["orders"]["message"] == "would publish +2 ~0 -0"
 
 
-def test_what_a_limit_would_hold_is_an_error(orders: Project) -> None:
+def test_a_dry_run_fails_where_a_limit_would_hold_the_rows(orders: Project) -> None:
     orders.model("select id, 'a' as name from range(1)", unique_key="id", max_deleted=1)
     orders.target["dry_run"] = True
     orders.write_project()
@@ -147,7 +147,7 @@ def test_hooks_are_left_out(orders: Project) -> None:
     assert dry(orders)["orders"]["message"] == "would publish nothing"
 
 
-def test_seeds_and_snapshots_are_told(project: Project) -> None:
+def test_seeds_and_snapshots_are_reported(project: Project) -> None:
     project.write("seeds/orders.csv", "id,n\n1,2\n")
     project.model("select 1 as id, 'a' as name", "source", materialized="view")
     project.write(
@@ -165,7 +165,7 @@ def test_seeds_and_snapshots_are_told(project: Project) -> None:
     assert results["history"]["message"] == "would publish +1 ~1 -0"
 
 
-def test_a_microbatch_model_is_told_batch_by_batch(project: Project) -> None:
+def test_a_microbatch_model_is_reported_batch_by_batch(project: Project) -> None:
     days = "select timestamp'2024-01-0{}' as day, '2024-01-0{}' as d, {} as id"
     rows = " union all ".join(days.format(n, n, n) for n in range(1, 4))
     project.model(rows, "days", materialized="view", event_time="day")

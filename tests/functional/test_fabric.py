@@ -54,7 +54,7 @@ def _as_rest_tells(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def warnings(project: Project, *command: str) -> str:
-    """What a command that succeeds warns of."""
+    """Return the warnings of a command that succeeds."""
     with patch.object(AdapterLogger, "warning") as warning:
         assert project.dbt(*command)
     return "\n".join(call.args[0] for call in warning.call_args_list)
@@ -278,7 +278,7 @@ def readable(
 
 
 def compare(project: Project) -> str:
-    """What the data test says; empty if the mirrored table is equal."""
+    """Return the message of the data test; empty if the mirrored table is equal."""
     if project.dbt("test"):
         return ""
     (result,) = [r for r in project.results().values() if r["unique_id"].startswith("test.")]
@@ -410,7 +410,7 @@ def test_a_command_lets_reports_see_what_it_has_published(
     assert len(times) == 1, "nothing new was published"
 
 
-def test_what_reports_do_not_see_is_a_warning_and_fails_nothing(
+def test_rows_that_reports_do_not_see_are_a_warning_and_no_error(
     project: Project, database: Database
 ) -> None:
     project.target |= {"wait_for_mirror": 30, "refresh_sql_endpoint": True}

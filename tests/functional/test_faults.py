@@ -1,4 +1,4 @@
-"""Whatever goes wrong at whatever point of a run, the next run ends with mirror and model equal.
+"""After any fault at any point of a run, the next run ends with mirror and model equal.
 
 The points are all operations of the storage and all statements of Spark, one after the other. What
 is killed is dbt's process; Spark goes on, as a cluster does. When both end, see
@@ -107,7 +107,7 @@ class Append(Scenario):
 
 
 class Watermark(Append):
-    """What is new is asked for when dbt compiles the model."""
+    """A model whose new rows depend on a query that runs when dbt compiles it."""
 
     def change(self, project: Project, n: int) -> None:
         project.model(
@@ -122,7 +122,7 @@ class Watermark(Append):
 
 class Merge(Scenario):
     def begin(self, project: Project) -> None:
-        # of which only rows in files that new rows touch are looked at
+        # for a large table, only rows in files that new rows touch are looked at
         project.take_tables_for_large()
         super().begin(project)
 
@@ -255,7 +255,7 @@ def test_the_next_run_brings_mirror_and_model_together(
         succeeded = fault.during(project, scenario.command)
         project.let_claims_expire()
 
-        # what was not published is an error
+        # an unpublished node is an error
         if succeeded:
             assert_right(project, scenario, n)
         project.run(command=scenario.command)

@@ -67,7 +67,7 @@ def check_footer(file: Any, names: list[str], keys: tuple[str, ...], codec: str)
 def test_loads_and_change_sets_have_the_types_of_the_specification(
     project: Project, file_format: str, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
-    if file_format == "iceberg":  # which has no smaller integers
+    if file_format == "iceberg":  # it has no smaller integers
         for name in ("h", "t"):
             monkeypatch.setitem(EXPECTED, name, EXPECTED["i"])
     config = {"unique_key": key} if key else {}

@@ -1,4 +1,4 @@
-"""What somebody else does to a mirrored table, what the next run says of it, and the way out.
+"""Changes by others to a mirrored table, the message of the next run, and the way out.
 
 All tables are in one project, and each is done something to: so a few runs show all.
 """
@@ -127,7 +127,7 @@ def rebuild(table: Table) -> None:
 
 @dataclass(frozen=True)
 class Refused:
-    """What is refused: nothing is changed, until the way out is taken, and the node run again.
+    """A refusal: nothing is changed, until the way out is taken, and the node run again.
 
     Args:
         says: what the message has
@@ -144,7 +144,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Healed:
-    """What the next run mends by itself, and tells of.
+    """A change that the next run repairs by itself, with a message.
 
     Args:
         message: of the node
@@ -219,7 +219,7 @@ CASES: dict[str, Refused | Healed] = {
     "metadata_changed": Healed(lambda t: edit(t.metadata, '"id"', '"name"'), NEXT),
     "metadata_damaged": Healed(lambda t: t.metadata.write_text("{"), NEXT),
     "metadata_lost": Healed(lambda t: t.metadata.unlink(), NEXT),
-    # what a killed run has left
+    # records of a killed run
     "manifest_damaged": Refused(
         lambda t: truncate(t.manifest),
         ("manifest.json is damaged or was edited", "Delete it and run again"),
@@ -312,7 +312,7 @@ NAMES = some([*USUAL, *(name for name in CASES if name not in USUAL)], len(USUAL
 
 @dataclass
 class Outcome:
-    """What the run after the deed made of a table, and the run after the way out."""
+    """A table after the run that follows the change, and after the run after the way out."""
 
     before: Any
     after: Any
@@ -322,7 +322,7 @@ class Outcome:
 
 @pytest.fixture(scope="module")
 def cases(request: pytest.FixtureRequest) -> dict[str, Refused | Healed]:
-    """Those that are to be tested."""
+    """The cases to test."""
     items = [item for item in request.session.items if hasattr(item, "callspec")]
     names = {item.callspec.params.get("name") for item in items if item.path == request.path}
     return {name: case for name, case in CASES.items() if name in names}
@@ -386,7 +386,7 @@ def kill_before(step: str, project: Project, names: list[str], *args: str) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_somebody_else_has_done_is_healed_or_refused(
+def test_changes_by_others_are_repaired_or_refused(
     outcomes: dict[str, Outcome], project: Project, name: str
 ) -> None:
     case, outcome = CASES[name], outcomes[name]

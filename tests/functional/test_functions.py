@@ -63,7 +63,7 @@ def test_a_function_is_there_before_the_model_that_uses_it(project: Project) -> 
     project.assert_mirrored()
 
 
-def test_what_a_changed_function_changes_is_published(project: Project) -> None:
+def test_a_changed_function_publishes_the_rows_that_it_changes(project: Project) -> None:
     function(project)
     project.model(ROWS, unique_key="id")
     project.run(command="build")
@@ -153,7 +153,7 @@ def test_a_function_may_select_from_a_model(project: Project) -> None:
         ("sql", {"config": {"grants": {"select": ["me"]}}}, "`grants` cannot be applied"),
     ],
 )
-def test_what_spark_cannot_hold_is_refused(
+def test_functions_that_spark_cannot_store_are_refused(
     project: Project, language: str, properties: dict[str, Any], told: str
 ) -> None:
     body = {"py": "def gross(net):\n    return net", "sql": "net"}[language]

@@ -1,4 +1,4 @@
-"""What is published after its tests, on request, or not at all because it takes too much away."""
+"""Tables that are published after their tests, on request, or not if they lose too many rows."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_a_test_of_another_targets_rows_publishes_nothing(tested: Project) -> No
 
 
 @pytest.mark.parquet("only the properties of these tables are in dbt's list of relations")
-def test_what_another_run_holds_meanwhile_is_noticed(project: Project) -> None:
+def test_rows_that_another_run_holds_meanwhile_are_noticed(project: Project) -> None:
     orders(project, "(1, 'a')", "(2, 'b')", publish="immediately")
     project.run()
     folder = TableFolder(project.schema, "orders")
@@ -230,7 +230,9 @@ def test_a_node_that_waits_no_more_publishes_what_is_new(tested: Project) -> Non
     assert not [name for name in tested.tables() if name != "orders"]
 
 
-def test_what_was_held_goes_when_the_model_is_again_as_it_was_published(tested: Project) -> None:
+def test_held_rows_are_dropped_when_the_model_has_the_published_rows_again(
+    tested: Project,
+) -> None:
     orders(tested, "(1, 'q')")
     assert tested.dbt("run")
     orders(tested, "(1, 'a')", "(2, 'b')", publish="immediately")
@@ -304,7 +306,7 @@ def test_a_node_without_tests_is_published_at_the_end(project: Project) -> None:
     project.assert_mirrored()
 
 
-def test_what_is_published_on_request_waits_for_it(project: Project) -> None:
+def test_a_table_that_is_published_on_request_waits_for_the_request(project: Project) -> None:
     orders(project, "(1, 'a')", publish="on_request")
     assert project.dbt("build")
     assert not project.files()
@@ -315,7 +317,7 @@ def test_what_is_published_on_request_waits_for_it(project: Project) -> None:
     assert published(project) == {("1", "a")}
 
 
-def test_what_a_killed_publication_on_request_has_committed_is_finished_by_the_next(
+def test_a_killed_publication_on_request_is_finished_by_the_next(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orders(project, "(1, 'a')", publish="on_request")
@@ -446,7 +448,7 @@ def test_a_publication_that_takes_too_much_away_is_held(project: Project, limit:
     assert len(published(project)) == 2
 
 
-def test_what_was_held_for_its_deletes_is_published_when_it_is_right_again(
+def test_rows_held_for_their_deletes_are_published_once_the_model_is_corrected(
     project: Project,
 ) -> None:
     config = {"publish": "immediately", "max_deleted": 0}
@@ -480,7 +482,7 @@ def test_a_limit_holds_after_tests_too(tested: Project) -> None:
     assert published(tested) == {("1", "a"), ("2", "b")}
 
 
-# What else is a node
+# Other kinds of nodes
 
 
 def seed(project: Project, n: int) -> None:

@@ -72,7 +72,7 @@ class Step:
         return config
 
 
-# what post-hooks do to a table of any format
+# changes that post-hooks make to a table of any format
 HOOKS = {
     "adds a row": "insert into {{ this }} (id, name) values (100, 'of a hook')",
     "takes all rows": "truncate table {{ this }}",
@@ -117,7 +117,7 @@ def test_the_replica_equals_the_model_after_each_step(
         for step in history:
             project.model(step.sql, **step.config)
             arguments = ["--full-refresh"] * step.full_refresh
-            if step.hook:  # which a dry run does not run
+            if step.hook:  # a dry run does not run hooks
                 project.run(*arguments)
             else:
                 run_as_foretold(project, arguments)
@@ -177,7 +177,7 @@ VARIANTS: dict[str, list[str]] = {
 
 @dataclass(frozen=True)
 class NewRows:
-    """What an incremental model selects in one run.
+    """The rows that an incremental model selects in one run.
 
     Args:
         rows: number of the key; a text, which is that of the partition too
@@ -288,7 +288,7 @@ def assert_the_same_with_and_without_fast_paths(
         stored_as = file_format
     config: dict[str, Any] = {"unique_key": "k", "incremental_strategy": strategy, **model}
     config |= {"file_format": stored_as, "on_schema_change": "append_new_columns"}
-    if stored_as in ("delta", "iceberg"):  # which have no buckets
+    if stored_as in ("delta", "iceberg"):  # these have no buckets
         config.pop("clustered_by", None)
     if "clustered_by" in config:
         config["buckets"] = 2

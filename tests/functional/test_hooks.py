@@ -52,7 +52,7 @@ def changing(project: Project, what: str) -> str:
 @pytest.mark.usefixtures("each_size")
 @pytest.mark.parametrize("what", [*ANY, *VERSIONED])
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "keyless"])
-def test_what_a_post_hook_does_is_published_with_its_node(
+def test_changes_of_a_post_hook_are_published_with_its_node(
     project: Project, what: str, keyed: bool
 ) -> None:
     config: dict[str, Any] = {"unique_key": "id"} if keyed else {}
@@ -271,7 +271,7 @@ def test_the_hook_of_a_dbt_snapshot_is_mirrored(project: Project) -> None:
 
 
 @pytest.mark.pyspark("Thrift knows SQL only")
-def test_what_a_python_model_does_to_its_relation_is_mirrored(project: Project) -> None:
+def test_changes_of_a_python_model_to_its_relation_are_mirrored(project: Project) -> None:
     body = """
     if dbt.is_incremental:
         session.sql(f"STATEMENT")
@@ -471,12 +471,12 @@ def test_the_default_of_a_column_that_a_hook_adds_stays_in_old_rows(project: Pro
     assert {dict(row).get("x") for row in project.mirror()} == {"str old", "str new"}
 
 
-# What was never published does not exist.
+# Rows that were never published do not exist.
 
 
 @pytest.mark.parametrize("mode", ["--empty", "--sample=1 day"])
 @pytest.mark.parametrize("times", [1, 2])
-def test_what_only_checked_sql_does_not_exist_for_its_model(
+def test_rows_of_a_check_do_not_exist_for_their_model(
     project: Project, mode: str, times: int
 ) -> None:
     project.model(
@@ -496,7 +496,7 @@ def test_what_only_checked_sql_does_not_exist_for_its_model(
     assert (response["publication"], response["rows_inserted"]) == ("initial", 20)
     project.assert_mirrored()
     project.assert_mirrored("totals")
-    # what was published stays as it is
+    # the published rows stay as they are
     before = project.state()
     project.run(mode)
     assert project.state() == before

@@ -19,7 +19,7 @@ from tests.functional.project import Project
 
 ROWS = "select id, concat('v', id) as name from range(3)"
 
-# what would come after the end of a literal or a name
+# this would follow the end of a literal or a name
 INJECTED = "x'; drop table victim; --"
 
 # an alias, and what the message has
@@ -159,7 +159,7 @@ def test_names_of_tables_are_refused_before_anything_is_built(
     hostile: Project, file_format: str
 ) -> None:
     aliases = ALIASES
-    if file_format == "iceberg":  # whose catalog takes what Spark's refuses
+    if file_format == "iceberg":  # its catalog takes names that Spark's refuses
         aliases = {name: part for name, part in ALIASES.items() if not part.startswith("INVALID_")}
     for i, alias in enumerate(aliases):
         hostile.model(ROWS, f"m{i}", alias=alias, unique_key="id")

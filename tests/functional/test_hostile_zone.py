@@ -54,7 +54,7 @@ def test_forty_hostile_tables_stop_none_of_four_good_ones(
 @pytest.mark.local("links and pipes are for file systems")
 @pytest.mark.parametrize("record", some(["_journal.json", "_metadata.json", "_ProcessedFiles"]))
 @pytest.mark.parametrize("kind", some(["link", "pipe"]))
-def test_what_is_in_the_way_of_a_table_is_an_error_of_that_table(
+def test_a_link_or_pipe_in_the_way_of_a_table_is_an_error_of_that_table(
     project: Project,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -653,7 +653,7 @@ def test_a_dbt_snapshot_that_can_be_changed_is_not_replaced(merging: Project) ->
     merging.assert_mirrored()
 
 
-def test_what_cannot_be_merged_into_a_snapshot_replaces_it(merging: Project) -> None:
+def test_rows_that_cannot_be_merged_replace_the_snapshot(merging: Project) -> None:
     incremental(merging, values("(1, 'a')", "(2, 'b')"), values("(2, 'b')"), unique_key="id")
     merging.run()
     mark_table(merging)
@@ -667,7 +667,7 @@ def test_what_cannot_be_merged_into_a_snapshot_replaces_it(merging: Project) -> 
 
 
 @pytest.mark.parametrize("config", [{"unique_key": "id"}, {}], ids=["keyed", "keyless"])
-def test_what_a_table_refuses_to_store_is_not_published(
+def test_rows_that_a_table_refuses_to_store_are_not_published(
     merging: Project, file_format: str, config: dict[str, Any]
 ) -> None:
     if file_format != "delta":
@@ -687,7 +687,7 @@ def test_what_a_table_refuses_to_store_is_not_published(
     merging.assert_mirrored()
 
 
-def test_what_a_run_that_died_still_adds_is_refused_once_another_has_finished_its_batch(
+def test_a_late_insert_of_a_dead_run_is_refused_after_another_run_has_finished_its_batch(
     merging: Project, file_format: str
 ) -> None:
     """A server does not end a statement because its client is gone: the INSERT goes on."""
@@ -764,7 +764,7 @@ def test_contradictions_are_refused(
     assert project.state() == before
 
 
-def test_what_is_in_nested_values_takes_its_type_or_is_refused(project: Project) -> None:
+def test_nested_values_take_the_type_of_their_column_or_are_refused(project: Project) -> None:
     before = "array(1, null) as a, named_struct('n', 1, 's', 'null') as s"
     wider = r"""array(2L, null) as a, named_struct('n', 2L, 's', '\\"null') as s"""
     incremental(project, f"select 1 as id, {before}", f"select 2 as id, {wider}", unique_key="id")

@@ -155,7 +155,9 @@ def test_a_watermark_is_read_after_what_a_killed_run_has_committed(
     project.assert_mirrored()
 
 
-def test_what_kills_leave_in_the_warehouse_does_not_stop_the_next_run(tmp_path: Path) -> None:
+def test_folders_that_kills_leave_in_the_warehouse_do_not_stop_the_next_run(
+    tmp_path: Path,
+) -> None:
     """Builds that publish nothing are healed as well: `mirror: false`, and `--empty`."""
     project = Project(tmp_path)
     warehouse = project.path / ".spark" / "warehouse" / f"{project.schema}.db"

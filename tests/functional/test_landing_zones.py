@@ -112,7 +112,7 @@ def test_a_recovery_finds_the_relation_of_a_table_without_a_schema_folder(
     project.assert_tidy()
 
 
-def test_limits_of_a_mirrored_database_are_told_before_anything_is_published(
+def test_limits_of_a_mirrored_database_are_reported_before_anything_is_published(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = list("abcde")

@@ -78,7 +78,7 @@ def test_all_rows_of_the_old_partition_are_a_way_out_too(project: Project) -> No
     project.assert_mirrored()
 
 
-def test_new_rows_that_are_not_unique_are_told_as_such(project: Project) -> None:
+def test_new_rows_that_are_not_unique_are_reported_as_such(project: Project) -> None:
     model(project, FIRST, **OVERWRITE)
     project.run()
     model(project, "select 9 as id, 'c' as day, 'X' as name from range(2)", **OVERWRITE)

@@ -92,7 +92,7 @@ def test_a_node_whose_livy_session_dies_fails_and_the_others_go_on(project: Proj
     assert len(project.mirror("b")) == 3
 
 
-def test_what_spark_says_of_an_error_is_told_without_the_stack_of_its_jvm(
+def test_an_error_of_spark_is_reported_without_the_stack_of_its_jvm(
     project: Project,
 ) -> None:
     project.model("select nothing from range(1)")

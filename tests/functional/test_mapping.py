@@ -1,4 +1,4 @@
-"""What each change of a model maps to: the table in docs/changes.md, row by row."""
+"""The table in docs/changes.md, row by row: each change of a model and its publication."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_new_column_without_a_value_still_reaches_the_mirror(project: Project)
         ),
     ],
 )
-def test_what_the_mirror_cannot_follow_is_a_rebuild(
+def test_changes_that_the_mirror_cannot_follow_are_a_rebuild(
     project: Project, sql: str, reason: str
 ) -> None:
     project.model(TWO_ROWS, unique_key="id")

@@ -59,7 +59,7 @@ def build(project: Project, *args: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", some(list(NODES), 4))
-def test_what_was_changed_while_it_was_not_mirrored_is_published(
+def test_changes_made_while_a_node_was_not_mirrored_are_published(
     project: Project, kind: str
 ) -> None:
     write, steps = NODES[kind], itertools.count()

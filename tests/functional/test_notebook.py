@@ -72,7 +72,7 @@ def test_three_cells_publish_a_project_and_leave_the_session_as_it_was(
 
 
 def state(spark: SparkSession) -> dict[str, Any]:
-    """What a user sees of a session."""
+    """Return the parts of a session that a user sees."""
     return {
         "settings": {row.key: row.value for row in spark.sql("set").collect()},
         "schema": spark.catalog.currentDatabase(),

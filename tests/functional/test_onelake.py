@@ -15,7 +15,7 @@ from tests.onelake_server import TOKEN, OneLakeServer
 
 
 def assert_mirrored(project: Project, table: str = "orders") -> None:
-    """What is in OneLake makes the model's rows, and nothing is left half done, here or there."""
+    """The files in OneLake make the model's rows, and nothing is left half done, here or there."""
     project.assert_mirrored(table)
     assert not [path for path in (project.path / "staging").rglob("*") if path.is_file()]
 
@@ -55,7 +55,7 @@ def test_large_tables_are_uploaded_in_several_files(
     assert_mirrored(onelake)
 
 
-# what goes wrong with a request, and so many times
+# faults of a request, and how often each happens
 GONE = "the network is gone"
 REQUEST_FAULTS: dict[str, tuple[str, int]] = {
     GONE: ("reset", 10**6),
@@ -69,7 +69,7 @@ REQUEST_FAULTS: dict[str, tuple[str, int]] = {
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", REQUEST_FAULTS)
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_whatever_goes_wrong_with_any_request_mirror_and_model_come_together(
+def test_mirror_and_model_come_together_after_any_failure_of_any_request(
     onelake: Project,
     server: OneLakeServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -91,7 +91,7 @@ def test_whatever_goes_wrong_with_any_request_mirror_and_model_come_together(
         onelake.let_claims_expire()
 
         assert succeeded or kind == GONE
-        # what a run could not let go of, the next one does
+        # the next run releases a folder that this one could not release
         if kind == GONE:
             onelake.run(command=scenario.command)
         assert_right(onelake, scenario, n)

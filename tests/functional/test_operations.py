@@ -1,4 +1,4 @@
-"""What `dbt run-operation` tells and does about the mirrored tables of a project."""
+"""`dbt run-operation`, with the mirrored tables of a project."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DROP = ("mirror_drop_orphans", "--args", "{dry_run: false}")
 
 
 class Printed:
-    """What an operation prints."""
+    """The lines that an operation prints."""
 
     def __init__(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
         self._project = project
@@ -39,7 +39,7 @@ class Printed:
         return self._capsys.readouterr().out.splitlines()
 
     def status(self) -> dict[str, list[str]]:
-        """What `mirror_status` says of each table, without the empty cells and the time."""
+        """Return the line of `mirror_status` for each table, without empty cells and the time."""
         _, *lines = self("mirror_status")
         cells = [re.split(r"\s{2,}", line) for line in lines]
         return {
@@ -263,7 +263,7 @@ def test_folders_of_others_are_never_dropped(
 
 
 @pytest.mark.local("Fabric has something else to say of a table")
-def test_what_another_target_has_published_is_dropped_only_by_its_name(
+def test_a_table_of_another_target_is_dropped_only_by_its_name(
     project: Project, printed: Printed
 ) -> None:
     """Two targets share the landing zone and the schema; a model is for one of them."""
@@ -308,7 +308,7 @@ def test_an_orphan_that_another_run_publishes_is_not_dropped(
 
 
 @pytest.mark.local("Fabric has something else to say of a table")
-def test_what_is_pending_of_an_orphan_is_withdrawn(project: Project, printed: Printed) -> None:
+def test_the_pending_batch_of_an_orphan_is_withdrawn(project: Project, printed: Printed) -> None:
     project.model(ORDERS, unique_key="id")
     project.model(ORDERS, "customers")
     project.run()
@@ -324,7 +324,7 @@ def test_what_is_pending_of_an_orphan_is_withdrawn(project: Project, printed: Pr
 
 
 @pytest.mark.parametrize("step", some(["publish", "complete"]))
-def test_what_a_killed_run_has_left_is_brought_to_its_end(
+def test_batches_of_a_killed_run_are_finished(
     project: Project, printed: Printed, step: str
 ) -> None:
     """Killed before the files were published, and after the snapshot was swapped."""
@@ -352,7 +352,7 @@ def test_what_a_killed_run_has_left_is_brought_to_its_end(
     assert printed("mirror_recover") == ["Nothing was unfinished."]
 
 
-def test_what_was_committed_is_not_published_by_a_spark_that_has_not_its_rows(
+def test_a_committed_batch_is_not_published_by_a_spark_without_its_rows(
     project: Project, printed: Printed
 ) -> None:
     project.model(ORDERS, unique_key="id")
@@ -368,7 +368,7 @@ def test_what_was_committed_is_not_published_by_a_spark_that_has_not_its_rows(
     project.assert_mirrored()
 
 
-def test_a_table_that_cannot_be_recovered_is_told_and_the_others_are(
+def test_a_table_that_cannot_be_recovered_is_reported_and_the_others_are(
     project: Project, printed: Printed
 ) -> None:
     project.model(ORDERS, unique_key="id")
@@ -482,7 +482,7 @@ def test_a_statement_that_fails_at_the_start_loses_nothing(project: Project) -> 
 
 
 def test_only_the_relations_of_this_target_are_recovered(project: Project) -> None:
-    """Those of another one may be in another Spark."""
+    """The relations of another target may be in another Spark."""
     project.model(ORDERS, unique_key="id")
     kill_before(project, "publish")
     project.name_schema(f"{project.schema}_other")
@@ -553,7 +553,7 @@ def test_a_rebuild_that_was_killed_is_finished(project: Project, printed: Printe
     assert printed.status()["orders"][:4] == ["published", "#1", "2", "rebuild"]
 
 
-def test_a_table_that_cannot_be_rebuilt_is_told(project: Project, printed: Printed) -> None:
+def test_a_table_that_cannot_be_rebuilt_is_reported(project: Project, printed: Printed) -> None:
     project.model(ORDERS, unique_key="id")
     project.model(ORDERS, "later", unique_key="id")
     project.run("--select", "orders")

@@ -77,7 +77,7 @@ def is_recorded_as_short(project: Project) -> bool:
 
 
 def images(cache: Path) -> list[Path]:
-    """Those that are complete."""
+    """Return the images that are complete."""
     found = [path for suffix in ("jsa", "aot") for path in cache.glob(f"*/java/*.{suffix}")]
     return [path for path in found if path.stat().st_size]
 

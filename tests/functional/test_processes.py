@@ -1,4 +1,4 @@
-"""What a user starts from a shell: commands, environments, processes side by side."""
+"""Processes that a user starts from a shell: commands, environments, several side by side."""
 
 from __future__ import annotations
 

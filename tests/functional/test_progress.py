@@ -1,4 +1,4 @@
-"""What a user sees at a terminal while a node takes long."""
+"""The lines at a terminal while a node takes long."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_an_error_shows_the_line_of_the_model_and_changes_nothing(project: Proje
     project.assert_tidy()
 
 
-def test_its_code_is_in_the_log_as_sql_would_be(project: Project) -> None:
+def test_the_code_of_a_python_model_is_in_the_log_as_sql_would_be(project: Project) -> None:
     python_model(project, "return session.range(3)  # three rows")
 
     project.run()
@@ -137,7 +137,7 @@ def publish(project: Project, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str
 
 
 @pytest.mark.usefixtures("arrow")
-def test_what_pandas_takes_for_missing_is_null(
+def test_missing_values_of_pandas_are_null(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python_model(

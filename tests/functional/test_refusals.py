@@ -1,4 +1,4 @@
-"""What cannot be published is refused with a way out; mirror and snapshot stay as they are."""
+"""Refusals have a way out, and leave mirror and snapshot as they are."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_an_operation_that_could_not_replicate_a_table_fails(
     bad.unlink()
 
 
-def test_the_profile_can_ask_for_it_at_the_end_of_each_run(project: Project) -> None:
+def test_the_profile_can_ask_for_replication_at_the_end_of_each_run(project: Project) -> None:
     project.target["replicate"] = True
     project.write_project()
     project.model(ORDERS, unique_key="id")

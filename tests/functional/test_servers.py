@@ -94,7 +94,7 @@ def test_python_models_do_not_go_through_thrift(server: SparkServer, tmp_path: P
 
 
 @pytest.mark.parametrize("method", ["connect", "thrift"])
-def test_what_spark_says_of_an_error_is_told_without_the_stack_of_its_jvm(
+def test_an_error_of_spark_is_reported_without_the_stack_of_its_jvm(
     server: SparkServer, tmp_path: Path, method: str
 ) -> None:
     project = project_on(server, method, tmp_path)

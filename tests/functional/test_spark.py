@@ -220,7 +220,7 @@ def test_show_prints_rows(project: Project, limit: str) -> None:
 
 
 @pytest.mark.session("parses in this process")
-def test_what_macros_write_is_sql_where_spark_reserves_the_words_of_the_standard(
+def test_sql_of_macros_is_valid_where_spark_reserves_the_words_of_the_standard(
     spark: SparkSession,
 ) -> None:
     strict = spark.newSession()
@@ -253,7 +253,7 @@ def test_settings_reach_the_embedded_spark_unseen(spark: SparkSession) -> None:
     assert "-Xmx2g" in command, "Spark had its settings when it started"
     assert hadoop.get("fs.s3a.secret.key") == SECRET
     assert not [argument for argument in command if SECRET in argument]
-    # who may read the file is the user of this process, and then it is gone
+    # only the user of this process may read the file, and then it is gone
     submitted = Path(command[command.index("--properties-file") + 1])
     assert not submitted.exists()
     assert not [path for path in submitted.parents[1].iterdir() if _has_secret(path)]

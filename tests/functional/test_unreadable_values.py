@@ -265,7 +265,7 @@ def test_text_with_a_collation_is_refused(project: Project) -> None:
         )
 
 
-def test_many_unreadable_columns_are_told_in_short(project: Project) -> None:
+def test_many_unreadable_columns_are_reported_in_short(project: Project) -> None:
     columns = ", ".join(f"{TEXT} as c{i}" for i in range(300))
     project.model(f"select 1 as id, {columns}", unique_key="id")
 

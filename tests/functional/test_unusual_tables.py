@@ -177,7 +177,7 @@ def test_new_rows_that_have_the_same_key_in_the_types_of_the_snapshot_are_refuse
     assert project.state() == before
 
 
-# What is published is what is stored
+# Rows are published as they are stored
 
 
 @pytest.mark.usefixtures("each_size")
@@ -224,7 +224,7 @@ def test_a_key_that_a_partition_makes_null_is_refused(project: Project) -> None:
 @pytest.mark.usefixtures("each_size")
 @pytest.mark.parquet("sets the format itself")
 @pytest.mark.parametrize("stored_as", some(["csv", "json", "orc"]))
-def test_what_a_format_changes_is_published_as_it_is_stored(
+def test_values_that_a_format_changes_are_published_as_they_are_stored(
     project: Project, stored_as: str
 ) -> None:
     incremental(

@@ -9,7 +9,7 @@ import pytest
 from tests.functional.project import Project
 from tests.variants import some
 
-# what a value becomes, as Spark SQL: each pair must be told apart
+# values before and after a change, as Spark SQL: each pair must be told apart
 DIFFERENT = [
     ("cast(null as string)", "''"),
     ("cast(null as string)", "'null'"),
@@ -199,7 +199,7 @@ def test_a_table_of_many_columns_is_published_and_changed(project: Project) -> N
     assert response["rows_updated"] == 20
 
 
-# what a key is as Spark SQL, and what it is in JSON
+# keys as Spark SQL, and as JSON
 KEYS = {
     "'a'": "a",
     "1": "1",

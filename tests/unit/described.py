@@ -1,4 +1,4 @@
-"""What Spark says of a table, by `describe table extended`."""
+"""A table's description, as `describe table extended` returns it."""
 
 from __future__ import annotations
 

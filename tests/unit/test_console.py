@@ -1,4 +1,4 @@
-"""What a console shows of a text that it cannot encode."""
+"""A console shows a text that it cannot encode."""
 
 from __future__ import annotations
 

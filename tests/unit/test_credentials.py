@@ -134,7 +134,7 @@ def test_debug_shows_no_secret_in_a_url(settings: dict[str, Any]) -> None:
         {"landing_zone": "zone", "method": "connect", "host": "https://me:s3cret@spark"},
     ],
 )
-def test_a_url_that_is_refused_is_told_without_secrets(settings: dict[str, Any]) -> None:
+def test_a_url_that_is_refused_is_reported_without_secrets(settings: dict[str, Any]) -> None:
     with pytest.raises(DbtConfigError) as refused:
         OpenMirroringCredentials(schema="analytics", **settings)
 
@@ -196,7 +196,7 @@ def test_a_statement_that_may_have_run_is_not_sent_again_by_thrift() -> None:
     assert given.query_retries == 0
 
 
-def test_what_debug_shows_of_onelake_is_who_asks_for_tokens() -> None:
+def test_debug_shows_the_identity_that_asks_for_tokens() -> None:
     shown = dict(
         OpenMirroringCredentials(
             schema="analytics",

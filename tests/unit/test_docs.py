@@ -36,7 +36,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 ROW = re.compile(r"^\| (`.+?) \| (.+?) \| .+ \|$", re.MULTILINE)
 
-# what dbt itself has in an output of a profile
+# settings of dbt itself in an output of a profile
 OF_EVERY_PROFILE = {"type", "threads"}
 
 OPTIONS = {
@@ -179,7 +179,7 @@ def test_the_table_of_options_has_those_of_a_node_and_their_defaults() -> None:
             assert default.startswith(f"`{str(actual).lower()}`"), name
 
 
-def test_every_refused_option_of_another_adapter_is_told() -> None:
+def test_every_refused_option_of_another_adapter_is_reported() -> None:
     text = (ROOT / "docs" / "coming-from.md").read_text()
     section = text.partition("## From dbt-databricks")[2].partition("\n## ")[0]
     # the second one is another spelling of the first

@@ -1,4 +1,4 @@
-"""Which room of the package may import which."""
+"""The rooms of the package import only the rooms below them."""
 
 from __future__ import annotations
 

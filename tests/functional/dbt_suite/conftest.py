@@ -25,7 +25,7 @@ LANDING_ZONE = "mirror.MirroredDatabase/Files/LandingZone"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What dbt's tests show, ours show too, if not in all of dbt's words."""
+    """Mark dbt's tests as variants: ours show the same, if not in all of dbt's words."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.variant)

@@ -1,4 +1,4 @@
-"""What dbt's tests do in Postgres, in Spark: their SQL, and tables that are updated in place."""
+"""dbt's tests for Postgres, in Spark: their SQL, and tables that are updated in place."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _token_in_spark(token: re.Match[str]) -> str:
 
 
 def _tables_in_schema(project: TestProjInfo) -> dict[str, str]:
-    """What Postgres's information schema would tell."""
+    """Return the tables as Postgres's information schema would list them."""
     adapter = project.adapter
     schema = adapter.Relation.create(database=project.database, schema=project.test_schema)
     with get_connection(adapter):

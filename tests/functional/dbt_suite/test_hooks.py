@@ -39,9 +39,9 @@ def project_files(project_root: Path, project_files: None) -> None:
 
 
 class Target:
-    """What hooks see of the target is of this adapter, not of Postgres."""
+    """The target that hooks see is one of this adapter, not of Postgres."""
 
-    # what is here, and what dbt's test expects
+    # the value here, and the one that dbt's test expects
     of_target: ClassVar = {
         "target_dbname": ("", "dbt"),
         "target_host": ("", None),

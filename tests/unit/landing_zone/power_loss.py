@@ -43,7 +43,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Flush:
-    """What is flushed: a folder, or a file with its content."""
+    """A flush of a folder, or of a file with its content."""
 
     node: int
     content: bytes | None
@@ -51,7 +51,7 @@ class Flush:
 
 @dataclass(frozen=True)
 class Said:
-    """What the run has told by now."""
+    """A message of the run."""
 
     what: str
 
@@ -213,7 +213,7 @@ class Loss:
 
     @property
     def said(self) -> list[str]:
-        """What the run that is looked at has told."""
+        """The messages of the run that is looked at."""
         said = [event.what for event in self.before if isinstance(event, Said)]
         return said[said.index("next") + 1 :]
 
@@ -255,7 +255,7 @@ def _write(
 
 
 def _choices(loose: Sequence[int], chance: random.Random, seeds: int) -> set[frozenset[int]]:
-    """Which of the changes that nobody has flushed are there all the same."""
+    """Return sets of the changes that are there although nobody has flushed them."""
     shares = [chance.random() for _ in range(seeds)]
     some = {frozenset(i for i in loose if chance.random() < share) for share in shares}
     return {frozenset(loose), frozenset(), *some}
@@ -272,7 +272,7 @@ def _recorded(function: Any, record: Any) -> Any:
     def call(*args: Any, **options: Any) -> Any:
         recording = record(*args, **options)
         next(recording)
-        answer = function(*args, **options)  # what is refused is not recorded
+        answer = function(*args, **options)  # a refused call is not recorded
         for _ in recording:
             pass
         return answer

@@ -1,4 +1,4 @@
-"""What a journal remembers of the batches before the last."""
+"""The history of a journal: the batches before the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a landing zone is found to have, and how a table is dropped from it."""
+"""The tables of a landing zone, and how one is dropped."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_tables_are_found_by_their_folders_and_on_the_scratch_pad(storage: Stora
     assert table_folders(storage) == {ORDERS, TableFolder("a", "b"), TableFolder("", "c")}
 
 
-def test_a_table_is_told_by_its_records(storage: Storage) -> None:
+def test_a_table_is_recognised_by_its_records(storage: Storage) -> None:
     publish(storage)
     publish(storage, complete=False)
 

@@ -1,4 +1,4 @@
-"""What a mirrored database can take is known before it is asked for more."""
+"""A mirrored database is full before a table too many is asked for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_landing_zone_with_room_is_silent(storage: Storage) -> None:
     assert add(storage, NewTables(), ["a"]) == []
 
 
-def test_a_landing_zone_that_gets_full_is_told_once_a_run(storage: Storage) -> None:
+def test_a_landing_zone_that_gets_full_is_reported_once_a_run(storage: Storage) -> None:
     fill(storage, 898)
 
     (warning,) = add(storage, NewTables(), ["a", "b", "c"])

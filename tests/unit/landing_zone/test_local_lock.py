@@ -115,7 +115,7 @@ def test_on_a_server_the_lock_of_a_process_that_was_killed_is_free(shared: Local
         pass
 
 
-def test_on_a_server_of_many_who_want_a_folder_one_at_a_time_has_it(shared: LocalStorage) -> None:
+def test_on_a_server_only_one_of_many_runs_at_a_time_holds_a_folder(shared: LocalStorage) -> None:
     inside: list[int] = []
     most: list[int] = []
 

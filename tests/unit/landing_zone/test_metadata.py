@@ -1,4 +1,4 @@
-"""What `_metadata.json` says of a table, and what the service reads in it."""
+"""`_metadata.json`, as it is written for a table, and as the service reads it."""
 
 from __future__ import annotations
 

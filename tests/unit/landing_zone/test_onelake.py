@@ -103,7 +103,7 @@ def test_an_operation_succeeds_whatever_goes_wrong_with_one_of_its_requests(
     assert point >= 1
 
 
-def test_it_waits_as_long_as_onelake_asks_for(server: OneLakeServer) -> None:
+def test_a_throttled_request_waits_as_long_as_onelake_asks_for(server: OneLakeServer) -> None:
     server.fail("throttled", times=5, retry_after=7)
 
     server.storage().write("a", b"1")
@@ -112,7 +112,7 @@ def test_it_waits_as_long_as_onelake_asks_for(server: OneLakeServer) -> None:
     assert server.content("a") == b"1"
 
 
-def test_it_does_not_wait_for_hours(server: OneLakeServer) -> None:
+def test_a_throttled_request_does_not_wait_for_hours(server: OneLakeServer) -> None:
     server.fail("throttled", times=1, retry_after=3600)
 
     with pytest.raises(LandingZoneUnavailableError, match="TooManyRequests"):
@@ -141,7 +141,7 @@ def test_retries_are_spread_and_have_an_end(server: OneLakeServer) -> None:
         ("in use", "PathInUse (of the test) (HTTP 409, PathInUse)"),
     ],
 )
-def test_the_last_answer_of_onelake_is_told_when_its_time_is_over(
+def test_the_last_answer_of_onelake_is_reported_when_its_time_is_over(
     server: OneLakeServer, kind: str, told: str, retry_after: int
 ) -> None:
     storage = server.storage()
@@ -159,7 +159,7 @@ def test_the_last_answer_of_onelake_is_told_when_its_time_is_over(
 @pytest.mark.parametrize(
     ("kind", "told"), [("reset", "Connection reset|reset"), ("slow", "no answer in time")]
 )
-def test_the_last_failure_of_the_network_is_told_when_the_time_is_over(
+def test_the_last_failure_of_the_network_is_reported_when_the_time_is_over(
     server: OneLakeServer, operation: str, kind: str, told: str
 ) -> None:
     server.fail(kind, operation, times=1000)
@@ -186,7 +186,7 @@ def no_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_a_name_that_cannot_be_resolved_is_told_after_a_few_seconds(
+def test_a_name_that_cannot_be_resolved_is_reported_after_a_few_seconds(
     server: OneLakeServer, no_names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(onelake_client, "RequestsTransport", RequestsTransport)
@@ -371,7 +371,7 @@ def abandon(storage: OneLakeStorage, monkeypatch: pytest.MonkeyPatch) -> None:
         storage._claims.append(claim)
 
 
-def test_who_is_dead_holds_a_folder_until_the_claim_expires(
+def test_a_dead_run_holds_a_folder_until_its_claim_expires(
     server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     abandon(server.storage(), monkeypatch)
@@ -393,7 +393,7 @@ def test_who_is_dead_holds_a_folder_until_the_claim_expires(
     assert server.storage().list("") == []
 
 
-def test_who_died_long_ago_is_not_waited_for(
+def test_a_run_does_not_wait_for_an_expired_claim(
     server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     abandon(server.storage(), monkeypatch)
@@ -457,7 +457,7 @@ def test_a_claim_of_a_living_run_is_not_taken_for_an_ended_one(
 
 
 @pytest.mark.parametrize("holder", [b"..", b"../ended", b"", b"\xff", b"a" * 31, b"A" * 32])
-def test_what_anybody_can_write_into_a_claim_ends_none(tmp_path: Path, holder: bytes) -> None:
+def test_a_forged_holder_is_not_taken_for_an_ended_one(tmp_path: Path, holder: bytes) -> None:
     ended = EndedClaims(tmp_path / "ended")
     ended.add(b"a" * 32)
 
@@ -476,7 +476,7 @@ def test_records_of_ended_claims_do_not_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_recorded", [False, True])
-def test_of_many_who_find_a_dead_claim_one_has_it(
+def test_only_one_of_many_runs_takes_over_an_expired_claim(
     server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
 ) -> None:
     ended = EndedClaims(tmp_path)
@@ -508,7 +508,7 @@ def test_of_many_who_find_a_dead_claim_one_has_it(
     assert (len(held), len(refused)) == (1, 5)
 
 
-def test_who_has_slept_changes_nothing_more(
+def test_a_run_that_slept_past_its_claim_changes_nothing(
     server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = server.storage()
@@ -530,7 +530,7 @@ def test_who_has_slept_changes_nothing_more(
     assert names(storage, "a") == ["b"]
 
 
-def test_who_has_lost_the_folder_to_another_changes_nothing_more(
+def test_a_run_that_lost_its_folder_to_another_changes_nothing(
     server: OneLakeServer,
 ) -> None:
     storage, other = server.storage(), server.storage()
@@ -563,7 +563,7 @@ def test_a_claim_outlives_what_goes_wrong_with_its_renewal(server: OneLakeServer
 def test_a_claim_that_nobody_has_and_nobody_gets_is_an_error(
     server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    if code == "ConditionNotMet":  # who had it is dead, but cannot be replaced
+    if code == "ConditionNotMet":  # its holder is dead, but cannot be replaced
         abandon(server.storage(), monkeypatch)
         server.advance(300)
     refused = server.fail("refused", "put blob", times=1000, status=409, code=code)
@@ -582,7 +582,7 @@ def test_a_claim_that_nobody_has_and_nobody_gets_is_an_error(
 
 
 class BrokenStorage(MemoryFileSystem):  # type: ignore[misc] # it has no types
-    """What Spark has written there can be removed so many times."""
+    """A storage in which files of Spark can be removed so many times."""
 
     protocol = "broken"
     removals = 0
@@ -643,7 +643,7 @@ FILES = {f"part-{i}.parquet": bytes([i]) * (i * 700) for i in range(8)}
 
 
 @pytest.mark.parametrize("kind", [None, *KINDS])
-def test_what_spark_has_written_here_is_uploaded(
+def test_files_that_spark_wrote_on_this_machine_are_uploaded(
     server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str | None
 ) -> None:
     monkeypatch.setattr(onelake_client, "BLOCK", 1000)
@@ -670,7 +670,7 @@ def test_files_are_uploaded_from_wherever_spark_has_written_them(server: OneLake
         memory.pipe(f"/bucket/staging/_scratchPad/a.b/1/rows/{name}", content)
     storage = OneLakeStorage(server.client(), StagingFolder("memory://bucket/staging"))
 
-    with storage.lock("_scratchPad/a.b/1"):  # what an earlier run has left there is not this one's
+    with storage.lock("_scratchPad/a.b/1"):  # files of an earlier run are not used
         assert not memory.find("/bucket/staging")
         for name, content in FILES.items():
             memory.pipe(f"/bucket/staging/_scratchPad/a.b/1/rows/{name}", content)
@@ -713,14 +713,14 @@ def test_an_upload_that_is_not_whole_is_an_error(server: OneLakeServer, tmp_path
         storage.collect("rows")
 
 
-def test_what_spark_has_written_elsewhere_cannot_be_uploaded(
+def test_files_that_spark_wrote_elsewhere_cannot_be_uploaded(
     server: OneLakeServer, tmp_path: Path
 ) -> None:
     with pytest.raises(LandingZoneUnavailableError, match="that Spark and dbt share"):
         server.storage(staging=tmp_path).collect("rows")
 
 
-def test_the_progress_of_uploads_is_told(server: OneLakeServer, tmp_path: Path) -> None:
+def test_the_progress_of_uploads_is_reported(server: OneLakeServer, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     folder = StagingFolder(f"file://{tmp_path}")
     storage = OneLakeStorage(server.client(), folder, lambda *bytes_: told.append(bytes_))
@@ -755,7 +755,7 @@ def test_spark_writes_to_onelake_itself_if_there_is_no_place_to_stage(
     assert url == f"abfss://{WORKSPACE}@{HOST}/{ROOT}/_scratchPad/a.b/1/rows"
 
 
-def test_all_of_it_works_through_sockets_with_tls(server: OneLakeServer, tmp_path: Path) -> None:
+def test_the_storage_works_through_sockets_with_tls(server: OneLakeServer, tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     with listening(server, authority) as port, through_sockets(port, tmp_path / "ca.pem"):

@@ -85,7 +85,7 @@ def answered(error: HttpResponseError) -> str:
         (lambda files: list(files.get_paths(f"{ROOT}/none")), "PathNotFound"),
     ],
 )
-def test_what_onelake_refuses_is_refused(
+def test_the_server_of_the_tests_refuses_what_onelake_refuses(
     files: FileSystemClient, operation: Callable[[FileSystemClient], Any], code: str
 ) -> None:
     for name in ("x", "y", "d/z"):

@@ -87,7 +87,7 @@ def test_tokens_are_sent_to_no_other_host(scheme: str, host: str) -> None:
         ("https://{}/shop/my.shop/Files/LandingZone", r"add its type: my\.shop\.MirroredDatabase"),
     ],
 )
-def test_what_is_wrong_with_a_url_is_said(url: str, message: str) -> None:
+def test_the_mistake_in_a_url_is_named(url: str, message: str) -> None:
     with pytest.raises(DbtConfigError, match=message):
         OneLakeUrl.parse(url.format(HOST))
 

@@ -140,7 +140,7 @@ def test_the_time_of_a_linked_file_stays(root: Path, outside: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_what_lies_where_a_record_is_prepared_is_not_written_through(
+def test_a_link_where_a_record_is_prepared_is_not_written_through(
     root: Path, outside: Path, link: Callable[[Path, Path], None]
 ) -> None:
     link(outside / "file", root / "__journal.json.new")
@@ -196,7 +196,7 @@ ODDITIES: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("oddity", ODDITIES)
-def test_a_listing_tells_what_is_not_plain(root: Path, oddity: str) -> None:
+def test_a_listing_marks_items_that_are_not_plain(root: Path, oddity: str) -> None:
     ODDITIES[oddity](root / "odd")
     (root / "file").write_bytes(b"1")
     (root / "folder").mkdir()
@@ -207,7 +207,9 @@ def test_a_listing_tells_what_is_not_plain(root: Path, oddity: str) -> None:
 
 
 @pytest.mark.parametrize("oddity", ODDITIES)
-def test_what_is_not_plain_is_not_read_and_nobody_waits_for_it(root: Path, oddity: str) -> None:
+def test_an_item_that_is_no_plain_file_is_neither_read_nor_waited_for(
+    root: Path, oddity: str
+) -> None:
     ODDITIES[oddity](root / "record")
 
     with pytest.raises(NotPlainError, match=f"record is {oddity}"):
@@ -333,7 +335,9 @@ def test_a_staged_file_that_is_a_link_is_not_committed(root: Path, outside: Path
     opened.close()
 
 
-def test_what_is_not_plain_is_no_table_and_stops_no_other(root: Path, outside: Path) -> None:
+def test_an_item_that_is_no_plain_folder_is_no_table_and_stops_no_other(
+    root: Path, outside: Path
+) -> None:
     storage = LocalStorage(root)
     publish(storage, OTHER, complete=False)
     publish(storage, OTHER)

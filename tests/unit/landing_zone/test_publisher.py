@@ -448,7 +448,7 @@ def test_a_publisher_that_lost_its_lock_does_not_commit_over_the_other(storage: 
 
 
 @pytest.mark.parametrize("kind", ["initial", "changes", "rebuild"])
-def test_what_was_planned_before_another_run_completed_is_not_committed(
+def test_a_plan_made_before_another_run_completed_is_not_committed(
     storage: Storage, kind: str
 ) -> None:
     if kind != "initial":
@@ -706,7 +706,7 @@ def test_a_rebuild_waits_until_the_table_is_gone_and_until_it_is_back(storage: S
 
 
 @pytest.mark.parametrize("kind", ["initial", "changes"])
-def test_what_is_no_rebuild_asks_no_more_than_the_check_before_it(
+def test_loads_and_changes_ask_the_service_only_in_the_check_before_them(
     storage: Storage, kind: str
 ) -> None:
     if kind == "changes":
@@ -851,7 +851,7 @@ def test_a_publication_without_files_has_no_time(storage: Storage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_goes_wrong_with_any_request_goes_unnoticed(server: OneLakeServer, kind: str) -> None:
+def test_one_failure_of_any_request_goes_unnoticed(server: OneLakeServer, kind: str) -> None:
     storage = server.storage()
     point = 0
     while True:
@@ -962,7 +962,7 @@ def test_a_publication_is_a_small_number_of_requests(
             verify(opened, last, full_refresh=False)
             finish(opened, commit(storage, opened, "changes", contents))
             last = opened.batch_id
-        # what stands in for Spark writes three files for one, and the plan reads the journal again
+        # the stand-in for Spark writes three files for one, and the plan reads the journal again
         return server.counts() - Counter({"put blob": 3 * len(contents), "read": 1})
 
     one, two = requests([b"1"]), requests([b"1", b"2"])
@@ -981,10 +981,10 @@ def test_a_publication_is_a_small_number_of_requests(
     )
 
 
-# What is held
+# Held rows
 
 
-def test_a_record_tells_what_is_held_until_it_is_published(storage: Storage) -> None:
+def test_a_record_shows_held_rows_until_they_are_published(storage: Storage) -> None:
     publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
         opened.pending()
@@ -1030,7 +1030,7 @@ def test_an_edited_record_of_what_is_held_is_a_problem_of_the_record_alone(
     assert not landed.problem
 
 
-def test_somebody_who_only_looks_changes_nothing_and_finishes_nothing(storage: Storage) -> None:
+def test_a_reader_changes_nothing_and_finishes_nothing(storage: Storage) -> None:
     publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
         manifest = commit(storage, opened, "changes", [b"b"])

@@ -106,7 +106,7 @@ def replaced(data: dict[str, Any], place: tuple[Any, ...], value: Any) -> Any:
     return result
 
 
-# what would leave the folder, or is no value of any field
+# values that would leave the folder, or are no value of any field
 HOSTILE: list[Any] = [
     *("../../../../macros/evil.sql", "csv/../../../../../macros/evil.sql", "/etc/passwd", ".."),
     *("", ".", "a/b", "a\\b", "\x00", "\n", "é" * 300, "x" * 100_000, "\ud800", "'; drop table x"),
@@ -152,7 +152,7 @@ def test_a_record_with_another_value_is_refused_or_does_nothing_elsewhere(
 
 
 def recovered(zone: LocalStorage) -> str:
-    """What happens when a pending batch is brought to its end."""
+    """Finish a pending batch, and return what happened."""
     opened = Publication(zone, TABLE, OWNER)
     try:
         manifest = opened.pending()
@@ -191,7 +191,7 @@ def restored(zone: LocalStorage, content: dict[Path, bytes]) -> None:
     ids=["empty", "begun", "null", "list", "no text", "deep", "deep within", "number"],
 )
 @pytest.mark.parametrize("read", [Manifest.from_json, Journal.from_json])
-def test_what_is_no_record_is_refused(
+def test_a_file_that_is_no_record_is_refused(
     read: Callable[[bytes, str], object], content: bytes
 ) -> None:
     with pytest.raises(MirrorError, match="damaged or was edited"):
@@ -216,7 +216,7 @@ def test_the_batch_of_another_project_is_left_to_it(zone: LocalStorage) -> None:
     assert files(zone._root) == before
 
 
-def test_a_table_with_a_damaged_record_is_blocked_and_the_others_are_told_of(
+def test_a_table_with_a_damaged_record_is_blocked_and_the_others_are_reported(
     zone: LocalStorage,
 ) -> None:
     before = files(zone._root.parents[1])

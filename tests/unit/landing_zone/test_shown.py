@@ -129,7 +129,7 @@ def test_columns_that_were_published_are_shown_in_reasons() -> None:
         {HOSTILE: 1},
     ],
 )
-def test_what_is_wrong_with_a_record_is_shown(record: dict[str, Any]) -> None:
+def test_the_error_of_a_damaged_record_is_printable(record: dict[str, Any]) -> None:
     with pytest.raises(MirrorError) as refused:
         Journal.from_json(json.dumps(record).encode(), ORDERS.journal)
 
@@ -153,7 +153,7 @@ def test_a_name_on_the_scratch_pad_is_shown(storage: Storage) -> None:
     assert refused.value.msg.isprintable()
 
 
-def test_what_monitoring_files_say_is_shown() -> None:
+def test_texts_of_monitoring_files_are_printable() -> None:
     files = {
         "replicator.json": {"status": HOSTILE, "errorMessage": HOSTILE},
         "tables.json": {
@@ -173,7 +173,7 @@ def test_what_monitoring_files_say_is_shown() -> None:
     )
 
 
-def test_what_fabric_says_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_fabric_are_printable(monkeypatch: pytest.MonkeyPatch) -> None:
     server = FabricServer()
     server.connect(monkeypatch)
     error = {"errorCode": "Broken", "message": HOSTILE}

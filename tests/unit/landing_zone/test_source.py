@@ -42,7 +42,9 @@ def test_the_example_of_the_specification(storage: Storage) -> None:
     }
 
 
-def test_what_is_not_told_is_left_out_and_the_partner_has_a_name(storage: Storage) -> None:
+def test_settings_without_a_value_are_left_out_and_the_partner_has_a_name(
+    storage: Storage,
+) -> None:
     declare_source(storage, Source.parse({"type": "Salesforce"}))
 
     assert declared(storage) == {
@@ -51,7 +53,7 @@ def test_what_is_not_told_is_left_out_and_the_partner_has_a_name(storage: Storag
     }
 
 
-def test_it_is_written_again_only_if_it_changes(storage: Storage) -> None:
+def test_a_declaration_is_written_again_only_if_it_changes(storage: Storage) -> None:
     declare_source(storage, Source.parse(SOURCE))
     storage.write("_partnerEvents.json", json.dumps(declared(storage)).encode())
     written = storage.read("_partnerEvents.json")
@@ -63,7 +65,7 @@ def test_it_is_written_again_only_if_it_changes(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"", b"[" * 200_000])
-def test_one_that_is_damaged_is_written_again(storage: Storage, content: bytes) -> None:
+def test_a_damaged_declaration_is_written_again(storage: Storage, content: bytes) -> None:
     storage.write("_partnerEvents.json", content)
 
     declare_source(storage, Source.parse(SOURCE))
@@ -80,7 +82,7 @@ def test_another_partner_is_not_written_over(storage: Storage) -> None:
     assert declared(storage)["partnerName"] == "testPartner"
 
 
-def test_one_that_another_command_is_writing_is_left_to_it(storage: Storage) -> None:
+def test_a_declaration_that_another_command_is_writing_is_left_to_it(storage: Storage) -> None:
     declare_source(storage, Source.parse(SOURCE))
     before = storage.read("_partnerEvents.json")
 
@@ -104,7 +106,7 @@ def test_one_that_another_command_is_writing_is_left_to_it(storage: Storage) -> 
     assert storage.read("_partnerEvents.json") == before
 
 
-def test_commands_that_write_it_at_once_leave_it_whole(tmp_path: Path) -> None:
+def test_commands_that_write_a_declaration_at_once_leave_it_whole(tmp_path: Path) -> None:
     sources = [Source.parse({**SOURCE, "version": n, "type": "SQL" * n}) for n in range(1, 60)]
 
     with ThreadPoolExecutor(8) as pool:
@@ -114,7 +116,7 @@ def test_commands_that_write_it_at_once_leave_it_whole(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["_partnerEvents.json"]
 
 
-def test_one_that_is_declared_already_costs_one_request(server: OneLakeServer) -> None:
+def test_a_source_that_is_declared_already_costs_one_request(server: OneLakeServer) -> None:
     declare_source(server.storage(), Source.parse(SOURCE))
     storage = server.storage()
     server.requests.clear()
@@ -134,7 +136,7 @@ def test_one_that_is_declared_already_costs_one_request(server: OneLakeServer) -
         ({"type": "SQL", "additional_information": {"a": {"b": 1}}}, "a is {'b': 1}"),
     ],
 )
-def test_a_source_that_cannot_be_told_is_refused(options: Any, finding: str) -> None:
+def test_a_source_that_cannot_be_declared_is_refused(options: Any, finding: str) -> None:
     with pytest.raises(DbtConfigError) as error:
         Source.parse(options)
     assert finding in str(error.value)

@@ -1,4 +1,4 @@
-"""What every storage promises (`Storage`)."""
+"""The promises of every storage (`Storage`)."""
 
 import errno
 import os
@@ -25,7 +25,9 @@ def names(storage: Storage, folder: str) -> list[str]:
     return [entry.name for entry in storage.list(folder)]
 
 
-def test_what_is_not_there_lists_as_nothing_and_reads_as_none(storage: Storage) -> None:
+def test_a_missing_folder_lists_as_nothing_and_a_missing_file_reads_as_none(
+    storage: Storage,
+) -> None:
     assert storage.list("a") == []
     assert storage.read("a/b") is None
 
@@ -88,7 +90,7 @@ def test_without_hard_links_a_rename_never_replaces_a_file_either(
     assert names(storage, "") == ["b", "c"]
 
 
-def test_of_many_renames_to_one_name_one_wins(storage: Storage) -> None:
+def test_only_one_of_many_renames_to_one_name_wins(storage: Storage) -> None:
     writers = 8
     for i in range(writers):
         storage.write(f"source/{i}", str(i).encode())
@@ -225,7 +227,7 @@ def busy(monkeypatch: pytest.MonkeyPatch, is_busy: Callable[[], bool]) -> Iterat
         yield
 
 
-def test_what_permissions_forbid_is_said_and_nothing_is_changed() -> None:
+def test_a_change_that_permissions_forbid_is_reported_and_not_made() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         storage = LocalStorage(Path(folder))
@@ -251,7 +253,7 @@ def test_what_permissions_forbid_is_said_and_nothing_is_changed() -> None:
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """What file permissions forbid is forbidden: root may do it all."""
+    """Run as a user to whom file permissions apply; they do not apply to root."""
     me = os.geteuid()
     if me == 0:
         os.seteuid(65534)
@@ -294,7 +296,7 @@ def test_a_file_that_is_gone_by_the_end_of_a_listing_is_left_out(
     assert names(storage, "table") == ["a", "c"]
 
 
-def test_of_many_who_want_a_folder_one_at_a_time_has_it(storage: Storage) -> None:
+def test_only_one_of_many_runs_at_a_time_holds_a_folder(storage: Storage) -> None:
     inside, most = 0, 0
     guard = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""What somebody else does to the data files is told apart from what the service does."""
+"""Changes of data files by others are told apart from those by the service."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def of(*numbers: int) -> dict[int, int]:
         "some cleaned up",
     ],
 )
-def test_what_the_service_or_a_janitor_does_is_no_problem(
+def test_changes_by_the_service_or_a_clean_up_job_are_no_problem(
     unprocessed: dict[int, int], processed: dict[int, int]
 ) -> None:
     assert problem(unprocessed, processed) == ""
@@ -91,7 +91,7 @@ def test_what_the_service_or_a_janitor_does_is_no_problem(
         ({**of(2, 3, 4), 1: 0}, {}, "number 1 of 0 bytes"),
     ],
 )
-def test_what_somebody_else_does_is_told(
+def test_changes_by_others_are_reported(
     unprocessed: dict[int, int], processed: dict[int, int], says: str
 ) -> None:
     assert says in problem(unprocessed, processed)

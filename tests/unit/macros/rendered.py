@@ -129,13 +129,13 @@ def _return(value: Any = None) -> NoReturn:
 
 
 def warehouse(description: str = "", **config: Any) -> Warehouse:
-    """What Python asks macros by, for a node with a description and a configuration."""
+    """Return the warehouse of a node with a description and a configuration."""
     context: dict[str, Any] = {
         "return": _return,
         "modules": {"re": re},
         "config": _Config(config),
         "model": {"description": description},
-        # which dbt-spark names for validation
+        # dbt-spark names it for validation
         "validation": SimpleNamespace(any=defaultdict(bool)),
         "basestring": str,
         "list": list,

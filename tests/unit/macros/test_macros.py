@@ -65,7 +65,7 @@ def names_in(argument: ast.expr) -> Iterator[re.Pattern[str]]:
 
 
 def asked_by_macros() -> set[str]:
-    """What macros hand to `adapter.dispatch`."""
+    """Return the names that macros hand to `adapter.dispatch`."""
     return {
         call.args[0].value
         for macro in our_macros().values()

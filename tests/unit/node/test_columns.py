@@ -1,4 +1,4 @@
-"""What lands of a column, by its type in Spark."""
+"""The type in which a column lands, by its type in Spark."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_a_file_size_has_a_unit(size: str | None, parsed: int) -> None:
         ({"landing_format": "csv", "compression": "zstd"}, "Allowed: none, gzip."),
     ],
 )
-def test_what_is_unknown_contradictory_or_misspelled_is_refused(
+def test_unknown_contradictory_and_misspelled_options_are_refused(
     config: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(CompilationError) as error:
@@ -150,7 +150,7 @@ def test_options_of_others_are_none_of_our_business() -> None:
             },
             "mirror_delete_insert",
         ),
-        # what an incremental model would need does not matter elsewhere
+        # options of an incremental model do not matter elsewhere
         ({"materialized": "table", "incremental_strategy": "delete+insert"}, "mirror_append"),
     ],
 )

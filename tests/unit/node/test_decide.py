@@ -1,4 +1,4 @@
-"""What is published of a change: the table in docs/changes.md."""
+"""The publication that each change leads to: the table in docs/changes.md."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def journal(definition: TableDefinition) -> Journal:
 
 
 def word_of(change: Change) -> str:
-    """What the macro says that the package has."""
+    """Return the word of the package's own macro."""
     return str(warehouse().ask(f"mirror_on_{change.kind}", change))
 
 
@@ -242,7 +242,7 @@ def test_a_change_set_is_published_of_what_a_table_can_take(
         ),
     ],
 )
-def test_what_no_table_can_take_is_a_rebuild_and_nothing_is_compared(
+def test_changes_that_no_table_can_take_are_a_rebuild_without_a_comparison(
     published: TableDefinition, wanted: TableDefinition, reason: str
 ) -> None:
     counts = Counted()
@@ -310,7 +310,7 @@ def test_a_table_that_is_not_there_is_no_rebuild() -> None:
     ("found", "publication", "reason"),
     [(NOTHING, "unchanged", "stored as orc"), (CHANGED, "changes", "")],
 )
-def test_of_a_table_that_is_stored_in_another_way_only_its_rows_are_published(
+def test_a_table_that_is_stored_in_another_way_publishes_only_its_changed_rows(
     found: RowCounts, publication: str, reason: str
 ) -> None:
     plan = decided(PUBLISHED, PUBLISHED, Counted(found), moved="stored as orc")
@@ -319,7 +319,7 @@ def test_of_a_table_that_is_stored_in_another_way_only_its_rows_are_published(
     assert not plan.is_void
 
 
-def test_all_that_leads_to_nothing_is_told() -> None:
+def test_every_reason_that_publishes_nothing_is_reported() -> None:
     plan = decided(PUBLISHED, table("b date, id int, a string"), moved="stored as orc")
 
     assert (plan.publication, plan.reason) == ("unchanged", "stored as orc; columns reordered")
@@ -400,7 +400,7 @@ def test_a_word_that_nobody_knows_is_refused() -> None:
         ),
     ],
 )
-def test_what_files_cannot_say_cannot_be_decided_otherwise(
+def test_a_project_cannot_override_changes_that_files_cannot_express(
     before: TableDefinition, after: TableDefinition, kind: str, word: str
 ) -> None:
     def own(change: Change) -> str:

@@ -1,4 +1,4 @@
-"""Which statements of hooks may change the relation of their node."""
+"""Statements of hooks that may change the relation of their node."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_synchronised_columns_are_those_of_the_new_rows_in_the_order_of_the_tabl
         ({"merge_exclude_columns": ["ID", "fresh"]}, ["Name"]),
     ],
 )
-def test_a_merge_updates_the_columns_it_is_told_to(
+def test_a_merge_updates_the_configured_columns(
     config: dict[str, Any], updated: list[str]
 ) -> None:
     columns = combine("append_new_columns", **config)
@@ -71,12 +71,12 @@ def test_a_difference_that_nobody_has_decided_about_is_an_error(
     assert message in str(error.value)
 
 
-def test_a_merge_is_told_once_what_it_updates() -> None:
+def test_the_updated_columns_of_a_merge_are_set_only_once() -> None:
     with pytest.raises(CompilationError, match="only one config"):
         combine("append_new_columns", merge_update_columns=["a"], merge_exclude_columns=["b"])
 
 
-def test_of_the_rows_of_a_dbt_snapshot_only_the_end_of_a_version_changes() -> None:
+def test_only_the_end_of_a_version_changes_in_a_dbt_snapshot() -> None:
     snapshot = {"id": "int", "dbt_scd_id": "string", "Valid_To": "date"}
     changes = {
         "id": "bigint",

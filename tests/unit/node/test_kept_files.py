@@ -1,4 +1,4 @@
-"""Which files of a snapshot an incremental run keeps."""
+"""The files of a snapshot that an incremental run keeps."""
 
 from __future__ import annotations
 

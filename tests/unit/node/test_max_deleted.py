@@ -46,7 +46,7 @@ def test_a_rebuild_takes_away_what_it_has_less() -> None:
     )
 
 
-def test_what_was_never_published_cannot_be_taken_away() -> None:
+def test_an_initial_load_takes_no_rows_away() -> None:
     assert not MaxDeleted(rows=0).finding(plan("initial", RowCounts(), None))
 
 

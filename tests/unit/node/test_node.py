@@ -1,4 +1,4 @@
-"""What a dbt context says of a node."""
+"""A node, read from a dbt context."""
 
 from __future__ import annotations
 

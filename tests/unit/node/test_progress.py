@@ -1,4 +1,4 @@
-"""What a user sees of nodes that take long."""
+"""The lines that a user sees while nodes take long."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_long_node_shows_its_step_its_tasks_and_its_seconds(
         assert progress.lines() == ["orders: comparing, 120 of 1,400 tasks, 34 s"]
 
 
-def test_where_spark_does_not_tell_its_tasks_there_are_step_and_seconds(
+def test_step_and_seconds_are_shown_where_spark_does_not_report_its_tasks(
     progress: Progress, clock: Clock
 ) -> None:
     with progress.node("orders", lambda: lambda: None):
@@ -91,7 +91,7 @@ def test_nodes_of_several_threads_have_a_line_each(progress: Progress, clock: Cl
     assert lines == ["orders: comparing, 1 of 2 tasks, 12 s", "customers: writing files, 12 s"]
 
 
-def test_an_upload_is_told_of_from_any_thread(progress: Progress, clock: Clock) -> None:
+def test_an_upload_is_reported_from_any_thread(progress: Progress, clock: Clock) -> None:
     with progress.node("orders", lambda: lambda: None):
         told = progress.uploads()
         assert told
@@ -156,7 +156,7 @@ def test_lines_go_to_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["no terminal", "--quiet", "--log-format json", "--log-level warn"],
 )
-def test_nothing_is_shown_to_who_does_not_look(
+def test_nothing_is_shown_where_nobody_looks(
     monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO], flags: dict[str, object]
 ) -> None:
     monkeypatch.setattr("sys.stderr", stream())

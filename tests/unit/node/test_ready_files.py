@@ -1,4 +1,4 @@
-"""Which files of a snapshot a load publishes as they are."""
+"""The files of a snapshot that a load publishes as they are."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_files_without_rows_are_left_out_but_for_the_only_one(tmp_path: Path) ->
     ],
     ids=["order", "missing", "case", "type", "REQUIRED"],
 )
-def test_a_file_with_other_columns_is_not(tmp_path: Path, fields: list[pa.Field]) -> None:
+def test_a_file_with_other_columns_is_not_ready(tmp_path: Path, fields: list[pa.Field]) -> None:
     write(tmp_path / "a.parquet", *fields)
 
     assert ready(tmp_path) is None
@@ -94,14 +94,14 @@ def test_a_file_with_other_columns_is_not(tmp_path: Path, fields: list[pa.Field]
     ],
     ids=["decimals as bytes", "Julian calendar", "Julian calendar in INT96"],
 )
-def test_a_file_in_a_legacy_format_of_spark_is_not(tmp_path: Path, options: Any) -> None:
+def test_a_file_in_a_legacy_format_of_spark_is_not_ready(tmp_path: Path, options: Any) -> None:
     write(tmp_path / "a.parquet", ID, AMOUNT, **options)
 
     assert ready(tmp_path) is None
 
 
 @pytest.mark.parametrize("options", [{}, {"use_deprecated_int96_timestamps": True}])
-def test_a_timestamp_is_one_of_microseconds_in_utc(tmp_path: Path, options: Any) -> None:
+def test_only_timestamps_of_microseconds_in_utc_are_ready(tmp_path: Path, options: Any) -> None:
     stamp = pa.field("at", pa.timestamp("us", tz="UTC"))
     write(tmp_path / "a.parquet", stamp, **options)
 
@@ -110,26 +110,26 @@ def test_a_timestamp_is_one_of_microseconds_in_utc(tmp_path: Path, options: Any)
     assert bool(found) is not bool(options)
 
 
-def test_a_file_of_another_compression_is_not(tmp_path: Path) -> None:
+def test_a_file_of_another_compression_is_not_ready(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", ID, AMOUNT, codec="snappy")
 
     assert ready(tmp_path) is None
 
 
-def test_a_column_that_lands_as_another_type_is_not(tmp_path: Path) -> None:
+def test_a_column_that_lands_as_another_type_is_not_ready(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", ID, AMOUNT)
 
     assert ready(tmp_path, amount="string") is None
 
 
-def test_a_partition_is_not(tmp_path: Path) -> None:
+def test_a_partition_is_not_ready(tmp_path: Path) -> None:
     (tmp_path / "id=1").mkdir()
     write(tmp_path / "id=1" / "a.parquet", AMOUNT)
 
     assert ready(tmp_path) is None
 
 
-def test_a_large_file_is_not(tmp_path: Path) -> None:
+def test_a_large_file_is_not_ready(tmp_path: Path) -> None:
     write(tmp_path / "0.parquet", ID, AMOUNT)
     size = (tmp_path / "0.parquet").stat().st_size
 
@@ -137,7 +137,7 @@ def test_a_large_file_is_not(tmp_path: Path) -> None:
     assert ready(tmp_path, target=size // 3) is None
 
 
-def test_a_few_small_files_are_and_many_are_not(tmp_path: Path) -> None:
+def test_a_few_small_files_are_ready_and_many_are_not(tmp_path: Path) -> None:
     for name in range(8):
         write(tmp_path / f"{name}.parquet", ID, AMOUNT)
     size = (tmp_path / "0.parquet").stat().st_size
@@ -150,7 +150,7 @@ def test_a_few_small_files_are_and_many_are_not(tmp_path: Path) -> None:
     assert ready(tmp_path, target=100 * size) is None
 
 
-def test_without_a_pyarrow_that_works_none_is_known(
+def test_without_a_pyarrow_that_works_no_file_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "a.parquet", ID, AMOUNT)
@@ -159,7 +159,7 @@ def test_without_a_pyarrow_that_works_none_is_known(
     assert ready(tmp_path) is None
 
 
-def test_they_are_linked_in_their_order(tmp_path: Path) -> None:
+def test_ready_files_are_linked_in_their_order(tmp_path: Path) -> None:
     for name in ("x", "y"):
         write(tmp_path / name, ID, AMOUNT)
 
@@ -170,7 +170,7 @@ def test_they_are_linked_in_their_order(tmp_path: Path) -> None:
     assert y.samefile(tmp_path / "y")
 
 
-def test_what_cannot_be_linked_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_files_that_cannot_be_linked_leave_nothing_behind(tmp_path: Path) -> None:
     write(tmp_path / "x", ID, AMOUNT)
 
     assert not ReadyFiles((tmp_path / "x", tmp_path / "gone")).link(tmp_path / "rows")

@@ -1,4 +1,4 @@
-"""Which files of two snapshots are the same."""
+"""The files that are the same in two snapshots."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def same(before: Path, after: Path) -> SameFiles | None:
     return same_files(description(before), description(after))
 
 
-def test_without_a_pyarrow_that_works_none_is_known(
+def test_without_a_pyarrow_that_works_no_file_is_known(
     before: Path, after: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(before, a="one")
@@ -156,7 +156,7 @@ def test_only_rows_of_other_files_are_compared(before: Path, after: Path) -> Non
     assert found.after(RELATION) == FileRange(RELATION, other_than=("b1.parquet",))
 
 
-def test_of_the_same_files_nothing_is_compared(before: Path, after: Path) -> None:
+def test_rows_of_the_same_files_are_not_compared(before: Path, after: Path) -> None:
     write(before, a="one")
     write(after, b="one")
 

@@ -90,7 +90,7 @@ def test_a_node_that_fails_leaves_nothing_beside_its_relation() -> None:
         with ScratchTables(tables, ORDERS, BATCH_ID) as scratch:
             scratch.keep(NEW_ROWS, "select 1")
             tables.added(scratch.table(NEXT))
-            scratch.table(CHANGED)  # which was never made
+            scratch.table(CHANGED)  # it was never made
             raise DbtRuntimeError("no such column")
 
     with pytest.raises(DbtRuntimeError, match="no such column"):
@@ -98,7 +98,7 @@ def test_a_node_that_fails_leaves_nothing_beside_its_relation() -> None:
     assert tables.names == ["orders"]
 
 
-def test_what_a_committed_batch_needs_stays_for_the_next_run() -> None:
+def test_tables_that_a_committed_batch_needs_stay_for_the_next_run() -> None:
     tables = Tables("orders")
     is_committed = False
 
@@ -145,7 +145,7 @@ def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
         "o.ders",
     ],
 )
-def test_a_table_of_a_user_is_never_taken_for_one(name: str) -> None:
+def test_a_table_of_a_user_is_never_taken_for_one_of_a_run(name: str) -> None:
     assert not made_for("orders", NEXT)(name)
     assert not made_for("o.ders", NEXT)(NEXT_ORDERS)
 

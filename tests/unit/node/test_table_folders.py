@@ -1,4 +1,4 @@
-"""What a killed process leaves in the warehouse is in nobody's way, and no row is removed."""
+"""Folders that a killed process leaves in the warehouse stop nobody, and no row is removed."""
 
 from __future__ import annotations
 

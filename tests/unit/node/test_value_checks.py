@@ -1,4 +1,4 @@
-"""Which values of a column are checked, and how."""
+"""The values of a column that are checked, and how."""
 
 from __future__ import annotations
 

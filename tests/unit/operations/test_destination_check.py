@@ -1,4 +1,4 @@
-"""What `dbt debug` tries in the landing zone."""
+"""The check of the landing zone by `dbt debug`."""
 
 from __future__ import annotations
 

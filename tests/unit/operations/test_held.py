@@ -1,4 +1,4 @@
-"""Which held nodes a command publishes at its end."""
+"""The held nodes that a command publishes at its end."""
 
 from __future__ import annotations
 
@@ -217,13 +217,13 @@ def asked_to_publish(storage: Storage) -> list[str]:
     return asked
 
 
-def test_what_is_held_is_published_on_request(storage: Storage) -> None:
+def test_held_rows_are_published_on_request(storage: Storage) -> None:
     publish_and_hold(storage)
 
     assert asked_to_publish(storage) == ["sales.orders"]
 
 
-def test_what_a_killed_publication_of_held_rows_has_committed_is_finished_on_request(
+def test_a_killed_publication_of_held_rows_is_finished_on_request(
     storage: Storage,
 ) -> None:
     publish_and_hold(storage, is_killed=True)
@@ -237,7 +237,7 @@ def test_what_a_killed_publication_of_held_rows_has_committed_is_finished_on_req
 @pytest.mark.parametrize(
     "damaged", [TABLE.file(9, "parquet"), TABLE.journal, TABLE.manifest, TABLE.held]
 )
-def test_what_is_held_of_a_blocked_table_is_tried_so_that_its_error_is_told(
+def test_held_rows_of_a_blocked_table_are_tried_so_that_its_error_is_reported(
     storage: Storage, damaged: str
 ) -> None:
     publish_and_hold(storage)
@@ -247,7 +247,9 @@ def test_what_is_held_of_a_blocked_table_is_tried_so_that_its_error_is_told(
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_what_another_project_holds_is_left_alone(storage: Storage, is_damaged: bool) -> None:
+def test_rows_that_another_project_holds_are_left_alone(
+    storage: Storage, is_damaged: bool
+) -> None:
     publish_and_hold(storage, "other")
     if is_damaged:
         storage.write(TABLE.held, b"{")
@@ -255,7 +257,7 @@ def test_what_another_project_holds_is_left_alone(storage: Storage, is_damaged: 
     assert asked_to_publish(storage) == []
 
 
-def test_what_is_published_already_is_left_alone(storage: Storage) -> None:
+def test_rows_that_are_published_already_are_left_alone(storage: Storage) -> None:
     publish_and_hold(storage)
     storage.delete(TABLE.held)
 

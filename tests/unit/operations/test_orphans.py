@@ -1,4 +1,4 @@
-"""Which tables without a node are dropped, and which only by their names."""
+"""Tables without a node are dropped, or only by their names."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def drop(
     schema: str | None = None,
     table: str | list[str] | None = None,
 ) -> Outcome:
-    """What a project with these nodes does."""
+    """Drop the orphans of a project with these nodes."""
     tables = ProjectTables(storage, "shop", target_schema, nodes, target)
     return drop_orphans(tables, dry_run, schema, table, has_published)
 
@@ -138,7 +138,7 @@ def of_an_earlier_version(storage: Storage) -> None:
         (of_an_earlier_version, "an earlier version of dbt-openmirroring published it last"),
     ],
 )
-def test_what_somebody_else_may_publish_is_listed_and_dropped_only_by_its_name(
+def test_tables_that_others_may_publish_are_listed_and_dropped_only_by_name(
     storage: Storage, publish_theirs: Callable[[Storage], None], why: str
 ) -> None:
     publish_theirs(storage)
@@ -182,7 +182,9 @@ def test_a_schema_limits_what_is_dropped(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("named", ["sales.orders", "sales.nothing", ["sales.old", "orders"]])
-def test_what_is_no_orphan_cannot_be_dropped(storage: Storage, named: str | list[str]) -> None:
+def test_a_table_that_is_no_orphan_cannot_be_dropped(
+    storage: Storage, named: str | list[str]
+) -> None:
     publish(storage, "orders", "old")
 
     with pytest.raises(DbtRuntimeError, match="no orphan"):

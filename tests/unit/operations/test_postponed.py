@@ -26,7 +26,7 @@ def unfinished(storage: Storage) -> Manifest:
 
 
 def recovery(unfinished: Manifest, finish: Callable[[Manifest], Manifest | None]) -> Recovery:
-    """What has postponed a batch.
+    """Return a recovery that has postponed a batch.
 
     Args:
         finish: stands for finishing it
@@ -68,7 +68,7 @@ def test_a_batch_that_several_nodes_need_is_finished_once_and_before_all_of_them
     assert warnings_of_the_rest(postponed) == []
 
 
-def test_a_batch_that_no_node_needs_is_left_and_told_once(unfinished: Manifest) -> None:
+def test_a_batch_that_no_node_needs_is_left_and_reported_once(unfinished: Manifest) -> None:
     postponed = recovery(unfinished, lambda _: pytest.fail("it is finished"))
 
     postponed.finish_postponed(place_of("sales", "returns"), is_own=True)

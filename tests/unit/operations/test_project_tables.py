@@ -1,4 +1,4 @@
-"""What the graph of a dbt project and the replicator say of its tables."""
+"""The tables of a dbt project, by its graph and by the replicator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def node(name: str, kind: str = "model", **config: Any) -> dict[str, Any]:
     }
 
 
-def test_what_is_a_table_is_mirrored_unless_it_says_no() -> None:
+def test_table_like_nodes_are_mirrored_unless_their_configuration_says_no() -> None:
     nodes = [
         node("table"),
         node("incremental", materialized="incremental"),
@@ -202,7 +202,7 @@ def test_the_files_of_all_tables_are_those_of_each_folder(
     assert files.read("_scratchPad/sales.orders/y") is None
 
 
-def test_a_table_that_fabric_has_lost_is_told(
+def test_a_table_that_fabric_has_lost_is_reported(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lost_table, "NEW", timedelta())

@@ -205,7 +205,7 @@ def test_names_and_texts_of_others_are_only_text(storage: LocalStorage) -> None:
     ]
 
 
-def test_a_project_without_mirrored_tables_is_told_so(storage: LocalStorage) -> None:
+def test_the_page_of_a_project_without_mirrored_tables_says_so(storage: LocalStorage) -> None:
     found = parsed(storage, [])
 
     assert found.tables == []

@@ -1,4 +1,4 @@
-"""What a user sees of the refresh of the SQL analytics endpoint."""
+"""The refresh of the SQL analytics endpoint, as a user sees it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def refresh(
 
 
 def visible(storage: Storage, name: str = "sales.orders") -> datetime | None:
-    """What `mirror_status` knows later."""
+    """Return the time that `mirror_status` shows later."""
     report = ServiceReport("Running", "", {name: TableReport("Replicating")})
     return with_visible_times(report, storage).tables[name].visible
 
@@ -113,7 +113,7 @@ def test_a_table_that_is_not_visible_is_named_with_the_reason(
     assert told == [f"Published, but not visible to reports: sales.orders: {problem}"]
 
 
-def test_what_is_not_applied_cannot_be_visible(
+def test_rows_that_are_not_applied_cannot_be_visible(
     fabric: FabricServer, storage: Storage, told: list[str]
 ) -> None:
     behind = table("sales.orders", last_sync=as_fabric_writes(BEFORE))
@@ -124,7 +124,7 @@ def test_what_is_not_applied_cannot_be_visible(
     assert told[0].endswith("sales.orders: Fabric has not applied it yet")
 
 
-def test_who_may_not_ask_the_service_compares_with_the_publication(
+def test_an_identity_that_may_not_ask_the_service_compares_with_the_publication(
     fabric: FabricServer, storage: Storage, told: list[str]
 ) -> None:
     refresh(fabric, storage, sync("orders", ended=as_fabric_writes(VISIBLE)), may_ask=False)

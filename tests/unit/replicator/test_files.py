@@ -1,4 +1,4 @@
-"""Which files are applied, when, and what becomes of them."""
+"""The files that are applied, when, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_tables_lie_in_their_schemas_beside_the_landing_zone_as_in_onelake(item:
     assert item.rows("dbo/orders") == [(1, "orders")]
 
 
-def test_what_begins_with_an_underscore_is_ignored_at_every_level(item: Item) -> None:
+def test_names_that_begin_with_an_underscore_are_ignored_at_every_level(item: Item) -> None:
     item.keyed()
     for name in ("_scratchPad", "_scratchPad/orders", "shop.schema/_orders"):
         item.metadata(name)

@@ -1,4 +1,4 @@
-"""What lies where others can write stops its own table, and changes nothing elsewhere."""
+"""Hostile files stop their own table, and change nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_forty_hostile_tables_stop_none_of_four_good_ones(item: Item, elsewhere:
 
 
 @pytest.mark.parametrize("kind", HOSTILE_TABLES)
-def test_a_hostile_table_is_told_of_and_the_others_go_on(
+def test_a_hostile_table_is_reported_and_the_others_go_on(
     item: Item, elsewhere: Path, kind: str
 ) -> None:
     land_good(item, "a.schema/orders", "z.schema/orders")
@@ -128,7 +128,7 @@ def test_a_linked_processed_folder_neither_gets_nor_loses_files(
     assert item.left() == ["2.parquet"]
 
 
-def test_what_is_no_file_stays_in_the_processed_folder(
+def test_folders_and_links_stay_in_the_processed_folder(
     item: Item, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_month_later = time.time() + 30 * 24 * 3600
@@ -146,7 +146,7 @@ def test_what_is_no_file_stays_in_the_processed_folder(
     assert {path.name for path in processed.iterdir()} == {"folder", "link"}
 
 
-def test_a_linked_schema_folder_is_told_of_and_its_tables_are_kept(
+def test_a_linked_schema_folder_is_reported_and_its_tables_are_kept(
     item: Item, elsewhere: Path
 ) -> None:
     land_good(item, "shop.schema/orders", "z.schema/orders")
@@ -166,7 +166,9 @@ def test_a_linked_schema_folder_is_told_of_and_its_tables_are_kept(
     assert contents(elsewhere) == before
 
 
-def test_the_landing_zones_root_may_have_what_is_no_table(item: Item, elsewhere: Path) -> None:
+def test_the_landing_zones_root_may_have_items_that_are_no_table(
+    item: Item, elsewhere: Path
+) -> None:
     land_good(item, "z.schema/orders")
     os.mkfifo(item.landing_zone / "fifo")
     (item.landing_zone / "file").write_text("x")
@@ -339,7 +341,7 @@ def a_linked_schema_of_mirrored_tables(path: Path, elsewhere: Path) -> None:
         a_linked_schema_of_mirrored_tables,
     ],
 )
-def test_what_is_foreign_among_the_tables_is_left_alone(
+def test_foreign_items_among_the_tables_are_left_alone(
     item: Item, elsewhere: Path, foreign: Any
 ) -> None:
     land_good(item, "shop.schema/orders")

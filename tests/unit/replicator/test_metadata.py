@@ -25,7 +25,7 @@ def test_the_case_of_property_names_does_not_matter() -> None:
     assert parse(KeyColumns=["a", "b"]).key_columns == ("a", "b")
 
 
-def test_a_byte_order_mark_is_no_part_of_it(item: Item) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_metadata(item: Item) -> None:
     item.keyed()
     item.land_bytes("_metadata.json", b'\xef\xbb\xbf{"keyColumns": ["id"]}')
     item.land(1, rows((1, "a", 4), (1, "b", 4)))
@@ -124,7 +124,7 @@ def test_delimited_text_has_the_defaults_of_the_specification() -> None:
         ),
     ],
 )
-def test_what_the_specification_does_not_allow_is_an_error(
+def test_properties_that_the_specification_does_not_allow_are_an_error(
     properties: dict[str, Any], finding: str
 ) -> None:
     with pytest.raises(TableError, match=finding):

@@ -1,4 +1,4 @@
-"""What the replicator tells: status files, and what the command prints."""
+"""The reports of the replicator: its status files, and the output of its command."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_recreated_table_counts_anew_and_a_dropped_one_is_gone(item: Item) -> 
     assert tables(item) == []
 
 
-def test_an_error_is_told_with_its_code(item: Item) -> None:
+def test_an_error_is_reported_with_its_code(item: Item) -> None:
     item.keyed()
     item.land_bytes("00000000000000000001.parquet", b"")
 
@@ -92,7 +92,7 @@ def test_unreadable_status_files_are_written_anew(item: Item) -> None:
     assert tables(item)[0]["status"] == "Replicating"
 
 
-def test_the_command_prints_what_it_did(
+def test_the_command_prints_its_changes(
     item: Item, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     item.keyed()
@@ -123,7 +123,7 @@ def test_the_commands_exit_status_says_that_a_table_failed(
 
 
 @pytest.mark.parametrize("place", ["nowhere", "nowhere/Files/LandingZone"])
-def test_the_command_refuses_what_is_no_landing_zone(
+def test_the_command_refuses_a_folder_that_is_no_landing_zone(
     tmp_path: Path,
     place: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -136,7 +136,7 @@ def test_the_command_refuses_what_is_no_landing_zone(
     assert not list(tmp_path.iterdir())
 
 
-def test_watching_applies_what_comes_until_it_is_interrupted(item: Item) -> None:
+def test_watching_applies_new_files_until_it_is_interrupted(item: Item) -> None:
     item.keyed()
     item.land(1, rows((1, "a")))
     module = "dbt.adapters.openmirroring.replicator"

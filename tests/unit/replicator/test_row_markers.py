@@ -1,4 +1,4 @@
-"""What the rows of a file do to the table."""
+"""The rows of a file change the table as their markers say."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_file_without_markers_only_inserts_even_if_the_key_is_there(item: Item
     assert item.rows() == [(1, "a"), (1, "b")]
 
 
-def test_what_has_no_marker_is_an_upsert_if_the_metadata_say_so(item: Item) -> None:
+def test_rows_without_a_marker_are_upserts_if_the_metadata_say_so(item: Item) -> None:
     item.metadata(keyColumns=["id"], isUpsertDefaultRowMarker=True)
     item.land(1, rows((1, "a"), (2, "a")))
     item.land(2, rows((1, "b"), (1, "c")))

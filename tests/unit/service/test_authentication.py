@@ -45,7 +45,7 @@ def profile(**settings: Any) -> OpenMirroringCredentials:
         ({**SERVICE_PRINCIPAL, "client_secret": "s3cret"}, identity.ClientSecretCredential),
     ],
 )
-def test_each_way_has_its_credential(
+def test_each_kind_of_authentication_has_its_credential(
     settings: dict[str, str], credential: type[TokenCredential]
 ) -> None:
     assert isinstance(token_credential(profile(**settings).identity), credential)
@@ -107,7 +107,7 @@ def test_settings_that_do_not_go_together_are_refused(
 def test_the_token_for_a_remote_spark_is_not_one_for_fabric(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # what the method needs is not installed
+    # the packages that the method needs are not installed
     monkeypatch.setattr("dbt.adapters.spark.connections.ThriftState", object())
     monkeypatch.setattr("dbt.adapters.spark.connections.THttpClient", object())
     monkeypatch.setattr("dbt.adapters.spark.connections.hive", object())
@@ -129,7 +129,7 @@ def test_secrets_are_shown_nowhere() -> None:
         assert "s3cret" not in repr(credentials)
         assert "s3cret" not in repr(credentials.target)
         assert "s3cret" not in str(token_credential(credentials.identity))
-        # what `dbt debug` prints, and `target` in Jinja
+        # `dbt debug` prints this, and `target` in Jinja has it
         assert "s3cret" not in str(dict(credentials.connection_info()))
 
 

@@ -45,7 +45,7 @@ def refusal(call: Any, *arguments: Any) -> str:
     return str(caught.value.msg)
 
 
-def test_it_tells_the_status_of_the_database_and_of_each_table(server: FabricServer) -> None:
+def test_a_report_has_the_status_of_the_database_and_of_each_table(server: FabricServer) -> None:
     database = Database("shop", scan=lambda: tables)
     tables = [
         table("sales.orders", last_sync="2024-10-08T05:07:11.0663362Z"),
@@ -67,7 +67,7 @@ def test_it_tells_the_status_of_the_database_and_of_each_table(server: FabricSer
     )
 
 
-def test_it_tells_the_error_of_the_database(server: FabricServer) -> None:
+def test_a_report_has_the_error_of_the_database(server: FabricServer) -> None:
     error = {"errorCode": "InternalError", "message": "It broke."}
     server.workspace("Sales", Database("shop", ["Paused"], error))
 
@@ -136,7 +136,7 @@ def test_guids_are_taken_as_they_are(server: FabricServer) -> None:
     assert server.paths() == ["getMirroringStatus", "getTablesMirroringStatus"]
 
 
-def test_what_is_not_there_is_told_with_what_is(server: FabricServer) -> None:
+def test_a_missing_workspace_or_database_is_reported_with_a_way_out(server: FabricServer) -> None:
     server.workspace("Sales", Database("other"))
 
     assert "sees 'Sales'" in refusal(mirrored_database(server, "Marketing").report)
@@ -176,7 +176,7 @@ def test_throttling_is_waited_for_as_long_as_fabric_says(server: FabricServer) -
     assert server.clock.slept == [55, 55]
 
 
-def test_throttling_without_an_end_is_told(server: FabricServer) -> None:
+def test_throttling_without_an_end_is_reported(server: FabricServer) -> None:
     server.workspace("Sales", Database("shop"))
     server.fail("getMirroringStatus", 429, "RequestBlocked", times=20, Retry_After="55")
 
@@ -186,7 +186,7 @@ def test_throttling_without_an_end_is_told(server: FabricServer) -> None:
     assert "throttles this identity" in told
 
 
-def test_nobody_waits_for_hours(server: FabricServer) -> None:
+def test_a_throttled_request_does_not_wait_for_hours(server: FabricServer) -> None:
     server.workspace("Sales", Database("shop"))
     server.fail("getMirroringStatus", 429, "RequestBlocked", Retry_After="3600")
 
@@ -211,7 +211,7 @@ def test_a_question_without_an_answer_is_asked_again(server: FabricServer) -> No
     assert mirrored_database(server).report().status == "Running"
 
 
-def test_a_name_that_cannot_be_resolved_is_told_after_a_few_seconds(
+def test_a_name_that_cannot_be_resolved_is_reported_after_a_few_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(host: str, *_: Any) -> None:
@@ -241,7 +241,7 @@ def test_a_change_without_an_answer_is_not_repeated(server: FabricServer) -> Non
     assert server.paths().count("startMirroring") == 1
 
 
-def test_a_lasting_fault_is_told_with_its_request(server: FabricServer) -> None:
+def test_a_lasting_fault_is_reported_with_its_request(server: FabricServer) -> None:
     server.workspace("Sales", Database("shop"))
     server.fail("getMirroringStatus", 503, times=20)
 
@@ -259,7 +259,7 @@ def test_a_lasting_fault_is_told_with_its_request(server: FabricServer) -> None:
         (404, "CapacityNotActive", "capacity of the workspace is paused"),
     ],
 )
-def test_a_refusal_is_told_with_a_way_out(
+def test_a_refusal_is_reported_with_a_way_out(
     server: FabricServer, status: int, code: str, way_out: str
 ) -> None:
     server.workspace("Sales", Database("shop"))
@@ -272,13 +272,13 @@ def test_a_refusal_is_told_with_a_way_out(
     assert len(server.clock.slept) == 0
 
 
-def test_a_paused_capacity_is_told(server: FabricServer) -> None:
+def test_a_paused_capacity_is_reported(server: FabricServer) -> None:
     server.workspace("Sales", Database("shop")).capacity_paused = True
 
     assert "Resume it" in refusal(mirrored_database(server).report)
 
 
-def test_a_wrong_token_is_not_told(server: FabricServer) -> None:
+def test_a_wrong_token_is_not_reported(server: FabricServer) -> None:
     server.workspace("Sales", Database("shop"))
     database = mirrored_database(server, credential=Credential("another.secret"))
 
@@ -401,7 +401,7 @@ def test_the_default_schema_changes_only_while_nothing_is_mirrored(server: Fabri
         assert database.definition == defined(defaultSchema=schema)
 
 
-def test_a_change_of_the_definition_that_is_refused_is_told(server: FabricServer) -> None:
+def test_a_change_of_the_definition_that_is_refused_is_reported(server: FabricServer) -> None:
     database = Database("shop", definition=defined())
     server.workspace("Sales", database)
     server.fail("updateDefinition", 400, "CorruptedPayload")
@@ -411,7 +411,7 @@ def test_a_change_of_the_definition_that_is_refused_is_told(server: FabricServer
 
 
 @pytest.mark.parametrize("content", [None, [], {}, "mirroring", {"properties": {"target": []}}])
-def test_a_definition_of_another_shape_is_told(server: FabricServer, content: Any) -> None:
+def test_a_definition_of_another_shape_is_reported(server: FabricServer, content: Any) -> None:
     server.workspace("Sales", Database("shop", definition=content))
 
     told = refusal(mirrored_database(server).definition)
@@ -420,7 +420,7 @@ def test_a_definition_of_another_shape_is_told(server: FabricServer, content: An
 
 
 @pytest.mark.parametrize("parts", [None, [], "parts", [{}], [{"path": "mirroring.json"}]])
-def test_an_answer_without_a_definition_is_told(
+def test_an_answer_without_a_definition_is_reported(
     server: FabricServer, monkeypatch: pytest.MonkeyPatch, parts: Any
 ) -> None:
     database = Database("shop", definition=defined())
@@ -438,7 +438,7 @@ def test_a_long_running_operation_is_followed_to_its_end(server: FabricServer) -
     assert server.clock.slept[:2] == [20, 20]
 
 
-def test_the_failure_of_a_long_running_operation_is_told(server: FabricServer) -> None:
+def test_the_failure_of_a_long_running_operation_is_reported(server: FabricServer) -> None:
     server.workspace("Sales")
     error = {"errorCode": "CorruptedPayload", "message": "It cannot be read."}
     server.operation = [{"status": "Running"}, {"status": "Failed", "error": error}]
@@ -451,7 +451,7 @@ def test_the_failure_of_a_long_running_operation_is_told(server: FabricServer) -
     )
 
 
-def test_the_refusal_of_a_long_running_operation_is_told(server: FabricServer) -> None:
+def test_the_refusal_of_a_long_running_operation_is_reported(server: FabricServer) -> None:
     server.workspace("Sales", Database("shop", ["Initialized"]))
     server.operation = [{"status": "Running"}]
     server.fail("startMirroring", 202, x_ms_operation_id="op")
@@ -487,7 +487,7 @@ def test_a_paused_database_is_not_started_anew(server: FabricServer) -> None:
     assert "startMirroring" not in server.paths()
 
 
-def test_a_database_that_does_not_start_is_told_with_its_error(server: FabricServer) -> None:
+def test_a_database_that_does_not_start_is_reported_with_its_error(server: FabricServer) -> None:
     error = {"errorCode": "OutOfLuck", "message": "No luck today."}
     server.workspace("Sales", Database("shop", ["Starting"], error))
 
@@ -558,7 +558,7 @@ def test_a_refresh_that_takes_long_is_followed_to_its_result(server: FabricServe
     assert server.paths()[-1] == "result"
 
 
-def test_a_refresh_that_fails_is_told(server: FabricServer) -> None:
+def test_a_refresh_that_fails_is_reported(server: FabricServer) -> None:
     server.workspace("Sales", Database("shop"))
     error = {"errorCode": "Timeout", "message": "It took too long."}
     server.operation = [{"status": "Failed", "error": error}]

@@ -1,4 +1,4 @@
-"""What the service of a landing zone says, and what a publication makes of it."""
+"""The state of the service of a landing zone, and the publications that follow it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_before_it_is_started_files_are_published_with_a_warning(status: str) ->
     assert "mirror_start" in warning
 
 
-def test_where_nobody_can_know_there_is_a_warning_and_nothing_is_waited_for() -> None:
+def test_a_state_that_cannot_be_known_is_a_warning_and_nothing_is_waited_for() -> None:
     asked, clock = service(None)
 
     assert len(warnings(asked.check, asked.check)) == 1
@@ -234,7 +234,7 @@ def test_nothing_is_waited_for_before_the_mirrored_database_is_started() -> None
     assert clock.slept == []
 
 
-def test_what_was_published_is_waited_for_until_it_is_applied() -> None:
+def test_a_command_waits_until_its_publications_are_applied() -> None:
     later = TIME + timedelta(seconds=1)
     applied = ServiceReport("Running", "", {ORDERS: TableReport("Replicating", "", later)})
     asked, clock = service(RUNNING, REPLICATING, applied)
@@ -243,7 +243,7 @@ def test_what_was_published_is_waited_for_until_it_is_applied() -> None:
     assert clock.slept == [10, 10]
 
 
-def test_what_is_not_applied_in_time_is_told() -> None:
+def test_tables_that_are_not_applied_in_time_are_reported() -> None:
     asked, clock = service(REPLICATING)
 
     behind = asked.not_applied({ORDERS: TIME + timedelta(seconds=1), "sales.new": TIME}, 25)
@@ -496,7 +496,7 @@ def test_an_identity_that_may_not_read_the_files_either_publishes_without_a_repo
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
-def test_a_rest_api_that_is_down_is_told_from_one_that_refuses(
+def test_a_rest_api_that_is_down_is_not_taken_for_one_that_refuses(
     server: FabricServer, database: MirroredDatabase, status: int
 ) -> None:
     server.fail("getMirroringStatus", status, times=99)

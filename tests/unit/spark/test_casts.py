@@ -1,4 +1,4 @@
-"""What values can lose when they get another type."""
+"""The losses of values that get another type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of Spark's errors is of use."""
+"""The part of Spark's errors that helps a user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.spark.errors import told
         "No FileSystem for scheme: abfss",
     ],
 )
-def test_a_spark_without_a_driver_for_onelake_is_told_the_way_out(error: str) -> None:
+def test_the_error_of_a_spark_without_a_driver_for_onelake_has_the_way_out(error: str) -> None:
     assert "`staging_location`" in told(f"org.apache.spark.SparkException: {error}\n\tat a.b.C")
 
 
@@ -30,7 +30,7 @@ def test_other_errors_have_no_such_way_out(error: str) -> None:
 FUNCTION = "\n\n== SQL ==\n/* dbt */\ncreate or replace function `a`.`f` (`x` int)\nreturn ((\n"
 
 
-def test_a_spark_without_functions_in_sql_is_told_the_way_out() -> None:
+def test_the_error_of_a_spark_without_functions_in_sql_has_the_way_out() -> None:
     error = "[PARSE_SYNTAX_ERROR] Syntax error at or near '('.(line 2, pos 36)"
 
     assert told(error + FUNCTION).endswith("\nFunctions need Spark 4 or newer.")

@@ -268,7 +268,7 @@ def test_a_type_that_spark_does_not_have_is_refused(type_: pa.DataType) -> None:
         spark_frame(table, Session())  # type: ignore[arg-type]
 
 
-def test_whatever_exports_an_arrow_stream_is_a_frame() -> None:
+def test_any_object_that_exports_an_arrow_stream_is_a_frame() -> None:
     class Exported:
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
             table = pa.table({"name": pa.array(["a", None]).dictionary_encode()})

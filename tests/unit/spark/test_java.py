@@ -1,4 +1,4 @@
-"""Which Java runtime the embedded Spark gets."""
+"""The Java runtime that the embedded Spark gets."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which image of its classes the embedded Spark starts from."""
+"""The image of its classes that the embedded Spark starts from."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_each_java_has_the_image_of_its_kind(
     assert not found.is_wanted
 
 
-def test_what_could_not_be_made_is_not_tried_again(tmp_path: Path, cache: Path) -> None:
+def test_an_image_that_could_not_be_made_is_not_tried_again(tmp_path: Path, cache: Path) -> None:
     found = image(java(tmp_path, "17.0.15"), cache)
 
     assert found.options() == []
@@ -99,7 +99,7 @@ def test_an_image_tells_where_it_is_and_how_much_room_it_takes(
     assert made.description == f"starts from {made.path} (3 MB)"
 
 
-def test_a_part_of_an_image_is_none(tmp_path: Path, cache: Path) -> None:
+def test_a_partial_image_is_not_used(tmp_path: Path, cache: Path) -> None:
     found = image(java(tmp_path, "17.0.15"), cache, b"classes")
     found.path.write_bytes(b"class")
 
@@ -107,7 +107,7 @@ def test_a_part_of_an_image_is_none(tmp_path: Path, cache: Path) -> None:
     assert found.is_wanted
 
 
-def test_a_damaged_image_is_none(tmp_path: Path, cache: Path) -> None:
+def test_a_damaged_image_is_not_used(tmp_path: Path, cache: Path) -> None:
     found = image(java(tmp_path, "17.0.15"), cache, b"classes")
     found.path.write_bytes(b"cl\0\0ses")
 
@@ -116,7 +116,9 @@ def test_a_damaged_image_is_none(tmp_path: Path, cache: Path) -> None:
 
 
 @pytest.mark.parametrize("record", [b"", b"7", b"7 00000000", b"\xff"])
-def test_an_image_without_its_checksum_is_none(tmp_path: Path, cache: Path, record: bytes) -> None:
+def test_an_image_without_its_checksum_is_not_used(
+    tmp_path: Path, cache: Path, record: bytes
+) -> None:
     found = image(java(tmp_path, "17.0.15"), cache, b"classes")
     found.path.with_suffix(".sum").write_bytes(record)
 
@@ -131,19 +133,21 @@ def test_another_java_has_another_image(tmp_path: Path, cache: Path) -> None:
     assert before.path != after.path
 
 
-def test_a_java_that_does_not_say_which_it_is_gets_none(tmp_path: Path, cache: Path) -> None:
+def test_a_java_that_does_not_report_its_version_gets_no_image(
+    tmp_path: Path, cache: Path
+) -> None:
     assert not JavaImage(tmp_path, cache).is_wanted
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
-def test_none_is_wanted_where_none_can_be_written(tmp_path: Path, cache: Path) -> None:
+def test_no_image_is_wanted_where_none_can_be_written(tmp_path: Path, cache: Path) -> None:
     cache.mkdir(parents=True)
     cache.chmod(0o500)
 
     assert not JavaImage(java(tmp_path, "17.0.15"), cache).is_wanted
 
 
-def test_none_is_wanted_where_there_is_no_room(
+def test_no_image_is_wanted_where_there_is_no_room(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(java_image, "_ROOM", sys.maxsize)
@@ -154,13 +158,13 @@ def test_none_is_wanted_where_there_is_no_room(
     assert found.description == f"is not prepared: {cache} cannot be written, or lacks room"
 
 
-def test_none_is_wanted_where_a_file_is_in_the_way(tmp_path: Path, cache: Path) -> None:
+def test_no_image_is_wanted_where_a_file_is_in_the_way(tmp_path: Path, cache: Path) -> None:
     cache.parent.touch()
 
     assert not JavaImage(java(tmp_path, "17.0.15"), cache).is_wanted
 
 
-def test_two_processes_at_once_make_one(tmp_path: Path, cache: Path) -> None:
+def test_two_processes_at_once_make_one_image(tmp_path: Path, cache: Path) -> None:
     home, trained = java(tmp_path, "17.0.15"), []
 
     def train(folder: Path, options: Sequence[str]) -> None:
@@ -176,7 +180,7 @@ def test_two_processes_at_once_make_one(tmp_path: Path, cache: Path) -> None:
 
 def test_a_training_that_was_killed_is_done_again(tmp_path: Path, cache: Path) -> None:
     home = java(tmp_path, "17.0.15")
-    # what a killed process leaves
+    # a killed process leaves these
     (cache / "making-x" / "models").mkdir(parents=True)
     (cache / "making.lock").touch()
 
@@ -217,7 +221,7 @@ def not_used_for(seconds: float, found: JavaImage, cache: Path) -> None:
         os.utime(path, (then, then))
 
 
-def test_of_three_images_the_two_that_were_used_last_are_kept(tmp_path: Path, cache: Path) -> None:
+def test_only_the_two_images_that_were_used_last_are_kept(tmp_path: Path, cache: Path) -> None:
     first, second = (image(java(tmp_path, version), cache, b"x") for version in ("17", "21"))
     for found in (first, second):
         not_used_for(2 * DAY, found, cache)
@@ -240,7 +244,7 @@ def test_environments_that_take_turns_do_not_replace_each_others_images(
     assert third.description == f"is not prepared: 2 other environments use {cache} today"
 
 
-def test_what_nobody_has_used_for_a_month_is_removed(tmp_path: Path, cache: Path) -> None:
+def test_images_that_nobody_has_used_for_a_month_are_removed(tmp_path: Path, cache: Path) -> None:
     used, unused = (image(java(tmp_path, version), cache, b"x") for version in ("17", "21"))
     for found in (used, unused):
         not_used_for(31 * DAY, found, cache)

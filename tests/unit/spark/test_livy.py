@@ -90,7 +90,7 @@ def test_connections_share_a_livy_session_and_nothing_else(
     assert len(livy.server.created) == 1
 
 
-def test_what_a_connection_had_is_dropped_when_it_is_closed(
+def test_sessions_and_answers_of_a_connection_are_dropped_when_it_is_closed(
     livy: Livy, session: LivySession
 ) -> None:
     for number in range(3):
@@ -150,7 +150,7 @@ def test_an_output_that_follows_its_state_is_waited_for(livy: Livy, session: Liv
     assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
 
 
-def test_an_error_of_spark_is_told_with_its_class(session: LivySession) -> None:
+def test_an_error_of_spark_is_reported_with_its_class(session: LivySession) -> None:
     handle = LivyHandle(session, {})
 
     with pytest.raises(DbtDatabaseError, match=r"\[SOME_CLASS\] It failed. SQLSTATE: 42000"):
@@ -275,7 +275,7 @@ def test_a_session_that_is_gone_before_a_statement_fails_it_once_on_each_connect
         livy.server.sessions.clear()
 
     for handle in handles:
-        # what they had in it is gone: a temporary view, a setting
+        # their temporary views and settings are gone
         with pytest.raises(SessionEndedError, match="has ended"):
             ask(handle, "second")
 

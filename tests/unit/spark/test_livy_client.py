@@ -94,7 +94,7 @@ def test_the_state_of_a_session_is_read_as_apache_and_fabric_say_it(
         ((201, {}, None), "has answered without a session id"),
     ],
 )
-def test_an_answer_that_is_no_session_is_told(
+def test_an_answer_that_is_no_session_is_reported(
     monkeypatch: pytest.MonkeyPatch, answer: Any, message: str
 ) -> None:
     livy = Livy(monkeypatch)
@@ -106,7 +106,9 @@ def test_an_answer_that_is_no_session_is_told(
     livy.server.stop()
 
 
-def test_a_livy_that_is_not_there_is_told_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_livy_that_is_not_there_is_reported_with_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     livy = Livy(monkeypatch)
     livy.server.stop()
 

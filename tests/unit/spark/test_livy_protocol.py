@@ -19,7 +19,7 @@ from dbt.adapters.openmirroring.spark.livy.protocol import Answer, CutOffError, 
 
 
 def sent(value: Any, type_: t.DataType) -> Any:
-    """What arrives, after it was JSON."""
+    """Return a value as it arrives, after it was JSON."""
     return decoded(json.loads(json.dumps(encoded(value, type_))))
 
 
@@ -56,7 +56,7 @@ def test_a_value_arrives_as_pyspark_has_it(value: Any, type_: t.DataType) -> Non
     assert (found, repr(found), type(found)) == (value, repr(value), type(value))
 
 
-def test_what_is_not_a_number_arrives() -> None:
+def test_nan_arrives_as_nan() -> None:
     assert math.isnan(sent(float("nan"), t.DoubleType()))
 
 

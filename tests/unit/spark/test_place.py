@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def use(home: Path) -> None:
-    """What each start of Spark does."""
+    """Check and tie the place, as each start of Spark does."""
     SparkPlace(home).check()
     SparkPlace(home).tie()
 
@@ -38,7 +38,7 @@ def test_a_new_place_and_one_that_is_used_again_are_accepted(tmp_path: Path, hom
     use(home)
 
 
-def test_what_an_earlier_version_has_left_is_accepted(home: Path) -> None:
+def test_a_place_of_an_earlier_version_is_accepted(home: Path) -> None:
     for record in home.rglob("openmirroring.json"):
         record.unlink()
 
@@ -46,7 +46,7 @@ def test_what_an_earlier_version_has_left_is_accepted(home: Path) -> None:
     use(home)
 
 
-def test_a_copy_of_both_is_accepted(home: Path, tmp_path: Path) -> None:
+def test_a_copy_of_metastore_and_warehouse_is_accepted(home: Path, tmp_path: Path) -> None:
     shutil.copytree(home, tmp_path / "copy")
     use(home)
 
@@ -54,7 +54,7 @@ def test_a_copy_of_both_is_accepted(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", ["metastore_db", "warehouse"])
-def test_if_one_of_them_is_gone_spark_does_not_start(home: Path, lost: str) -> None:
+def test_spark_does_not_start_if_metastore_or_warehouse_is_missing(home: Path, lost: str) -> None:
     shutil.rmtree(home / lost)
 
     with pytest.raises(SparkPlaceError, match=f"{lost} is gone, but .*Put back both"):
@@ -72,7 +72,7 @@ def test_without_metastore_and_tables_spark_begins_anew(home: Path) -> None:
 
 @pytest.mark.parametrize("restored", ["metastore_db", "warehouse"])
 @pytest.mark.parametrize("runs", [1, 3])
-def test_one_of_them_from_a_backup_does_not_go_with_the_other(
+def test_a_metastore_from_a_backup_does_not_go_with_another_warehouse(
     home: Path, tmp_path: Path, restored: str, runs: int
 ) -> None:
     shutil.copytree(home, tmp_path / "backup")
@@ -86,7 +86,7 @@ def test_one_of_them_from_a_backup_does_not_go_with_the_other(
 
 
 @pytest.mark.parametrize("restored", ["metastore_db", "warehouse"])
-def test_one_of_them_from_a_backup_of_an_earlier_version_does_not_either(
+def test_a_metastore_from_a_backup_of_an_earlier_version_does_not_either(
     home: Path, restored: str
 ) -> None:
     (home / restored / "openmirroring.json").unlink()
@@ -95,7 +95,7 @@ def test_one_of_them_from_a_backup_of_an_earlier_version_does_not_either(
         use(home)
 
 
-def test_both_from_one_backup_are_accepted(home: Path, tmp_path: Path) -> None:
+def test_metastore_and_warehouse_from_one_backup_are_accepted(home: Path, tmp_path: Path) -> None:
     shutil.copytree(home, tmp_path / "backup")
     use(home)
     shutil.rmtree(home)
@@ -106,7 +106,7 @@ def test_both_from_one_backup_are_accepted(home: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("survived", [0, 1, 2])
-def test_a_process_that_is_killed_while_it_ties_them_is_no_harm(
+def test_a_process_that_is_killed_while_it_ties_metastore_and_warehouse_does_no_harm(
     home: Path, monkeypatch: pytest.MonkeyPatch, survived: int, is_first: bool
 ) -> None:
     if is_first:
@@ -146,7 +146,7 @@ def test_a_damaged_record_is_refused_and_says_how_to_go_on(home: Path, content: 
     use(home)
 
 
-def test_a_profile_may_put_one_of_them_elsewhere() -> None:
+def test_a_profile_may_put_metastore_or_warehouse_elsewhere() -> None:
     defaults = {
         "spark.sql.warehouse.dir": "/a/warehouse",
         "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName=/a/metastore_db",

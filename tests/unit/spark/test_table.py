@@ -1,4 +1,4 @@
-"""What Spark tells of a table: its columns, how it is stored, and where."""
+"""Spark's description of a table: its columns, how it is stored, and where."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_columns_have_their_comments_and_the_table_its_owner() -> None:
     ("statistics", "rows"),
     [("10 bytes, 3 rows", 3), ("10 bytes, 0 rows", None), ("10 bytes", None)],
 )
-def test_rows_that_nobody_has_counted_are_not_told(statistics: str, rows: int | None) -> None:
+def test_rows_that_nobody_has_counted_are_not_reported(statistics: str, rows: int | None) -> None:
     stats = columns(statistics)[0].table_stats
 
     assert stats
@@ -64,7 +64,7 @@ def test_a_layout_is_format_partitions_and_buckets(folder: Path) -> None:
     assert description(folder, Provider="ORC").layout == Layout("orc", (), "")
 
 
-def test_a_layout_is_told_in_words() -> None:
+def test_a_layout_is_described_in_words() -> None:
     told = str(Layout("parquet", ("day", "hour"), "4 [`id`]"))
 
     assert told == "parquet, partitioned by day, hour, in buckets 4 [`id`]"

@@ -1,4 +1,4 @@
-"""What happens when a command has run its last node: replicate, wait and refresh."""
+"""The end of a command, after its last node: replicate, wait and refresh."""
 
 from __future__ import annotations
 

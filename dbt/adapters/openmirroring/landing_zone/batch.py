@@ -19,7 +19,7 @@ WITHDRAW = (
     "Delete {manifest} and run again: the batch is computed again. If a part of it was published "
     "already, that run says so."
 )
-# what is published after a table folder was deleted
+# the publication that follows when a table folder was deleted
 LOAD_ANEW = (
     "run again to publish a full load of the rows that the node then has in Spark, in place of "
     "those that the mirrored table has"

@@ -47,7 +47,7 @@ def build(
     properties = {**(node.config.get("tblproperties") or {}), **marks}
     if BATCH_ID_PROPERTY in marks:
         following = following.carrying(marks[BATCH_ID_PROPERTY])
-    with warehouse.users_session():  # which may have what the model's SQL needs
+    with warehouse.users_session():  # it may have views or settings for the model's SQL
         if node.has_contract:
             query = node.checked_contract(query)
         statement = warehouse.sql(

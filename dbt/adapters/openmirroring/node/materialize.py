@@ -49,7 +49,7 @@ def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
     with node.warehouse.own_session():
         refuse_lost(node.warehouse, node.tables_to_read)
         if destination.dry_run:
-            # what a statement changes in the relation, a dry run could not undo
+            # a dry run could not undo changes of the relation
             node.run_header(lambda statement: not may_change(statement, node.target))
             built, response = preview(node, destination)
             node.stored(response)

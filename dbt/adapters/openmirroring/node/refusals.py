@@ -17,7 +17,7 @@ from dbt.adapters.openmirroring.node.value_checks import ValueCheck
 if TYPE_CHECKING:
     import agate
 
-# what a user can do about a value that its column cannot hold
+# ways out for a value that its column cannot hold
 CAST_IN_MODEL = (
     "Cast it in the model, or run with --full-refresh: then the table gets the types of the model."
 )

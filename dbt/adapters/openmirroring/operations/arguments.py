@@ -20,7 +20,7 @@ _UNCHANGED = "Nothing was changed."
 
 @dataclass(frozen=True)
 class Kind:
-    """What an argument must be.
+    """The kind of value that an argument must have.
 
     Args:
         told: the kind in words, for messages

@@ -35,7 +35,7 @@ _TOLD = 3
 Graph = Mapping[str, Mapping[str, Any]]
 Statuses = Mapping[str, str]
 
-# what `in_turn` does with a node; the function that it gets returns when those before it are ready
+# the work of `in_turn` on a node; the function that it gets waits for the nodes before it
 Work = Callable[[MirroredNode, Callable[[], None]], object]
 
 

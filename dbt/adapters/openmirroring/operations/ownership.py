@@ -1,4 +1,4 @@
-"""Who may publish a table that has no node here: this target, or somebody else.
+"""The possible publishers of a table that has no node here: this target, or somebody else.
 
 A landing zone may serve several targets, people and dbt projects, and the name of a project does
 not tell them apart: `dbt init` proposes one, and every checkout has it. Whether a model of another

@@ -37,7 +37,7 @@ CHECK_AGE = 60.0
 REBUILD_TIMEOUT = 900.0
 
 
-# what follows for a publication that waits, and for all others, if the service is unavailable
+# the ends of messages if the service is unavailable: for a publication that waits, and for others
 _CONTINUES = (
     "Nothing is lost: the next run of the node, or `dbt run-operation mirror_recover`, waits "
     "again and continues from here."

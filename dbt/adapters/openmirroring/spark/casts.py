@@ -106,7 +106,7 @@ class Cast:
 
     @property
     def loss(self) -> str:
-        """What could be lost by a cast that succeeds; empty if nothing can.
+        """The loss that a successful cast may cause; empty if it causes none.
 
         `digits`: it can be seen by casting back. `whole`: the part before the point, in a type
         that is approximate after it. `infinite`: a number becomes infinite. `text_digits` and

@@ -20,9 +20,9 @@ _LENGTH = re.compile(r"(?:var)?char\(\d+\)")
 
 # integers by their digits, in the order of their size
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-# whose values a double holds exactly
+# types whose values a double holds exactly
 _IN_DOUBLE = {"tinyint", "smallint", "int", "float", "double"}
-# which become the same text on every machine and in every session
+# types whose values become the same text on every machine and in every session
 _IN_TEXT = {*_INTEGERS, "boolean", "date"}
 
 # Returns the type for two scalar types, or types of different kinds; None if there is none.

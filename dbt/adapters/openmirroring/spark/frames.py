@@ -37,7 +37,7 @@ _HELD_AS = {
     "date64[ms]": "date32",
 }
 
-# what PySpark follows even if it gets the types
+# settings that PySpark follows even if it gets the types
 _SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
@@ -118,7 +118,7 @@ def _each(convert: Callable[[Any], Any], names: list[str], columns: Iterable[Any
     for name, column in zip(names, columns):  # noqa: B905 - Python 3.9
         try:
             converted.append(convert(column))
-        except Exception as error:  # those of PyArrow and PySpark have no common class
+        except Exception as error:  # PyArrow's and PySpark's errors have no common class
             raise FrameError(
                 f"The column `{name}` of the Python model cannot be stored: {error}\n"
                 f'Convert it in the model. In pandas, `.astype("string")` makes text of it.'
@@ -389,7 +389,7 @@ _TYPES_OF_VALUES = {
     dt.date: t.DateType(),
 }
 
-# what Spark would take for something else
+# types whose values Spark would take for something else
 _CHECKED: dict[type[t.DataType], Callable[[Any], Any]] = {
     t.LongType: _long,
     t.DoubleType: _double,

@@ -9,7 +9,7 @@ import sys
 # the name of what replaces the characters
 _REPLACE = "openmirroring.replace"
 
-# what stands for characters of this adapter's own texts
+# substitutes for characters of this adapter's own texts
 _INSTEAD = {"·": "-"}
 
 

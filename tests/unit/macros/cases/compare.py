@@ -1,4 +1,4 @@
-"""Which rows differ, and whether keys can be published."""
+"""Rows that differ, and keys that can be published."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ CASES = {
     "compare_keyed_large_two_keys_column_added": case(
         "mirror_compare_keyed",
         side(AFTER, KEYS, PLACED, TAGS, STATUS),
-        # what the snapshot has lands by its own types
+        # rows of the snapshot land by its own types
         side(BEFORE, (ID, landing("code", "string")), PLACED, TAGS, None),
         False,
         "insert",

@@ -1,4 +1,4 @@
-"""What new rows do to a snapshot: the incremental strategies, and dbt's snapshots."""
+"""New rows in a snapshot: the incremental strategies, and dbt's snapshots."""
 
 from __future__ import annotations
 

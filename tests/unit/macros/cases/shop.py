@@ -1,4 +1,4 @@
-"""What the cases have in common: relations, columns, and how a macro is asked."""
+"""The common part of the cases: relations, columns, and how a macro is asked."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ DRY_RUN = "dry_run"
 # The rows that were published last, while the snapshot is ahead of the mirror.
 PUBLISHED_SUFFIX = "__published"
 
-# what Spark's `SessionCatalog` takes
+# a name that Spark's `SessionCatalog` takes
 _METASTORE_NAME = re.compile(r"\w+", re.ASCII)
 
 ROWS = (NEW_ROWS, TYPED_ROWS, STORED, CHANGED, BEFORE, PART)

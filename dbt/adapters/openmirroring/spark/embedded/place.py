@@ -40,7 +40,7 @@ class SparkPlaceError(FailedToConnectError):
 
 @dataclass(frozen=True)
 class _Record:
-    """What the metastore and the warehouse each have in a file of their own.
+    """The record that the metastore and the warehouse each have in a file of their own.
 
     Args:
         home: the folder that both were in when Spark used them last
