@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 INSTALLED_DOCS := .venv/installed-docs
 
-.PHONY: help install quickstart test test-all test-processes lint types coverage docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions
+.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -11,8 +11,11 @@ help: ## Show this help
 quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show what was published
 	$(BIN)/python integration_tests/quickstart.py
 
-test: $(INSTALLED) ## Set up everything and test every behaviour once
-	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow and not variant"
+test: $(INSTALLED) ## Set up everything and test what matters most, in ten minutes
+	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "core and not slow and not variant"
+
+test-more: $(INSTALLED) ## Test every other behaviour once
+	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not core and not slow and not variant"
 
 test-all: $(INSTALLED) ## Test everything: other sizes, kinds of failures and processes, dbt's own suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"

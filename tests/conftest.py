@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.onelake_server import OneLakeServer
+
+UNIT = Path(__file__).parent / "unit"
 
 # how long a test takes is not what it asserts
 settings.register_profile("untimed", deadline=None)
@@ -40,6 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the SQL that tests of macros compare with anew, to be read",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(UNIT):
+            item.add_marker(pytest.mark.core)
 
 
 @pytest.fixture

@@ -71,6 +71,7 @@ def test_columns_with_names_of_the_adapter_are_published(project: Project, kind:
 
 
 @pytest.mark.usefixtures("each_size")
+@pytest.mark.core
 def test_deletes_come_first_whatever_the_columns_are_called(project: Project) -> None:
     sql = "select id, 100 - id as position from range({})".format
     project.model(sql("0, 20"), unique_key=["id", "position"])

@@ -41,6 +41,7 @@ def test_a_retry_publishes_what_failed_and_what_was_skipped(project: Project) ->
         project.assert_mirrored(table)
 
 
+@pytest.mark.core
 def test_with_fail_fast_no_table_is_left_half_published(project: Project) -> None:
     project.model("select nothing as id", "bad")
     for number in range(4):
@@ -58,6 +59,7 @@ def test_with_fail_fast_no_table_is_left_half_published(project: Project) -> Non
 
 
 @pytest.mark.manifest_file
+@pytest.mark.core
 def test_with_defer_a_model_reads_what_another_target_has(project: Project) -> None:
     project.model("select 1 as id, 'production' as origin", "customers", unique_key="id")
     project.model("select * from {{ ref('customers') }}", unique_key="id")
@@ -121,6 +123,7 @@ def write_unit_test(project: Project, expected: int) -> None:
     project.write("models/tests.yml", yaml.safe_dump({"unit_tests": [unit_test]}))
 
 
+@pytest.mark.core
 def test_tags_select_what_is_published(project: Project) -> None:
     project.model("select 1 as id", "daily", unique_key="id", tags=["daily"])
     project.model("select 1 as id", "weekly", unique_key="id", tags=["weekly"])

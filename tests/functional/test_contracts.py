@@ -107,6 +107,7 @@ def test_nulls_break_neither_a_unique_nor_a_check_constraint(project: Project) -
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_every_broken_constraint_is_reported(project: Project) -> None:
     write_contract(project, name=[NOT_NULL], price=[POSITIVE])
     project.model(rows("(1L, null, 0)"), contract=ENFORCED)
@@ -162,6 +163,7 @@ def test_a_constraint_that_is_not_in_a_contract_is_dbts_documentation_only(
         count=2,
     ),
 )
+@pytest.mark.core
 def test_a_contract_pins_the_types_of_the_mirrored_table(
     project: Project, declared: str, selected: str
 ) -> None:

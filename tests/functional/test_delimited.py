@@ -135,6 +135,7 @@ SPELLINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("spelling", some(SPELLINGS.values(), 3), ids=SPELLINGS.keys())
+@pytest.mark.core
 def test_every_value_is_read_back_as_it_was_in_every_spelling(
     project: Project, spelling: dict[str, Any]
 ) -> None:
@@ -286,6 +287,7 @@ def test_a_change_of_columns_or_spelling_is_a_rebuild(project: Project) -> None:
     assert changed == ("rebuild", "null_value changed from 'null' to 'N/A'")
 
 
+@pytest.mark.core
 def test_every_file_has_a_header_also_of_no_row(project: Project) -> None:
     sql = "select id, sha2(concat(id, '{}'), 512) as s from range(0, {}, 1, 4)"
     options = {"unique_key": "id", "target_file_size": "200kb", "landing_format": "psv"}

@@ -79,6 +79,7 @@ def model(project: Project, n: int, rows: int = 60, columns: str = "") -> None:
     )
 
 
+@pytest.mark.core
 def test_a_disk_that_is_full_while_spark_stages_changes_nothing(
     project: Project, disk: Disk
 ) -> None:

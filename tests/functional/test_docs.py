@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.functional.project import Project
 
 
+@pytest.mark.core
 def test_the_catalog_tells_the_last_publication_of_every_mirrored_table(project: Project) -> None:
     project.model("select * from values (1, 'a'), (2, 'b') as t(id, name)", unique_key="id")
     project.model("select 1 as id", "plain", mirror=False)
@@ -43,6 +46,7 @@ def test_the_catalog_tells_the_last_publication_of_every_mirrored_table(project:
         assert not [s for s in nodes[f"model.shop.{other}"]["stats"] if s.startswith("mirror_")]
 
 
+@pytest.mark.core
 def test_descriptions_are_persisted_and_follow_their_changes(project: Project) -> None:
     def describe(table: str, column: str) -> None:
         columns = [{"name": "id", "description": column}, {"name": "gone", "description": "x"}]

@@ -80,6 +80,7 @@ def test_every_kind_of_publication_is_reported(
     assert dry(orders, *arguments)["orders"]["message"] == told
 
 
+@pytest.mark.core
 def test_nodes_downstream_and_tests_see_what_would_be(orders: Project) -> None:
     orders.model("select id, 'b' as name from range(2)", unique_key="id")
     orders.model("select * from {{ ref('orders') }}", "a_view", materialized="view")

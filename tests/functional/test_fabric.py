@@ -60,6 +60,7 @@ def warnings(project: Project, *command: str) -> str:
     return "\n".join(call.args[0] for call in warning.call_args_list)
 
 
+@pytest.mark.core
 def test_a_rebuild_waits_for_fabric_and_changes_follow_it(
     project: Project, database: Database
 ) -> None:
@@ -127,6 +128,7 @@ def test_nothing_is_published_to_a_database_that_has_stopped(
     assert project.state() == before
 
 
+@pytest.mark.core
 def test_nothing_is_published_while_the_capacity_is_paused(
     project: Project, database: Database, fabric: FabricServer
 ) -> None:
@@ -165,6 +167,7 @@ def test_changes_are_published_while_fabrics_rest_api_is_down(
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_a_table_that_fabric_has_lost_is_published_anew_as_the_message_says(
     project: Project, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,6 +288,7 @@ def compare(project: Project) -> str:
     return str(result["message"])
 
 
+@pytest.mark.core
 def test_a_data_test_compares_the_mirrored_table_in_onelake(
     project: Project, readable: Path
 ) -> None:
@@ -334,6 +338,7 @@ def test_stopping_must_be_confirmed(project: Project, database: Database) -> Non
     assert not project.dbt("debug")
 
 
+@pytest.mark.core
 def test_the_status_tells_what_fabric_says(
     project: Project, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:

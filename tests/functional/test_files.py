@@ -64,6 +64,7 @@ def check_footer(file: Any, names: list[str], keys: tuple[str, ...], codec: str)
 
 
 @pytest.mark.parametrize("key", some(["id", None]))
+@pytest.mark.core
 def test_loads_and_change_sets_have_the_types_of_the_specification(
     project: Project, file_format: str, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
@@ -94,6 +95,7 @@ def test_files_are_compressed_as_configured(
     check_footer(project.files()[0], ["id", "i"], ("id",), codec)
 
 
+@pytest.mark.core
 def test_a_load_is_split_to_about_the_target_size(project: Project) -> None:
     sql = "select id, sha2(cast(id as string), 512) as s from range(0, 40000, 1, 4)"
     project.model(sql, unique_key="id", target_file_size="1mb")
@@ -186,6 +188,7 @@ def test_wide_rows_that_did_not_change_are_not_shuffled(
 @pytest.mark.local("links are for files of this machine")
 @pytest.mark.session("only on this machine are files linked")
 @pytest.mark.parquet("files of other formats are not linked")
+@pytest.mark.core
 def test_a_load_publishes_the_files_of_the_snapshot_without_writing_them_again(
     project: Project,
 ) -> None:

@@ -433,6 +433,7 @@ def test_first_files_that_are_deleted_before_they_are_applied_stop_the_service(
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_a_warehouse_that_was_wiped_is_not_taken_for_an_empty_one(
     new_project: Callable[[Path], Project], tmp_path: Path
 ) -> None:
@@ -499,6 +500,7 @@ def test_a_batch_whose_rows_are_in_another_spark_is_left_to_it_or_replaced(
 
 @pytest.mark.parquet("Spark finds the folder by its log or its metadata")
 @pytest.mark.session("the folder is on the machine of the server")
+@pytest.mark.core
 def test_a_table_whose_folder_is_gone_is_never_read_as_an_empty_one(
     new_project: Callable[[Path], Project], tmp_path: Path
 ) -> None:
@@ -539,6 +541,7 @@ def test_a_table_whose_folder_is_gone_is_never_read_as_an_empty_one(
 
 @pytest.mark.parquet("others keep their rows in versions")
 @pytest.mark.session("the folder is on the machine of the server")
+@pytest.mark.core
 def test_rows_that_are_lost_in_spark_are_not_deleted_from_the_mirror_by_a_rebuild(
     new_project: Callable[[Path], Project], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

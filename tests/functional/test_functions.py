@@ -52,6 +52,7 @@ def is_there(project: Project) -> bool:
     return any(row["function"].endswith(f"{project.schema}.gross") for row in found)
 
 
+@pytest.mark.core
 def test_a_function_is_there_before_the_model_that_uses_it(project: Project) -> None:
     function(project)
     project.model(ROWS, unique_key="id")

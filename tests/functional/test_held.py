@@ -50,6 +50,7 @@ def tested(project: Project) -> Project:
     return project
 
 
+@pytest.mark.core
 def test_rows_are_published_at_the_end_of_the_command_in_which_their_tests_pass(
     tested: Project,
 ) -> None:
@@ -63,6 +64,7 @@ def test_rows_are_published_at_the_end_of_the_command_in_which_their_tests_pass(
     assert not [name for name in tested.tables() if name != "orders"]
 
 
+@pytest.mark.core
 def test_rows_that_fail_a_test_never_reach_the_mirror(tested: Project) -> None:
     orders(tested, "(1, 'a')", "(2, null)")
 
@@ -81,6 +83,7 @@ def test_rows_that_fail_a_test_never_reach_the_mirror(tested: Project) -> None:
     assert len(tested.files()) == 2
 
 
+@pytest.mark.core
 def test_tests_may_run_in_a_later_command(tested: Project) -> None:
     orders(tested, "(1, 'x')")
     assert tested.dbt("run")
@@ -275,6 +278,7 @@ def test_rows_lose_their_partitions_while_they_are_held(project: Project) -> Non
     assert published(project) == {("1", "c"), ("2", "b")}
 
 
+@pytest.mark.core
 def test_a_large_incremental_table_is_held(project: Project) -> None:
     project.take_tables_for_large()
     project.write("models/orders.yml", NOT_NULL)
@@ -428,6 +432,7 @@ def test_a_rebuild_that_is_refused_is_refused_before_rows_are_held(project: Proj
 
 
 @pytest.mark.parametrize("limit", some([1, "40%"]))
+@pytest.mark.core
 def test_a_publication_that_takes_too_much_away_is_held(project: Project, limit: Any) -> None:
     config = {"publish": "immediately", "max_deleted": limit}
     orders(project, *(f"({n}, 'a')" for n in range(4)), **config)

@@ -125,6 +125,7 @@ def test_rows_deleted_before_the_build_are_loaded_anew_as_a_change_set(
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_a_table_that_a_pre_hook_drops_is_compared_with_what_was_published(
     project: Project,
 ) -> None:
@@ -173,6 +174,7 @@ def test_a_post_hook_that_drops_the_table_is_an_error_and_the_mirror_stays(
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_a_post_hook_that_replaces_the_table_is_published(project: Project) -> None:
     replace = [
         "drop table {{ this }}",
@@ -230,6 +232,7 @@ def test_hooks_run_whatever_they_say_of_transactions(project: Project, transacti
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_hooks_that_read_their_relation_see_its_rows_of_the_moment(project: Project) -> None:
     added = "insert into {{ this }} select max(id) + 100, 'hook' from {{ this }}"
     project.model(
@@ -250,6 +253,7 @@ def test_hooks_that_read_their_relation_see_its_rows_of_the_moment(project: Proj
     assert ids == {0, 1, 2, 101, 201, 301}
 
 
+@pytest.mark.core
 def test_the_unknown_member_of_a_seed_is_mirrored(project: Project) -> None:
     project.write("seeds/orders.csv", "id,name\n1,a\n")
     project.write_project(seeds={"+post-hook": UNKNOWN, "+unique_key": "id"})
@@ -293,6 +297,7 @@ def test_changes_of_a_python_model_to_its_relation_are_mirrored(project: Project
 
 
 @pytest.mark.parametrize("strategy", ["merge", "delete+insert", "append", "insert_overwrite"])
+@pytest.mark.core
 def test_each_strategy_publishes_what_its_post_hook_leaves(
     project: Project, strategy: str
 ) -> None:
@@ -312,6 +317,7 @@ def test_each_strategy_publishes_what_its_post_hook_leaves(
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_rows_of_others_are_noticed_by_the_next_run(project: Project) -> None:
     project.model(THREE, unique_key="id")
     as_many = changing(project, "overwrites as many rows").replace(
@@ -368,6 +374,7 @@ VALUES = (
         *few([("pre_hook", "all", True), *(("pre_hook", name, False) for name in SETTINGS)]),
     ],
 )
+@pytest.mark.core
 def test_settings_of_hooks_do_not_reach_the_files(
     project: Project, place: str, setting: str, is_large: bool
 ) -> None:

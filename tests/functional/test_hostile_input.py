@@ -155,6 +155,7 @@ def hostile(spark: SparkSession, project: Project) -> Iterator[Project]:
     assert len(project.relation("victim")) == 1
 
 
+@pytest.mark.core
 def test_names_of_tables_are_refused_before_anything_is_built(
     hostile: Project, file_format: str
 ) -> None:
@@ -281,6 +282,7 @@ def test_names_that_look_like_those_of_tables_for_a_run_are_the_users(project: P
         assert project.mirror(table) == project.relation(table)
 
 
+@pytest.mark.core
 def test_texts_come_out_as_they_are(hostile: Project) -> None:
     """In descriptions, properties of tables, options and seeds."""
     models = []

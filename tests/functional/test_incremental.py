@@ -48,6 +48,7 @@ def data_files(project: Project) -> dict[int, str]:
     return {file.stat().st_ino: file.parent.name for file in files}
 
 
+@pytest.mark.core
 def test_without_a_key_new_rows_are_appended_and_carry_no_row_markers(project: Project) -> None:
     incremental(project, values("(1, 'a')"), values("(1, 'a')", "(2, 'b')"))
 
@@ -60,6 +61,7 @@ def test_without_a_key_new_rows_are_appended_and_carry_no_row_markers(project: P
 
 
 @pytest.mark.usefixtures("each_size")
+@pytest.mark.core
 def test_with_a_key_new_rows_are_merged(project: Project) -> None:
     incremental(
         project,
@@ -175,6 +177,7 @@ def test_predicates_restrict_which_rows_are_merged(project: Project) -> None:
     assert rows(project) == [(1, "A"), (1, "a"), (2, "B")]
 
 
+@pytest.mark.core
 def test_delete_insert_replaces_all_rows_of_a_key(project: Project) -> None:
     incremental(
         project,
@@ -190,6 +193,7 @@ def test_delete_insert_replaces_all_rows_of_a_key(project: Project) -> None:
     assert rows(project) == [(1, "x"), (2, "c"), (3, "y"), (3, "z")]
 
 
+@pytest.mark.core
 def test_insert_overwrite_replaces_the_partitions_of_the_new_rows(project: Project) -> None:
     incremental(
         project,
@@ -222,6 +226,7 @@ def test_insert_overwrite_without_partitions_replaces_everything(project: Projec
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_microbatches_are_published_one_after_the_other(project: Project) -> None:
     project.model(
         "select id, at, date(at) as day from values (1, timestamp'2024-01-01 10:00:00'), "
@@ -266,6 +271,7 @@ WIDER = "select 1 as id, 'b' as name, 7 as stock union all select 2, 'c', 8"
         ("sync_all_columns", [(1, "b", 7), (2, "c", 8)]),
     ],
 )
+@pytest.mark.core
 def test_a_new_column_in_the_new_rows(
     project: Project, on_schema_change: str, expected: list[tuple[Any, ...]]
 ) -> None:
@@ -363,6 +369,7 @@ def test_a_type_can_be_synchronised(project: Project) -> None:
 
 
 @pytest.mark.usefixtures("each_size")
+@pytest.mark.core
 def test_new_rows_with_the_same_key_are_refused(project: Project) -> None:
     for mirror in (True, False):
         incremental(
@@ -395,6 +402,7 @@ def test_new_rows_are_computed_once(project: Project) -> None:
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_a_full_refresh_is_a_rebuild(project: Project) -> None:
     incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
     project.run()
@@ -420,6 +428,7 @@ def test_empty_and_sample_check_the_sql_of_the_new_rows_only(project: Project, m
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_a_table_can_become_incremental_and_back(project: Project) -> None:
     project.model(values("(1, 'a')"), unique_key="id")
     project.run()
@@ -433,6 +442,7 @@ def test_a_table_can_become_incremental_and_back(project: Project) -> None:
 
 @pytest.mark.session("only on this machine are files linked")
 @pytest.mark.parquet("files of other formats are not linked")
+@pytest.mark.core
 def test_an_append_writes_the_new_rows_only(project: Project) -> None:
     incremental(project, values("(1, 'a')"), values("(2, 'b')"))
     project.run()

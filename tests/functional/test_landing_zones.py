@@ -34,6 +34,7 @@ def folders(project: Project) -> set[str]:
 
 
 @pytest.mark.local("the replicator applies landing zones on this machine")
+@pytest.mark.core
 def test_tables_of_several_schemas_and_of_none_are_beside_each_other(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_recovery_finds_the_relation_of_a_table_without_a_schema_folder(
     project.assert_tidy()
 
 
+@pytest.mark.core
 def test_limits_of_a_mirrored_database_are_reported_before_anything_is_published(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

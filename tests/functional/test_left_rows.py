@@ -78,6 +78,7 @@ def test_all_rows_of_the_old_partition_are_a_way_out_too(project: Project) -> No
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_new_rows_that_are_not_unique_are_reported_as_such(project: Project) -> None:
     model(project, FIRST, **OVERWRITE)
     project.run()

@@ -8,6 +8,8 @@ import pytest
 from tests.functional.project import Project
 from tests.variants import some
 
+pytestmark = pytest.mark.core
+
 TWO_ROWS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 
 

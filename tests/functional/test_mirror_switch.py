@@ -83,6 +83,7 @@ def test_changes_made_while_a_node_was_not_mirrored_are_published(
 
 
 @pytest.mark.parametrize("kind", some(list(NODES), 1))
+@pytest.mark.core
 def test_a_node_that_was_never_mirrored_is_loaded(project: Project, kind: str) -> None:
     write = NODES[kind]
     for step in range(2):
@@ -135,6 +136,7 @@ def gate(project: Project, is_held: bool) -> None:
     project.write_project(models={"+publish": "on_request" if is_held else "immediately"})
 
 
+@pytest.mark.core
 def test_without_a_run_in_between_nothing_has_to_be_caught_up(project: Project) -> None:
     incremental(project, True, 0)
     build(project)

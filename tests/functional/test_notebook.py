@@ -28,6 +28,7 @@ def documented_cells() -> list[str]:
     return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
 
 
+@pytest.mark.core
 def test_three_cells_publish_a_project_and_leave_the_session_as_it_was(
     onelake: Project,
     server: OneLakeServer,

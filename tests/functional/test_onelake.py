@@ -20,6 +20,7 @@ def assert_mirrored(project: Project, table: str = "orders") -> None:
     assert not [path for path in (project.path / "staging").rglob("*") if path.is_file()]
 
 
+@pytest.mark.core
 def test_loads_changes_and_rebuilds_reach_onelake(
     onelake: Project, server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_run_whose_token_has_expired_is_finished_at_once_as_the_message_says(
     assert_mirrored(onelake)
 
 
+@pytest.mark.core
 def test_debug_checks_the_landing_zone(onelake: Project, server: OneLakeServer) -> None:
     assert onelake.dbt("debug")
     assert server.counts()["rename"] == 1
@@ -127,6 +129,7 @@ def test_debug_checks_the_landing_zone(onelake: Project, server: OneLakeServer) 
     assert not onelake.dbt("debug")
 
 
+@pytest.mark.core
 def test_operations_work_on_onelake(onelake: Project, server: OneLakeServer) -> None:
     onelake.model("select 1 as id", unique_key="id")
     onelake.model("select 1 as id", name="old", unique_key="id")

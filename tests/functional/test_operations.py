@@ -65,6 +65,7 @@ def kill_before(project: Project, step: str) -> None:
 
 
 @pytest.mark.local("Fabric has something else to say of a table")
+@pytest.mark.core
 def test_the_status_tells_what_was_published(project: Project, printed: Printed) -> None:
     project.model(ORDERS, unique_key="id")
     project.model("select 1 as id", "customers")
@@ -92,6 +93,7 @@ def test_the_status_tells_what_was_published(project: Project, printed: Printed)
     }
 
 
+@pytest.mark.core
 def test_the_history_lists_what_was_published_the_last_first(
     project: Project, printed: Printed
 ) -> None:
@@ -125,6 +127,7 @@ def test_an_argument_that_is_nothing_is_refused(project: Project, printed: Print
     assert not project.files()
 
 
+@pytest.mark.core
 def test_the_report_shows_each_table_with_its_batches(project: Project, printed: Printed) -> None:
     project.model(ORDERS, unique_key="id")
     project.model("select 1 as id", "customers")
@@ -206,6 +209,7 @@ def test_the_status_tells_what_the_next_run_cannot_publish(
 
 
 @pytest.mark.local("Fabric has something else to say of a table")
+@pytest.mark.core
 def test_orphans_are_listed_and_dropped_when_asked_for(project: Project, printed: Printed) -> None:
     for name in ("orders", "removed", "renamed", "unmirrored"):
         project.model(ORDERS, name, unique_key="id")
@@ -396,6 +400,7 @@ APPEND = {"materialized": "incremental", "incremental_strategy": "append"}
 
 @pytest.mark.parametrize("step", some(["publish", "complete"]))
 @pytest.mark.parametrize("command", some(["run", "build"]))
+@pytest.mark.core
 def test_a_command_recovers_before_it_compiles(project: Project, step: str, command: str) -> None:
     project.model(WATERMARK.format(3), **APPEND)
     project.model("select 1 as id", "gone", unique_key="id")
@@ -417,6 +422,7 @@ def test_a_command_recovers_before_it_compiles(project: Project, step: str, comm
     project.assert_mirrored("gone")
 
 
+@pytest.mark.core
 def test_a_table_that_cannot_be_recovered_stops_only_its_own_node(project: Project) -> None:
     project.model(WATERMARK.format(3), **APPEND)
     project.model(ORDERS, "stuck", unique_key="id")
@@ -494,6 +500,7 @@ def test_only_the_relations_of_this_target_are_recovered(project: Project) -> No
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_a_table_is_rebuilt_from_what_spark_has(project: Project, printed: Printed) -> None:
     options = {"materialized": "incremental", "unique_key": "id", "partition_by": "name"}
     project.model(ORDERS, **options)

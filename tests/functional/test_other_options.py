@@ -76,6 +76,7 @@ def test_the_way_out_of_a_refused_option_gives_its_rows(project: Project, option
 
 
 @pytest.mark.parametrize("materialized", some(["table", "incremental"]))
+@pytest.mark.core
 def test_a_database_or_a_catalog_of_other_adapters_is_refused(
     project: Project, materialized: str
 ) -> None:

@@ -28,6 +28,7 @@ def rows(project: Project) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in found]
 
 
+@pytest.mark.core
 def test_a_spark_dataframe_of_what_the_model_refers_to_is_mirrored(project: Project) -> None:
     project.model("select id from range(3)", "numbers")
     project.write(
@@ -54,6 +55,7 @@ def test_a_spark_dataframe_of_what_the_model_refers_to_is_mirrored(project: Proj
     assert project.run()["publication"] == "unchanged"
 
 
+@pytest.mark.core
 def test_a_pandas_dataframe_is_mirrored(project: Project) -> None:
     python_model(
         project,
@@ -90,6 +92,7 @@ def test_an_incremental_python_model_reads_what_is_there(project: Project) -> No
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_an_error_shows_the_line_of_the_model_and_changes_nothing(project: Project) -> None:
     python_model(project, "return session.range(3)")
     project.run()

@@ -109,6 +109,7 @@ def test_refused(
         assert not any(path.is_file() for path in project.landing_zone.rglob("*"))
 
 
+@pytest.mark.core
 def test_a_landing_zone_that_cannot_be_written(project: Project) -> None:
     (project.path / "mirror.MirroredDatabase").write_text("in the way")
     project.model(ROWS)
@@ -133,6 +134,7 @@ def test_a_table_folder_of_an_unknown_publisher(project: Project) -> None:
     assert [file.read_bytes() for file in project.files()] == [b"theirs"]
 
 
+@pytest.mark.core
 def test_a_table_folder_of_another_dbt_project(project: Project) -> None:
     project.model(ROWS, unique_key="id")
     project.run()
@@ -146,6 +148,7 @@ def test_a_table_folder_of_another_dbt_project(project: Project) -> None:
     assert project.state() == before
 
 
+@pytest.mark.core
 def test_a_snapshot_that_was_lost(project: Project) -> None:
     project.model(ROWS, unique_key="id")
     project.run()
@@ -174,6 +177,7 @@ def test_a_snapshot_of_another_batch(project: Project) -> None:
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_files_that_somebody_else_has_added(project: Project) -> None:
     project.model(ROWS, unique_key="id")
     project.run()
@@ -186,6 +190,7 @@ def test_files_that_somebody_else_has_added(project: Project) -> None:
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_a_table_that_another_run_is_publishing(project: Project) -> None:
     project.model(ROWS, unique_key="id")
     project.run()

@@ -49,6 +49,7 @@ def outcome(project: Project) -> tuple[str, str, int | None]:
     return result["status"], result["message"] or "", result["failures"]
 
 
+@pytest.mark.core
 def test_an_operation_replicates_and_prints_what_it_did(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,6 +79,7 @@ def test_an_operation_that_could_not_replicate_a_table_fails(
     bad.unlink()
 
 
+@pytest.mark.core
 def test_the_profile_can_ask_for_replication_at_the_end_of_each_run(project: Project) -> None:
     project.target["replicate"] = True
     project.write_project()
@@ -141,6 +143,7 @@ def test_records_beside_a_newer_mirror_are_noticed(
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_a_test_finds_the_mirrored_table_equal_while_the_build_still_runs(
     project: Project,
 ) -> None:
@@ -205,6 +208,7 @@ def test_a_test_tells_at_once_why_a_table_is_stuck(project: Project) -> None:
     (project.folder() / f"{2:020d}.parquet").unlink()
 
 
+@pytest.mark.core
 def test_a_test_fails_with_the_keys_that_differ(project: Project) -> None:
     project.model(
         "select * from values (1, 'a'), (2, 'b'), (3, null) as t(id, `the name`)", unique_key="id"

@@ -28,6 +28,7 @@ def config(request: pytest.FixtureRequest) -> dict[str, Any]:
     return {"unique_key": "id"} if request.param == "keyed" else {}
 
 
+@pytest.mark.core
 def test_nothing_is_compared_if_all_files_are_the_same(
     project: Project, config: dict[str, Any]
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.functional.project import Project
 
 
+@pytest.mark.core
 def test_seeds_keep_nulls_large_integers_quotes_and_timestamps(project: Project) -> None:
     project.write(
         "seeds/orders.csv",
@@ -28,6 +29,7 @@ def test_seeds_keep_nulls_large_integers_quotes_and_timestamps(project: Project)
     assert 'str back\\slash "quoted", comma' in values
 
 
+@pytest.mark.core
 def test_a_changed_seed_is_published_by_its_key(project: Project) -> None:
     project.write_project(seeds={"+unique_key": "id"})
     for content in ("id,name\n1,a\n2,b\n", "id,name\n2,B\n3,c\n"):

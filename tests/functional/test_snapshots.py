@@ -52,6 +52,7 @@ DAY1, DAY2 = "timestamp'2024-01-01 00:00:00'", "timestamp'2024-01-02 00:00:00'"
 
 @pytest.mark.usefixtures("each_size")
 @pytest.mark.parametrize("config", some([CHECK, TIMESTAMP]), ids=["check", "timestamp"])
+@pytest.mark.core
 def test_a_changed_row_closes_a_version_and_opens_another(
     project: Project, config: dict[str, Any]
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_changed_row_closes_a_version_and_opens_another(
         ("invalidate", [(1, "a", False), (2, "b", True)]),
     ],
 )
+@pytest.mark.core
 def test_rows_that_are_gone(
     project: Project, hard_deletes: str, expected: list[tuple[Any, ...]]
 ) -> None:
@@ -114,6 +116,7 @@ def test_rows_that_are_gone_as_a_record_and_come_back(project: Project) -> None:
     project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_a_new_column_is_added(project: Project) -> None:
     snapshot(project, **TIMESTAMP)
     source(project, f"(1, 'a', {DAY1})")

@@ -21,6 +21,7 @@ from tests.functional.project import Project
 from tests.unit.macros.test_golden import GOLDEN
 
 
+@pytest.mark.core
 def test_a_setting_of_one_model_does_not_leak_into_the_next(project: Project) -> None:
     set_zone = "set spark.sql.session.timeZone=Asia/Tokyo"
     project.model("select current_timezone() as z", name="a", pre_hook=set_zone)
@@ -124,6 +125,7 @@ def test_cancelling_ends_the_jobs_of_a_connection_and_no_others(spark: SparkSess
             spark.sparkContext.cancelAllJobs()
 
 
+@pytest.mark.core
 def test_settings_of_the_profile_reach_every_model(project: Project) -> None:
     project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Asia/Tokyo"}
     project.write_project()
@@ -134,6 +136,7 @@ def test_settings_of_the_profile_reach_every_model(project: Project) -> None:
     assert dict(*project.relation()) == {"z": "str Asia/Tokyo"}
 
 
+@pytest.mark.core
 def test_models_and_schemas_may_have_any_name_that_spark_allows(project: Project) -> None:
     for name in ("select", "Mixed_Case", "order"):
         project.model("select 1 as id", name=name, unique_key="id")
@@ -147,6 +150,7 @@ def test_models_and_schemas_may_have_any_name_that_spark_allows(project: Project
         project.assert_mirrored(name)
 
 
+@pytest.mark.core
 def test_hooks_contracts_and_table_properties_work_on_a_mirrored_table(project: Project) -> None:
     project.model(
         "select 1 as id, 'a' as name",
@@ -208,6 +212,7 @@ def test_a_schema_may_be_in_a_catalog_that_is_named(project: Project, file_forma
 
 
 @pytest.mark.parametrize("limit", ["2", "-1"])
+@pytest.mark.core
 def test_show_prints_rows(project: Project, limit: str) -> None:
     done = dbtRunner().invoke(
         [

@@ -68,6 +68,7 @@ TYPES = {
 }
 
 
+@pytest.mark.core
 def test_the_table_in_the_docs_has_these_types() -> None:
     section = PAGE.read_text().partition("## What lands")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
@@ -86,6 +87,7 @@ def test_the_table_in_the_docs_has_these_types() -> None:
 
 
 @pytest.mark.parquet("other formats do not have all of Spark's types")
+@pytest.mark.core
 def test_every_type_lands_as_the_table_says_or_is_refused_with_a_cast(project: Project) -> None:
     refused = {}
     for landing_format in ("parquet", "csv"):

@@ -83,6 +83,7 @@ def test_a_part_that_an_executor_has_kept_is_missed(
 
 @collations
 @pytest.mark.usefixtures("each_size")
+@pytest.mark.core
 def test_keys_that_spark_takes_for_equal_are_different_ones_in_the_mirror(
     project: Project,
 ) -> None:
@@ -185,6 +186,7 @@ def test_new_rows_that_have_the_same_key_in_the_types_of_the_snapshot_are_refuse
 @pytest.mark.parametrize(
     "strategy", some(["merge", "insert_overwrite", "delete+insert", "append"])
 )
+@pytest.mark.core
 def test_an_empty_string_that_a_partition_makes_null_is_null_in_the_mirror(
     project: Project, strategy: str
 ) -> None:

@@ -48,6 +48,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize("config", some([{"unique_key": "id"}, {}]), ids=["keyed", "keyless"])
+@pytest.mark.core
 def test_every_changed_value_is_published_and_no_equal_one(
     project: Project, config: dict[str, str]
 ) -> None:
@@ -82,6 +83,7 @@ def test_nulls_that_move_from_one_column_to_another_are_changes(project: Project
     assert response["rows_updated"] == 1
 
 
+@pytest.mark.core
 def test_every_kind_of_column_name_is_published_and_changed(project: Project) -> None:
     names = [
         "with space",
@@ -146,6 +148,7 @@ def test_column_names_survive_without_a_key(project: Project) -> None:
         count=3,
     ),
 )
+@pytest.mark.core
 def test_keys_of_every_type_name_rows(project: Project, key: str) -> None:
     for rows in ("id < 2", "id in (1, 2)", "id = 1"):
         project.model(
@@ -155,6 +158,7 @@ def test_keys_of_every_type_name_rows(project: Project, key: str) -> None:
         project.assert_mirrored()
 
 
+@pytest.mark.core
 def test_composite_keys_of_mixed_types_name_rows(project: Project) -> None:
     key = "cast(id % 3 as string) as a, date_add(date'2024-01-01', cast(id % 2 as int)) as b"
     for rows, value in ((6, 0), (4, 1), (6, 1)):
