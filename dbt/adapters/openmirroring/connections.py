@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from copy import copy
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
@@ -38,9 +38,9 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     uses_spark,
 )
 from dbt.adapters.openmirroring.service.authentication import token_credential
-from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
 from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.embedded.short_commands import ShortCommand
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 from dbt.adapters.openmirroring.spark.embedded.submit import launch_jvm_of_next_context
 from dbt.adapters.openmirroring.spark.errors import explained, told
 from dbt.adapters.openmirroring.spark.session import (
@@ -74,6 +74,10 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._users_handles: dict[Hashable, Any] = {}
         self._own_handles: dict[Hashable, Any] = {}
         self.embedded_warehouse: Path | None = None
+
+    @property
+    def credentials(self) -> OpenMirroringCredentials:
+        return cast(OpenMirroringCredentials, self.profile.credentials)
 
     # dbt-spark's `open` is a class method, which cannot store the Spark that it found
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
@@ -134,8 +138,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         Returns:
             a session, and the settings for each new session
         """
-        credentials: Any = self.profile.credentials
-        parameters = credentials.server_side_parameters
+        parameters = self.credentials.server_side_parameters
         if is_remote():
             raise FailedToConnectError(
                 "This process has a session of Spark Connect. Set `method: connect` and `host` in "
@@ -153,30 +156,33 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 builder = builder.config(key, value)
             spark, settings = builder.getOrCreate(), {}
         else:
-            project, folder = project_folder(self.profile), credentials.spark_folder
-            self.embedded_warehouse = embedded_spark.home_of(project, folder) / "warehouse"
-            prepared: bool = credentials.prepared_start
-            return process_spark.session(self, project, parameters, prepared, folder), {}
+            setup = self._embedded
+            self.embedded_warehouse = setup.home / "warehouse"
+            return process_spark.session(self, setup), {}
         return spark, settings | SESSION_SETTINGS
+
+    @property
+    def _embedded(self) -> SparkSetup:
+        """The embedded Spark of the profile."""
+        credentials, project = self.credentials, project_folder(self.profile)
+        settings = dict(credentials.server_side_parameters)
+        return SparkSetup(project, settings, credentials.spark_folder, credentials.prepared_start)
 
     def start_early(self) -> None:
         """Start the embedded Spark while dbt parses, if the command will use it."""
         if not (uses_spark() and is_in_command()):
             return
-        credentials: Any = self.profile.credentials
-        parameters = credentials.server_side_parameters
-        if credentials.method != ConnectionMethod.SESSION or _is_configured(parameters):
+        parameters = self.credentials.server_side_parameters
+        if self.credentials.method != ConnectionMethod.SESSION or _is_configured(parameters):
             return
         if is_remote() or _is_there():
             return
-        project, folder = project_folder(self.profile), credentials.spark_folder
-        prepared, java_options = credentials.prepared_start, []
-        if prepared and ends_process():
-            home = embedded_spark.home_of(project, folder)
+        setup, java_options = self._embedded, []
+        if setup.prepared_start and ends_process():
             identity = (self.profile.target_name, *selection())
-            self._short_command = ShortCommand(home, *identity)
+            self._short_command = ShortCommand(setup.home, *identity)
             java_options = self._short_command.java_options()
-        process_spark.start_early(self, project, parameters, prepared, java_options, folder)
+        process_spark.start_early(self, setup, java_options)
 
     @contextmanager
     def own_session(self) -> Iterator[None]:
