@@ -109,7 +109,7 @@ class Driver:
             ]
         except Exception as error:
             text = self._explained(error) if isinstance(error, Py4JJavaError) else str(error)
-            return {"error": text or type(error).__name__, "class": type(error).__name__}
+            return {"error": text or type(error).__name__}
         return {"columns": columns, "rows": rows}
 
     def _session(self, name: str, settings: dict[str, str]) -> SparkSession:
