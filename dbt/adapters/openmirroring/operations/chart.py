@@ -33,12 +33,8 @@ class Piece:
 
     @property
     def path(self) -> str:
-        return f"M{self.x} {self.y:g}h{_BAR}v{self.height:g}h-{_BAR}z"
-
-    @property
-    def line(self) -> str:
-        """The piece as a line as wide as a bar: fewer characters, in whole units."""
-        return f"M{self.x + _BAR // 2} {round(self.y)}v{max(round(self.height), 1)}"
+        """The path of a line, which is as wide as a bar."""
+        return f"M{self.x + _BAR // 2} {self.y:g}v{self.height:g}"
 
 
 @dataclass(frozen=True)
@@ -69,12 +65,12 @@ class Chart:
     bars: tuple[Bar, ...]
 
     @property
-    def lines(self) -> dict[str, str]:
-        """The path of all pieces of a kind, by kind."""
+    def paths(self) -> dict[str, str]:
+        """The path of all pieces of a kind, by kind. It takes fewer characters than the bars."""
         paths: dict[str, str] = {}
         for bar in self.bars:
             for piece in bar.pieces:
-                paths[piece.kind] = paths.get(piece.kind, "") + piece.line
+                paths[piece.kind] = paths.get(piece.kind, "") + piece.path
         return paths
 
     @classmethod
