@@ -94,15 +94,14 @@ class JavaImage:
 
     @property
     def is_there(self) -> bool:
-        """Whether the image exists and has its size. Java would crash with an incomplete one."""
-        return self._size() not in (None, 0) and str(self._size()) == self._recorded()[0]
+        """Whether the image exists. An empty one records that it could not be made."""
+        return bool(self._size())
 
     @property
     def is_wanted(self) -> bool:
         """Whether to make the image: it is missing, there is room, and no attempt has failed."""
-        if not self._release or self.is_there or self._size() == 0:
-            return False
-        return self._has_room() and not self._is_crowded
+        is_possible = self._release and self._size() is None
+        return bool(is_possible) and self._has_room() and not self._is_crowded
 
     @property
     def _is_crowded(self) -> bool:
@@ -126,11 +125,11 @@ class JavaImage:
     def options(self) -> list[str]:
         """Return the Java options that use the image; none if it does not exist.
 
-        A damaged image is removed, so that it is made again.
+        A damaged image is removed, so that it is made again. Java would crash with it.
         """
         if not self.is_there:
             return []
-        if _checksum(self.path) != self._recorded()[1]:
+        if _checksum(self.path) != self._recorded():
             self.remove()
             return []
         with suppress(OSError):
@@ -184,7 +183,7 @@ class JavaImage:
                 except Exception:
                     pass  # no retry, because the same error would occur again
                 made.touch()
-                self._record.write_text(f"{made.stat().st_size} {_checksum(made)}")
+                self._record.write_text(_checksum(made))
                 made.replace(self.path)
 
     def remove(self) -> None:
@@ -227,18 +226,17 @@ class JavaImage:
 
     @property
     def _record(self) -> Path:
-        """The file with the size and the checksum of the image."""
+        """The file with the checksum of the image."""
         return self.path.with_suffix(".sum")
 
     def _size(self) -> int | None:
         return _size(self.path)
 
-    def _recorded(self) -> tuple[str, str]:
-        """Return the size and the checksum that the image had when it was made."""
+    def _recorded(self) -> str | None:
+        """Return the checksum that the image had when it was made; None if it is unknown."""
         with suppress(OSError, ValueError):
-            size, _, checksum = self._record.read_text().partition(" ")
-            return size, checksum
-        return "", ""
+            return self._record.read_text()
+        return None
 
     @property
     def _is_aot(self) -> bool:
