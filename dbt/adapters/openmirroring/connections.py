@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from copy import copy
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
@@ -20,7 +20,7 @@ from dbt.adapters.contracts.connection import (
 )
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
-from dbt.adapters.spark.connections import SparkConnectionManager
+from dbt.adapters.spark.connections import SparkConnectionManager, SparkConnectionWrapper
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
@@ -51,6 +51,8 @@ from dbt.adapters.openmirroring.spark.session import (
 )
 
 if TYPE_CHECKING:
+    import agate
+
     from dbt.adapters.openmirroring.spark.livy.session import LivySession
 
 logger = AdapterLogger("OpenMirroring")
@@ -71,8 +73,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._has_metastore: bool | None = None
         self._livy: LivySession | None = None
         self._short_command: ShortCommand | None = None
-        self._users_handles: dict[Hashable, Any] = {}
-        self._own_handles: dict[Hashable, Any] = {}
+        self._users_handles: dict[Hashable, SparkConnectionWrapper] = {}
+        self._own_handles: dict[Hashable, SparkConnectionWrapper] = {}
         self.embedded_warehouse: Path | None = None
 
     @property
@@ -238,7 +240,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
 
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
-    ) -> tuple[AdapterResponse, Any]:
+    ) -> tuple[AdapterResponse, agate.Table]:
         """Execute a statement completely, even a query whose rows nobody fetches."""
         with self.exception_handler(sql):
             handle = self.get_thread_connection().handle  # the first one waits for Spark's start
@@ -300,20 +302,23 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         """
         try:
             yield
-        except DbtDatabaseError as error:  # Thrift returns message and stack trace as one text
+        except (DbtDatabaseError, PySparkException, Py4JJavaError) as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(told(error.msg)) from None
+            raise DbtDatabaseError(told(_message(error))) from None
         except DbtRuntimeError:
             raise
-        except PySparkException as error:
-            logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(told(str(error))) from None
-        except Py4JJavaError as error:  # a Java error without a PySpark class
-            logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(told(explained(error))) from None
         except Exception:
             with super().exception_handler(sql):
                 raise
+
+
+def _message(error: Exception) -> str:
+    match error:
+        case DbtDatabaseError():  # Thrift returns message and stack trace as one text
+            return str(error.msg)
+        case Py4JJavaError():  # a Java error without a PySpark class
+            return explained(error)
+    return str(error)
 
 
 def _is_there() -> bool:

@@ -68,8 +68,6 @@ class Manifest(Protocol):
     nodes: MutableMapping[str, ManifestNode]
     macros: Mapping[str, Macro]
 
-    def find_macro_by_name(self, name: str, project: str, package: str | None) -> Macro | None: ...
-
     def find_materialization_macro_by_name(
         self, project: str, name: str, adapter_type: str
     ) -> Macro | None: ...

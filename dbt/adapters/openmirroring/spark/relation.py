@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.column import Column
-from dbt.adapters.contracts.relation import ComponentName
+from dbt.adapters.contracts.relation import ComponentName, HasQuoting, RelationConfig
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.relation import SparkRelation
 
@@ -17,6 +17,7 @@ from dbt.adapters.openmirroring.spark.refusals import refuse_function
 if TYPE_CHECKING:
     # missing in the oldest supported dbt-adapters
     from dbt.adapters.base.relation import FunctionConfig
+    from typing_extensions import Self
 
 BATCH_ID_PROPERTY = "openmirroring.batch_id"
 HELD_PROPERTY = "openmirroring.held"
@@ -175,13 +176,16 @@ class StandIns:
 
         class DryRunRelation(OpenMirroringRelation):
             @classmethod
-            def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
+            def create_from(
+                cls, quoting: HasQuoting, relation_config: RelationConfig, **kwargs: Any
+            ) -> Self:
                 """Return the relation of a node, or the one that stands in for it."""
                 relation = super().create_from(quoting, relation_config, **kwargs)
                 if relation.place not in built:
                     return relation
                 _, stand_in = built[relation.place]
-                return relation.incorporate(path={"identifier": stand_in.identifier})
+                path = replace(relation.path, identifier=stand_in.identifier)
+                return replace(relation, path=path)
 
         return DryRunRelation
 
