@@ -90,7 +90,14 @@ class JavaImage:
         jars = Path(pyspark.__file__).parent
         parts = (self._release, str(java_home.resolve()), str(jars), pyspark.__version__, version)
         name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-        self.path = self._folder / f"{name}.{'aot' if self._is_aot else 'jsa'}"
+        found = re.search(r'JAVA_VERSION="(\d+)', self._release)
+        if found and int(found[1]) >= _AOT_VERSION:
+            suffix, self._input, self._output = ".aot", "AOTCache", "AOTCacheOutput"
+        else:
+            suffix, self._input, self._output = ".jsa", "SharedArchiveFile", "ArchiveClassesAtExit"
+        self.path = self._folder / f"{name}{suffix}"
+        # the file with the checksum of the image
+        self._record = self.path.with_suffix(".sum")
 
     @property
     def is_there(self) -> bool:
@@ -129,13 +136,16 @@ class JavaImage:
         """
         if not self.is_there:
             return []
-        if _checksum(self.path) != self._recorded():
+        recorded = None
+        with suppress(OSError, ValueError):
+            recorded = self._record.read_text()
+        if _checksum(self.path) != recorded:
             self.remove()
             return []
         with suppress(OSError):
             for path in (self.path, self._record):
                 os.utime(path)  # so that it is not removed as unused
-        return [f"-XX:{'AOTCache' if self._is_aot else 'SharedArchiveFile'}={self.path}"]
+        return [f"-XX:{self._input}={self.path}"]
 
     def prepare(self) -> None:
         """Start a process that makes the image, from the second call for this image on.
@@ -172,7 +182,9 @@ class JavaImage:
         with self._alone() as is_alone:
             if not is_alone or not self.is_wanted:
                 return
-            self._remove_unfinished()
+            for path in _listed(self._folder):  # left by killed processes
+                if path.name.startswith(_UNFINISHED):
+                    shutil.rmtree(path, ignore_errors=True)
             self._remove_others(_KEPT - 1)
             with tempfile.TemporaryDirectory(dir=self._folder, prefix=_UNFINISHED) as name:
                 made = Path(name) / self.path.name
@@ -207,12 +219,6 @@ class JavaImage:
                 with suppress(OSError):
                     path.unlink()
 
-    def _remove_unfinished(self) -> None:
-        """Remove what killed processes have left. Only one process makes an image at a time."""
-        for path in _listed(self._folder):
-            if path.name.startswith(_UNFINISHED):
-                shutil.rmtree(path, ignore_errors=True)
-
     def _has_run_before(self) -> bool:
         """Check whether this is not the first call for this image, and record the call."""
         mark = self.path.with_suffix(".seen")
@@ -224,28 +230,8 @@ class JavaImage:
             self._remove_others(_KEPT)
         return False
 
-    @property
-    def _record(self) -> Path:
-        """The file with the checksum of the image."""
-        return self.path.with_suffix(".sum")
-
     def _size(self) -> int | None:
         return _size(self.path)
-
-    def _recorded(self) -> str | None:
-        """Return the checksum that the image had when it was made; None if it is unknown."""
-        with suppress(OSError, ValueError):
-            return self._record.read_text()
-        return None
-
-    @property
-    def _is_aot(self) -> bool:
-        found = re.search(r'JAVA_VERSION="(\d+)', self._release)
-        return found is not None and int(found[1]) >= _AOT_VERSION
-
-    @property
-    def _output(self) -> str:
-        return "AOTCacheOutput" if self._is_aot else "ArchiveClassesAtExit"
 
     def _has_room(self) -> bool:
         folder = self._folder
