@@ -4,7 +4,7 @@
 
 {#- Show the state of each mirrored table. Nothing is changed, and Spark is not asked. -#}
 {% macro mirror_status() %}
-  {%- do mirror_outcome(adapter.status(graph, kwargs)) -%}
+  {%- do mirror_outcome(adapter.run_operations(graph).status(kwargs)) -%}
 {% endmacro %}
 
 {#- List what was published, batch by batch.
@@ -13,17 +13,17 @@
       table: `schema.table`, the table alone, or the name or unique id of its node; without it all
       limit: batches of a table; 10 without it -#}
 {% macro mirror_history(table, limit) %}
-  {%- do mirror_outcome(adapter.history(graph, dict(kwargs, table=table, limit=limit))) -%}
+  {%- do mirror_outcome(adapter.run_operations(graph).history(dict(kwargs, table=table, limit=limit))) -%}
 {% endmacro %}
 
 {#- Write state and history of each mirrored table to a page, target/mirror_report.html. -#}
 {% macro mirror_report() %}
-  {%- do mirror_outcome(adapter.report(graph, kwargs)) -%}
+  {%- do mirror_outcome(adapter.run_operations(graph).report(kwargs)) -%}
 {% endmacro %}
 
 {#- Finish what earlier runs have committed, without building anything. -#}
 {% macro mirror_recover() %}
-  {%- do mirror_outcome(adapter.recover(graph, kwargs)) -%}
+  {%- do mirror_outcome(adapter.run_operations(graph).recover(kwargs)) -%}
 {% endmacro %}
 
 {#- Publish a table as it is in Spark as a rebuild, without computing its rows.
@@ -31,7 +31,7 @@
     Args:
       table: `schema.table`, the table alone, or the name or unique id of its node -#}
 {% macro mirror_rebuild(table) %}
-  {%- do mirror_outcome(adapter.rebuild(graph, dict(kwargs, table=table))) -%}
+  {%- do mirror_outcome(adapter.run_operations(graph).rebuild(dict(kwargs, table=table))) -%}
 {% endmacro %}
 
 {#- Publish what is held, whatever its tests say; also what `max_deleted` has stopped.
@@ -39,7 +39,7 @@
     Args:
       table: `schema.table`, the table alone, or the name or unique id of its node; without it all -#}
 {% macro mirror_publish(table) %}
-  {%- do mirror_outcome(adapter.publish_held(graph, dict(kwargs, table=table))) -%}
+  {%- do mirror_outcome(adapter.run_operations(graph).publish_held(dict(kwargs, table=table))) -%}
 {% endmacro %}
 
 {#- At the end of a command: publish what has passed its tests. A failure is a failure of the command.
@@ -49,7 +49,7 @@
 {% macro mirror_publish_tested(results) %}
   {#- `dbt compile` has no results -#}
   {%- if execute and results is defined -%}
-    {%- set outcome = adapter.publish_tested(graph, dict(kwargs, results=results)) -%}
+    {%- set outcome = adapter.run_operations(graph).publish_tested(dict(kwargs, results=results)) -%}
     {%- for line in outcome.lines -%}{%- do log(line, info=True) -%}{%- endfor -%}
     {%- if outcome.failed -%}
       select raise_error('{{ mirror_literal(outcome.failed | join('\n')) }}')
@@ -64,12 +64,12 @@
       schema: of those to drop; without it all schemas of this target
       table: to drop, `schema.table` or a list of them, also what another target may publish -#}
 {% macro mirror_drop_orphans(dry_run, schema, table) %}
-  {%- do mirror_outcome(adapter.drop_orphans(graph, dict(kwargs, dry_run=dry_run, schema=schema, table=table))) -%}
+  {%- do mirror_outcome(adapter.run_operations(graph).drop_orphans(dict(kwargs, dry_run=dry_run, schema=schema, table=table))) -%}
 {% endmacro %}
 
 {#- Apply what was published to the mirrored tables beside a local landing zone, as the service would. -#}
 {% macro mirror_replicate() %}
-  {%- do mirror_outcome(adapter.replicate(kwargs)) -%}
+  {%- do mirror_outcome(adapter.run_operations(graph).replicate(kwargs)) -%}
 {% endmacro %}
 
 {#- Create the mirrored database that `landing_zone` names, for open mirroring, or change the definition of the one that
@@ -83,17 +83,17 @@
   {%- set given = dict(
     kwargs, default_schema=default_schema, retention_days=retention_days, change_data_feed=change_data_feed
   ) -%}
-  {%- do mirror_print(adapter.mirrored_database().create(given)) -%}
+  {%- do mirror_print(adapter.run_operations(graph).mirrored_database().create(given)) -%}
 {% endmacro %}
 
 {#- Print the definition of the mirrored database: what `mirroring.json` in Git would hold. -#}
 {% macro mirror_definition() %}
-  {%- do mirror_print(adapter.mirrored_database().definition(kwargs)) -%}
+  {%- do mirror_print(adapter.run_operations(graph).mirrored_database().definition(kwargs)) -%}
 {% endmacro %}
 
 {#- Start the mirrored database, and wait until it runs. -#}
 {% macro mirror_start() %}
-  {%- do mirror_print(adapter.mirrored_database().start(kwargs)) -%}
+  {%- do mirror_print(adapter.run_operations(graph).mirrored_database().start(kwargs)) -%}
 {% endmacro %}
 
 {#- Stop the mirrored database. A new start begins anew with what is left in the landing zone, for every table.
@@ -101,7 +101,7 @@
     Args:
       confirm: the name of the mirrored database -#}
 {% macro mirror_stop(confirm) %}
-  {%- do mirror_print(adapter.mirrored_database().stop(dict(kwargs, confirm=confirm))) -%}
+  {%- do mirror_print(adapter.run_operations(graph).mirrored_database().stop(dict(kwargs, confirm=confirm))) -%}
 {% endmacro %}
 
 

@@ -94,7 +94,8 @@ def spark(
         settings |= format_settings(file_format, folder)
         if request.config.getoption("--interpreted"):
             settings |= INTERPRETED
-        session = embedded_spark.start(tmp_path_factory.mktemp("spark"), settings)
+        setup = embedded_spark.SparkSetup(tmp_path_factory.mktemp("spark"), settings)
+        session = embedded_spark.start(setup)
     yield session
     session.stop()
 

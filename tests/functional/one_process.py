@@ -17,6 +17,7 @@ from dbt.cli.main import dbtRunner
 from pyspark import SparkContext
 
 from dbt.adapters.openmirroring.spark.embedded.process import process_spark
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 from tests.functional import onelake
 from tests.functional.project import Project
 from tests.onelake_server import OneLakeServer
@@ -97,7 +98,8 @@ def at_once(folder: Path) -> None:
     one, other = shop(folder / "one"), shop(folder / "other")
     publish(one, 3)
     command = dbtRunner()  # stands for one that runs
-    process_spark.session(command, one.path, one.target["server_side_parameters"])
+    setup = SparkSetup(one.path, one.target["server_side_parameters"])
+    process_spark.session(command, setup)
 
     assert "a process can have one Spark at a time" in refused(other)
 

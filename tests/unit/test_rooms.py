@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +86,14 @@ def test_a_room_imports_only_the_rooms_below_it(name: str) -> None:
 
 def test_every_room_has_a_rule() -> None:
     assert {room(module) for module in MODULES} - {""} == set(MAY_IMPORT)
+
+
+def test_only_one_room_uses_parts_of_dbt_that_are_no_interface() -> None:
+    # `dbtRunner` is one
+    hidden = r"from dbt\.(?!adapters|include|cli\.main)|\._macro_|_parse_model_constraint"
+    found = {m for m, path in MODULES.items() if re.search(hidden, path.read_text())}
+
+    assert {room(module) for module in found} == {"dbt_core"}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

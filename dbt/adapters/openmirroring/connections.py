@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from copy import copy
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
@@ -20,7 +20,7 @@ from dbt.adapters.contracts.connection import (
 )
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
-from dbt.adapters.spark.connections import SparkConnectionManager
+from dbt.adapters.spark.connections import SparkConnectionManager, SparkConnectionWrapper
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
@@ -38,9 +38,9 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     uses_spark,
 )
 from dbt.adapters.openmirroring.service.authentication import token_credential
-from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
 from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.embedded.short_commands import ShortCommand
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 from dbt.adapters.openmirroring.spark.embedded.submit import launch_jvm_of_next_context
 from dbt.adapters.openmirroring.spark.errors import explained, told
 from dbt.adapters.openmirroring.spark.session import (
@@ -51,6 +51,8 @@ from dbt.adapters.openmirroring.spark.session import (
 )
 
 if TYPE_CHECKING:
+    import agate
+
     from dbt.adapters.openmirroring.spark.livy.session import LivySession
 
 logger = AdapterLogger("OpenMirroring")
@@ -71,9 +73,13 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._has_metastore: bool | None = None
         self._livy: LivySession | None = None
         self._short_command: ShortCommand | None = None
-        self._users_handles: dict[Hashable, Any] = {}
-        self._own_handles: dict[Hashable, Any] = {}
+        self._users_handles: dict[Hashable, SparkConnectionWrapper] = {}
+        self._own_handles: dict[Hashable, SparkConnectionWrapper] = {}
         self.embedded_warehouse: Path | None = None
+
+    @property
+    def credentials(self) -> OpenMirroringCredentials:
+        return cast(OpenMirroringCredentials, self.profile.credentials)
 
     # dbt-spark's `open` is a class method, which cannot store the Spark that it found
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
@@ -134,8 +140,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         Returns:
             a session, and the settings for each new session
         """
-        credentials: Any = self.profile.credentials
-        parameters = credentials.server_side_parameters
+        parameters = self.credentials.server_side_parameters
         if is_remote():
             raise FailedToConnectError(
                 "This process has a session of Spark Connect. Set `method: connect` and `host` in "
@@ -153,30 +158,33 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 builder = builder.config(key, value)
             spark, settings = builder.getOrCreate(), {}
         else:
-            project, folder = project_folder(self.profile), credentials.spark_folder
-            self.embedded_warehouse = embedded_spark.home_of(project, folder) / "warehouse"
-            prepared: bool = credentials.prepared_start
-            return process_spark.session(self, project, parameters, prepared, folder), {}
+            setup = self._embedded
+            self.embedded_warehouse = setup.home / "warehouse"
+            return process_spark.session(self, setup), {}
         return spark, settings | SESSION_SETTINGS
+
+    @property
+    def _embedded(self) -> SparkSetup:
+        """The embedded Spark of the profile."""
+        credentials, project = self.credentials, project_folder(self.profile)
+        settings = dict(credentials.server_side_parameters)
+        return SparkSetup(project, settings, credentials.spark_folder, credentials.prepared_start)
 
     def start_early(self) -> None:
         """Start the embedded Spark while dbt parses, if the command will use it."""
         if not (uses_spark() and is_in_command()):
             return
-        credentials: Any = self.profile.credentials
-        parameters = credentials.server_side_parameters
-        if credentials.method != ConnectionMethod.SESSION or _is_configured(parameters):
+        parameters = self.credentials.server_side_parameters
+        if self.credentials.method != ConnectionMethod.SESSION or _is_configured(parameters):
             return
         if is_remote() or _is_there():
             return
-        project, folder = project_folder(self.profile), credentials.spark_folder
-        prepared, java_options = credentials.prepared_start, []
-        if prepared and ends_process():
-            home = embedded_spark.home_of(project, folder)
+        setup, java_options = self._embedded, []
+        if setup.prepared_start and ends_process():
             identity = (self.profile.target_name, *selection())
-            self._short_command = ShortCommand(home, *identity)
+            self._short_command = ShortCommand(setup.home, *identity)
             java_options = self._short_command.java_options()
-        process_spark.start_early(self, project, parameters, prepared, java_options, folder)
+        process_spark.start_early(self, setup, java_options)
 
     @contextmanager
     def own_session(self) -> Iterator[None]:
@@ -232,7 +240,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
 
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
-    ) -> tuple[AdapterResponse, Any]:
+    ) -> tuple[AdapterResponse, agate.Table]:
         """Execute a statement completely, even a query whose rows nobody fetches."""
         with self.exception_handler(sql):
             handle = self.get_thread_connection().handle  # the first one waits for Spark's start
@@ -294,20 +302,23 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         """
         try:
             yield
-        except DbtDatabaseError as error:  # Thrift returns message and stack trace as one text
+        except (DbtDatabaseError, PySparkException, Py4JJavaError) as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(told(error.msg)) from None
+            raise DbtDatabaseError(told(_message(error))) from None
         except DbtRuntimeError:
             raise
-        except PySparkException as error:
-            logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(told(str(error))) from None
-        except Py4JJavaError as error:  # a Java error without a PySpark class
-            logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(told(explained(error))) from None
         except Exception:
             with super().exception_handler(sql):
                 raise
+
+
+def _message(error: Exception) -> str:
+    match error:
+        case DbtDatabaseError():  # Thrift returns message and stack trace as one text
+            return str(error.msg)
+        case Py4JJavaError():  # a Java error without a PySpark class
+            return explained(error)
+    return str(error)
 
 
 def _is_there() -> bool:

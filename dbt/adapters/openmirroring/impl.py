@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from multiprocessing.context import SpawnContext
+from typing import TYPE_CHECKING, Any, cast
 
+from dbt.adapters.base.column import Column as BaseColumn
 from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.meta import available
+from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
-from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.contracts.connection import AdapterRequiredConfig
+from dbt.adapters.contracts.relation import RelationConfig, RelationType
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.contracts.constraints import ConstraintType
@@ -24,47 +27,36 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     target_folder,
     terminal,
 )
-from dbt.adapters.openmirroring.destination import replica
+from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, ManifestNode, Project
 from dbt.adapters.openmirroring.destination.after_command import end_command
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
 from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.progress import Progress
-from dbt.adapters.openmirroring.node.publish import rebuild
-from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations import catalog
-from dbt.adapters.openmirroring.operations.arguments import (
-    Flag,
-    Limit,
-    Name,
-    Names,
-    Results,
-    operation,
-)
-from dbt.adapters.openmirroring.operations.command import Command
-from dbt.adapters.openmirroring.operations.database import DatabaseOperations
-from dbt.adapters.openmirroring.operations.history import history
-from dbt.adapters.openmirroring.operations.project_tables import Outcome
-from dbt.adapters.openmirroring.operations.report import report
-from dbt.adapters.openmirroring.operations.report_page import Heading
-from dbt.adapters.openmirroring.operations.status import status
+from dbt.adapters.openmirroring.operations.command import Command, CommandAdapter
+from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
     OpenMirroringRelation,
+    StandIns,
     quoted,
 )
 from dbt.adapters.openmirroring.spark.table import described_columns
 from dbt.adapters.openmirroring.text.console import print_any_text
 
+if TYPE_CHECKING:
+    import agate
+
 
 class OpenMirroringAdapter(SparkAdapter):
     """An adapter that extends dbt-spark's with publishing to the landing zone."""
 
-    Relation = OpenMirroringRelation
-    Column = OpenMirroringColumn
+    Relation: type[OpenMirroringRelation] = OpenMirroringRelation
+    Column: type[OpenMirroringColumn] = OpenMirroringColumn
     ConnectionManager = OpenMirroringConnectionManager
     AdapterSpecificConfigs = OpenMirroringConfig
     _capabilities = CapabilityDict(
@@ -79,28 +71,40 @@ class OpenMirroringAdapter(SparkAdapter):
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
     }
 
-    def __init__(self, config: Any, mp_context: Any) -> None:
+    connections: OpenMirroringConnectionManager
+
+    def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         print_any_text()
         self.progress = Progress(terminal())
         self._destination = Destination(
-            config.credentials.target,
+            self.connections.credentials.target,
             project=lambda: project_folder(config),
-            warehouse=lambda: self.connections.embedded_warehouse,  # type: ignore[attr-defined]
+            warehouse=lambda: self.connections.embedded_warehouse,
             uploads=self.progress.uploads,
             kept=lambda: target_folder(config),
         )
-        self._command = Command(self, self._destination)
-        # by place: relations that `--empty` or `--sample` has made, which dbt's cache leaves out
+        self._project = Project(self)
+        self._command = Command(cast(CommandAdapter, self), self._project, self._destination)
+        self.stand_ins = StandIns()
+        if self._destination.dry_run:
+            self.Relation = self.stand_ins.relation_class()
+        # relations that `--empty` or `--sample` has made, which dbt's cache leaves out
         self.checked: dict[tuple[str, str], OpenMirroringRelation] = {}
-        self.connections.start_early()  # type: ignore[attr-defined]
+        self.connections.start_early()
+
+    def relation_of(self, node: ManifestNode) -> OpenMirroringRelation:
+        """Return the relation of a node; in a dry run, the one that was built in its place."""
+        return self.Relation.create_from(self.config, cast(RelationConfig, node))
 
     @classmethod
     def quote(cls, identifier: str) -> str:
         # dbt's tests quote the database, which is None here
         return quoted(str(identifier))
 
-    def parse_describe_extended(self, relation: Any, raw_rows: Any) -> list[SparkColumn]:
+    def parse_describe_extended(
+        self, relation: BaseRelation, raw_rows: agate.Table
+    ) -> list[SparkColumn]:
         """Read the columns and the size of a table from `describe extended`.
 
         dbt-spark mistakes a column whose name begins with # for a headline, and drops the columns
@@ -108,37 +112,36 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         return list(described_columns(relation, raw_rows))
 
-    def parse_columns_from_information(self, relation: Any) -> list[SparkColumn]:
+    def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:
         """Read the columns for the catalog from `describe`.
 
         dbt-spark reads `show table extended`, which has no comments and truncates nested types.
         """
         try:
-            columns: list[SparkColumn] = self.get_columns_in_relation(relation)
+            return self.get_columns_in_relation(relation)
         except DbtRuntimeError as error:  # the catalog can do without these columns
             logger.debug(f"{relation}: {error}")
             return []
-        return columns
 
     @available.parse(lambda *_args, **_named: [])
-    def get_column_schema_from_query(self, sql: str) -> list[Any]:
+    def get_column_schema_from_query(self, sql: str) -> list[BaseColumn]:
         """Return the columns of a query.
 
         Other connections use `describe query`, because Thrift's cursors report a decimal without
         its precision and an array without its element type.
         """
-        if Warehouse(self, {}).handle:
-            columns: list[Any] = super().get_column_schema_from_query(sql)
+        if self._command.warehouse({}).handle:
+            columns: list[BaseColumn] = super().get_column_schema_from_query(sql)
             return columns
         _, described = self.execute(f"describe query {sql}", fetch=True)
         return [self.Column.create(row["col_name"], row["data_type"]) for row in described]
 
-    def get_catalog_for_single_relation(self, relation: Any) -> CatalogTable | None:
+    def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
         """Return the catalog entry of a relation, or None if it does not exist."""
         rows = list(self._get_columns_for_catalog(relation))
         return catalog.catalog_table(rows) if rows else None
 
-    def list_relations_without_caching(self, schema_relation: Any) -> list[Any]:
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """Return the relations of a schema.
 
         Some catalogs do not list views as tables, so views are listed separately too.
@@ -151,10 +154,12 @@ class OpenMirroringAdapter(SparkAdapter):
             if "Namespace does not exist" in error.msg:  # the message of Iceberg's catalogs
                 return []
             raise
-        relations: list[Any] = [relation.incorporate(path=path) for relation in listed]
+        relations = [
+            cast(OpenMirroringRelation, relation).incorporate(path=path) for relation in listed
+        ]
         known = {str(relation.identifier).lower() for relation in relations}
         try:
-            views: Any = self.execute_macro(
+            views: agate.Table = self.execute_macro(
                 "openmirroring__list_views", kwargs={"schema_relation": schema_relation}
             )
         except DbtRuntimeError as error:  # the schema is missing, or its catalog has no views
@@ -168,25 +173,25 @@ class OpenMirroringAdapter(SparkAdapter):
                 relations.append(view)
         return self._without_checked(relations)
 
-    def _without_checked(self, relations: list[Any]) -> list[Any]:
+    def _without_checked(self, relations: list[OpenMirroringRelation]) -> list[BaseRelation]:
         """Leave out what `--empty` or `--sample` has made, for a command that builds nodes.
 
         Such a relation is there for the models downstream and for unit tests. For its own node it
         does not exist, because it was never published: is_incremental() is false.
         """
         if not is_building():
-            return relations
+            return [*relations]
         checked = [relation for relation in relations if relation.is_checked]
         self.checked.update({relation.place: relation for relation in checked})
         return [relation for relation in relations if not relation.is_checked]
 
-    def drop_schema(self, relation: Any) -> None:
+    def drop_schema(self, relation: BaseRelation) -> None:
         """Drop a schema and its relations. Iceberg's catalogs drop only an empty schema."""
         for found in self.list_relations_without_caching(relation):
             self.drop_relation(found)
         super().drop_schema(relation)
 
-    def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
+    def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterator[dict[str, Any]]:
         """Yield the columns of a relation, each with the statistics of its publication."""
         statistics: dict[str, Any] = {}
         if relation.is_table:
@@ -203,7 +208,7 @@ class OpenMirroringAdapter(SparkAdapter):
         Java and Spark start with the first statement.
         """
         super().debug_query()
-        process_spark.tell(self.config.credentials.prepared_start)
+        process_spark.tell(self.connections.credentials.prepared_start)
         self._destination.check()
 
     # Nodes
@@ -215,7 +220,7 @@ class OpenMirroringAdapter(SparkAdapter):
         super().pre_model_hook(config)
 
     @available
-    def materialize(self, context: Mapping[str, Any]) -> OpenMirroringRelation:
+    def materialize(self, context: Context) -> OpenMirroringRelation:
         """Build a table-like node, publish its changes, and persist its documentation.
 
         Args:
@@ -230,7 +235,7 @@ class OpenMirroringAdapter(SparkAdapter):
             return materialize(node, self._destination)
 
     @available
-    def refuse_clone(self, context: Mapping[str, Any]) -> None:
+    def refuse_clone(self, context: Context) -> None:
         """Check that a clone does not take the place of a mirrored table.
 
         Args:
@@ -241,122 +246,18 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         self._command.refuse_clone(context)
 
-    # Operations. Their macros pass the arguments as a mapping, `given`.
-
     @available
-    @operation("mirror_status")
-    def status(self, graph: Mapping[str, Any]) -> Outcome:
-        """Report the state of each mirrored table, and of the mirrored database in Fabric."""
-        return status(self._command.tables(graph), self._destination)
-
-    @available
-    @operation("mirror_report")
-    def report(self, graph: Mapping[str, Any]) -> Outcome:
-        """Write the state and the history of each mirrored table to a page."""
-        config = self.config
-        heading = Heading(config.project_name, config.target_name, self._destination.place)
-        folder = Path(config.project_target_path)
-        return report(self._command.tables(graph), self._destination, heading, folder)
-
-    @available
-    @operation("mirror_history")
-    def history(
-        self, graph: Mapping[str, Any], *, table: Name | None = None, limit: Limit = 10
-    ) -> Outcome:
-        """Report the last batches of each mirrored table.
-
-        `operations.history` documents the arguments.
-        """
-        return history(self._command.tables(graph), table, limit)
-
-    @available
-    @operation("mirror_recover")
-    def recover(self, graph: Mapping[str, Any]) -> Outcome:
-        """Finish the batches that an earlier run of this dbt project committed."""
-        return self._command.recovery.finish_all(self._command.tables(graph))
-
-    @available
-    @operation("mirror_rebuild")
-    def rebuild(self, graph: Mapping[str, Any], *, table: Name) -> Outcome:
-        """Publish the current state of a table in Spark as a rebuild.
+    def run_operations(self, graph: Graph) -> RunOperations:
+        """Return the operations that `dbt run-operation` can run.
 
         Args:
             graph: dbt's graph
-            table: `schema.table`, the table alone, or the name or unique id of its node
-
-        Raises:
-            DbtRuntimeError: if there is no such table, or if a step fails
         """
-        found = self._command.tables(graph).node(table)
-        node = self._command.node_of(found)
-        with self._command.running(node):
-            response = rebuild(node, self._destination)
-        return Outcome((f"{found.table}: {response}",))
-
-    @available
-    @operation("mirror_publish")
-    def publish_held(self, graph: Mapping[str, Any], *, table: Name | None = None) -> Outcome:
-        """Publish held tables, whether or not their tests have passed.
-
-        Args:
-            graph: dbt's graph
-            table: as for `rebuild`; None for all
-        """
-        return self._command.publish_held(graph, table)
-
-    @available
-    @operation("mirror_publish_tested")
-    def publish_tested(self, graph: Mapping[str, Any], *, results: Results) -> Outcome:
-        """Publish the held tables whose tests have passed in a command.
-
-        Args:
-            graph: dbt's graph
-            results: the results of the command
-        """
-        return self._command.publish_tested(graph, results)
-
-    @available
-    @operation("mirror_drop_orphans")
-    def drop_orphans(
-        self,
-        graph: Mapping[str, Any],
-        *,
-        dry_run: Flag = True,
-        schema: Name | None = None,
-        table: Names | None = None,
-    ) -> Outcome:
-        """Drop the table folders that belong to no mirrored node any more, or only list them.
-
-        `operations.orphans` documents the arguments.
-        """
-        if not dry_run:
-            self._destination.require_run()
-        self._destination.replicate_at_the_end(not dry_run)
-        return self._command.drop_orphans(graph, dry_run, schema, table)
-
-    @available
-    def mirrored_database(self) -> DatabaseOperations:
-        """Return the operations that create, change, start or stop the mirrored database."""
-        self._destination.require_run()
-        return DatabaseOperations(self._destination.database)
-
-    @available
-    @operation("mirror_replicate")
-    def replicate(self) -> Outcome:
-        """Apply the published files to the mirrored tables on this machine.
-
-        Raises:
-            DbtRuntimeError: if the replicator is not installed, or does not support the landing
-                zone
-        """
-        self._destination.require_run()
-        found = replica.replicate(self._destination.landing_zone)
-        failed = f"Not replicated: {', '.join(found.failed)}"
-        return Outcome(found.lines, (failed,) if found.failed else ())
+        return RunOperations(self._command, self._project, self._destination, graph)
 
     @available
     def mirror_difference(
-        self, context: Mapping[str, Any], model: OpenMirroringRelation, seconds: float
+        self, context: Context, model: OpenMirroringRelation, seconds: float
     ) -> str:
         """Return a query of the rows whose counts differ between a model and its mirrored table.
 
@@ -369,7 +270,7 @@ class OpenMirroringAdapter(SparkAdapter):
             DbtRuntimeError: if they are not applied in time; the message says why
         """
 
-        warehouse = Warehouse(self, context)
+        warehouse = self._command.warehouse(context)
         rows = self._command.compared_rows(warehouse, model)
         if rows is None:
             return "select 1 where false"
@@ -378,16 +279,16 @@ class OpenMirroringAdapter(SparkAdapter):
     # Begin and end of a command
 
     def set_relations_cache(
-        self, relation_configs: Iterable[Any], *args: Any, **named: Any
+        self, relation_configs: Iterable[RelationConfig], *args: Any, **named: Any
     ) -> None:
         """Fill dbt's cache, then recover interrupted runs before dbt runs hooks and nodes."""
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, *args, **named)
-        self._command.begin(nodes)
+        self._command.begin(cast("list[ManifestNode]", nodes))
 
     @contextmanager
     def connection_named(
-        self, name: str, query_header_context: Any = None, *args: Any, **named: Any
+        self, name: str, query_header_context: ManifestNode | None = None, *args: Any, **named: Any
     ) -> Iterator[None]:
         """Take a connection. dbt does so with each node before it compiles the node."""
         with super().connection_named(name, query_header_context, *args, **named):

@@ -144,7 +144,7 @@ def warehouse(description: str = "", **config: Any) -> Warehouse:
     context["adapter"] = _Adapter(context)
     # dbt's own macros can be changed
     _add(context, {**_dbt_spark_macros(), **our_macros()})
-    return Warehouse(None, context)
+    return Warehouse(None, context)  # type: ignore[arg-type]
 
 
 def operation(name: str, adapter: Any) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ class DefaultFormat(Warehouse):
     """A Spark that is asked for nothing but the format of a table without `using`."""
 
     def __init__(self) -> None:
-        super().__init__(None, {})
+        super().__init__(None, {})  # type: ignore[arg-type]
 
     def query(self, sql: str) -> agate.Table:
         assert sql == "set spark.sql.sources.default"

@@ -36,7 +36,7 @@ class Tables(Warehouse):
     """
 
     def __init__(self, *names: str, broken: bool = False) -> None:
-        super().__init__(None, {})
+        super().__init__(None, {})  # type: ignore[arg-type]
         self.names = list(names)
         self.statements: list[str] = []
         self._broken = broken

@@ -37,7 +37,7 @@ class Embedded(Warehouse):
     is_local = True
 
     def __init__(self, folder: Path, *tables: OpenMirroringRelation | str) -> None:
-        super().__init__(None, {})
+        super().__init__(None, {})  # type: ignore[arg-type]
         self._folder = folder
         self._tables = [table(each) if isinstance(each, str) else each for each in tables]
 

@@ -10,10 +10,11 @@ import jinja2.nodes
 import pytest
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.dbt_core.project import Graph
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.destination.target import Target
-from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
+from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from tests.unit.macros.rendered import operation, our_macros
 
 URL = "https://onelake.dfs.fabric.microsoft.com/Sales/shop.MirroredDatabase/Files/LandingZone"
@@ -28,16 +29,24 @@ OPERATIONS = {
 ARGUMENTS = [(name, argument) for name, known in OPERATIONS.items() for argument in known]
 
 
+class Adapter:
+    """As much of the adapter as operations need before they begin to do something."""
+
+    def __init__(self, destination: Destination) -> None:
+        self._destination = destination
+
+    def run_operations(self, graph: Graph) -> RunOperations:
+        command: Any = None
+        return RunOperations(command, command, self._destination, graph)
+
+
 @pytest.fixture
-def adapter(tmp_path: Path) -> OpenMirroringAdapter:
-    """An adapter that fails when an operation begins to do something."""
-    created = OpenMirroringAdapter.__new__(OpenMirroringAdapter)
+def adapter(tmp_path: Path) -> Adapter:
     target = Target(URL, OneLakeUrl.parse(URL))
-    created._destination = Destination(target, project=lambda: tmp_path, warehouse=lambda: None)
-    return created
+    return Adapter(Destination(target, project=lambda: tmp_path, warehouse=lambda: None))
 
 
-def refused(name: str, adapter: OpenMirroringAdapter, **given: Any) -> str:
+def refused(name: str, adapter: Adapter, **given: Any) -> str:
     with pytest.raises(CompilationError) as error:
         operation(name, adapter)(**given)
     assert error.value.msg.endswith("Nothing was changed.")
@@ -47,7 +56,7 @@ def refused(name: str, adapter: OpenMirroringAdapter, **given: Any) -> str:
 @pytest.mark.parametrize(("name", "argument"), ARGUMENTS)
 @pytest.mark.parametrize("value", [None, "", " ", 0, -1, 1.5, {}, [""], ["a", None]], ids=repr)
 def test_a_value_that_is_nothing_or_of_another_kind_is_refused(
-    adapter: OpenMirroringAdapter, name: str, argument: str, value: Any
+    adapter: Adapter, name: str, argument: str, value: Any
 ) -> None:
     told = refused(name, adapter, **{argument: value})
 
@@ -56,7 +65,7 @@ def test_a_value_that_is_nothing_or_of_another_kind_is_refused(
 
 @pytest.mark.parametrize(("name", "argument"), ARGUMENTS)
 def test_an_undefined_variable_of_a_macro_is_no_argument_that_was_left_out(
-    adapter: OpenMirroringAdapter, name: str, argument: str
+    adapter: Adapter, name: str, argument: str
 ) -> None:
     if argument == "results":  # as in `dbt compile`, which publishes nothing
         operation(name, adapter)(results=jinja2.Undefined(name="results"))
@@ -78,14 +87,14 @@ def test_an_undefined_variable_of_a_macro_is_no_argument_that_was_left_out(
     ],
 )
 def test_a_refusal_tells_what_is_allowed(
-    adapter: OpenMirroringAdapter, name: str, given: dict[str, Any], told: str
+    adapter: Adapter, name: str, given: dict[str, Any], told: str
 ) -> None:
     assert told in refused(name, adapter, **given)
 
 
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "mirror_publish_tested"])
 def test_an_unknown_argument_is_refused_with_those_that_are_known(
-    adapter: OpenMirroringAdapter, name: str
+    adapter: Adapter, name: str
 ) -> None:
     told = refused(name, adapter, tabel="orders")
 
@@ -93,5 +102,5 @@ def test_an_unknown_argument_is_refused_with_those_that_are_known(
     assert told.startswith(f"{name} has no argument `tabel`. Its arguments: {known}.")
 
 
-def test_an_argument_that_is_needed_is_asked_for(adapter: OpenMirroringAdapter) -> None:
+def test_an_argument_that_is_needed_is_asked_for(adapter: Adapter) -> None:
     assert "--args '{table: ...}'" in refused("mirror_rebuild", adapter)

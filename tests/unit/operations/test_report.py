@@ -29,8 +29,7 @@ from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.operations.chart import HEIGHT, WIDTH, Chart
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
-from dbt.adapters.openmirroring.operations.report import report, report_page
-from dbt.adapters.openmirroring.operations.report_page import Heading, html
+from dbt.adapters.openmirroring.operations.report import Heading, html, report, report_page
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.report_parser import Parsed
 
@@ -281,6 +280,8 @@ def test_the_report_is_written_to_the_target_path(storage: LocalStorage, tmp_pat
         report(tables, destination, HEADING, path)
 
 
+PIECE = r"M(\d+) ([\d.]+)v([\d.]+)"
+
 counts = st.integers(0, 2**63 - 1) | st.integers(0, 20)
 batches = st.builds(
     PastBatch,
@@ -300,14 +301,13 @@ batches = st.builds(
 def test_every_batch_is_seen_and_within_the_chart(drawn: list[PastBatch]) -> None:
     chart = Chart.of(drawn)
 
-    assert len(chart.bars) == min(len(drawn), 100)
-    for bar in chart.bars:
-        assert bar.pieces
-        for piece in bar.pieces:
-            assert piece.height >= 1
-            assert piece.x >= 0
-            assert piece.x < WIDTH
-            assert piece.y >= 0
-            assert piece.y + piece.height <= HEIGHT + 0.1
-    xs = [bar.pieces[0].x for bar in chart.bars]
-    assert xs == sorted(set(xs))
+    pieces = [piece for path in chart.paths.values() for piece in re.findall(PIECE, path)]
+    for _, y, height in pieces:
+        assert float(height) >= 1
+        assert float(y) >= 0
+        assert float(y) + float(height) <= HEIGHT + 0.1
+    places = [x for x, _ in chart.titles]
+    assert len(places) == min(len(drawn), 100)
+    assert places == sorted(set(places))
+    assert {int(x) for x, _, _ in pieces} == set(places)
+    assert all(0 < x < WIDTH for x in places)

@@ -10,10 +10,10 @@ from dbt.adapters.exceptions.connection import FailedToConnectError
 
 from dbt.adapters.openmirroring.spark.embedded import start as embedded
 from dbt.adapters.openmirroring.spark.embedded.start import (
+    SparkSetup,
     collector,
     defaults,
     driver_memory_mb,
-    home_of,
 )
 
 GB = 2**30
@@ -27,12 +27,12 @@ def test_all_folders_with_links_to_one_spark_have_the_same_paths_of_tables(tmp_p
         task.mkdir()
         (task / ".spark").symlink_to(project / ".spark")
 
-    assert {home_of(folder) for folder in [project, *tasks]} == {project / ".spark"}
+    assert {SparkSetup(folder, {}).home for folder in [project, *tasks]} == {project / ".spark"}
 
 
 @pytest.mark.parametrize("folder", ["/var/spark", "../spark"])
 def test_the_folder_of_spark_may_be_outside_of_the_project(tmp_path: Path, folder: str) -> None:
-    assert home_of(tmp_path / "shop", folder) == (tmp_path / "shop" / folder).resolve()
+    assert SparkSetup(tmp_path / "shop", {}, folder).home == (tmp_path / "shop" / folder).resolve()
 
 
 def test_a_folder_that_cannot_be_written_is_refused_with_the_setting_for_another(
@@ -41,7 +41,7 @@ def test_a_folder_that_cannot_be_written_is_refused_with_the_setting_for_another
     (tmp_path / ".spark").write_text("in the way")
 
     with pytest.raises(FailedToConnectError) as error:
-        embedded.start(tmp_path, {})
+        embedded.start(SparkSetup(tmp_path, {}))
 
     assert f"cannot write to its folder, {tmp_path}/.spark: " in str(error.value)
     assert "`spark_folder`" in str(error.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from dbt.adapters.openmirroring.spark.embedded.running_commands import (
     RunningCommands,
     StillRunningError,
 )
-from dbt.adapters.openmirroring.spark.embedded.start import SparkInUseError
+from dbt.adapters.openmirroring.spark.embedded.start import SparkInUseError, SparkSetup
 from tests.unit.spark.test_java_image import write_image
 
+SHOP = SparkSetup(Path("shop"), {}, prepared_start=True)
 OPTION = "-XX:SharedArchiveFile="
 
 
@@ -33,14 +34,7 @@ class Starts:
         self.options: list[list[str]] = []
         self._errors = list(errors)
 
-    def start(
-        self,
-        project: Path,
-        settings: Mapping[str, str],
-        java: Path,
-        options: Sequence[str] = (),
-        folder: str = embedded.FOLDER,
-    ) -> object:
+    def start(self, setup: SparkSetup, java: Path, options: Sequence[str] = ()) -> object:
         self.options.append([option.partition("=")[0] + "=" for option in options])
         error = self._errors.pop(0)
         if error:
@@ -76,7 +70,7 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JavaImage:
 
 def start(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(embedded, "start", starts.start)
-    return ProcessSpark().session(starts, Path("shop"), {}, prepared_start=True)
+    return ProcessSpark().session(starts, SHOP)
 
 
 def test_spark_starts_from_an_image(image: JavaImage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +100,8 @@ def test_a_java_that_refuses_an_option_starts_without_it(
     monkeypatch.setattr(embedded, "start", starts.start)
     image.remove()
 
-    spark.start_early(starts, Path("shop"), {}, True, ["-XX:TieredStopAtLevel=1"])
-    spark.session(starts, Path("shop"), {}, prepared_start=True)
+    spark.start_early(starts, SHOP, ["-XX:TieredStopAtLevel=1"])
+    spark.session(starts, SHOP)
 
     assert starts.options == [["-XX:TieredStopAtLevel="], []]
 
@@ -140,8 +134,8 @@ def test_a_command_gets_the_spark_that_has_started_in_the_background(
     starts, spark = Starts(None), ProcessSpark()
     monkeypatch.setattr(embedded, "start", starts.start)
 
-    spark.start_early(starts, Path("shop"), {}, prepared_start=True)
-    session = spark.session(starts, Path("shop"), {}, prepared_start=True)
+    spark.start_early(starts, SHOP)
+    session = spark.session(starts, SHOP)
 
     assert isinstance(session, Session)
     assert starts.options == [[OPTION]]
@@ -152,10 +146,10 @@ def test_a_command_fails_with_the_error_of_the_start_in_the_background(
 ) -> None:
     starts, spark = Starts(SparkInUseError("in use")), ProcessSpark()
     monkeypatch.setattr(embedded, "start", starts.start)
-    spark.start_early(starts, Path("shop"), {}, prepared_start=True)
+    spark.start_early(starts, SHOP)
 
     with pytest.raises(SparkInUseError, match="in use"):
-        spark.session(starts, Path("shop"), {}, prepared_start=True)
+        spark.session(starts, SHOP)
 
     assert len(starts.options) == 1
 
@@ -166,13 +160,13 @@ def test_a_command_does_not_fail_with_the_error_of_an_earlier_one(
     starts, spark = Starts(SparkInUseError("in use"), None), ProcessSpark()
     command, later = Starts(), Starts()
     monkeypatch.setattr(embedded, "start", starts.start)
-    spark.start_early(command, Path("shop"), {}, prepared_start=True)
+    spark.start_early(command, SHOP)
     while not starts.options:
         time.sleep(0.01)
     assert not spark.is_running  # waits until the start has failed
     spark.release(command)  # the command has failed before it used Spark
 
-    session = spark.session(later, Path("other"), {}, prepared_start=True)
+    session = spark.session(later, SparkSetup(Path("other"), {}, prepared_start=True))
 
     assert isinstance(session, Session)
 
@@ -188,13 +182,13 @@ def test_a_command_that_fails_at_once_does_not_wait_for_spark(
         return Session()
 
     monkeypatch.setattr(embedded, "start", start)
-    spark.start_early(start, Path("shop"), {}, prepared_start=True)
+    spark.start_early(start, SHOP)
     assert starts.wait(60)
 
     spark.release(start)
     is_released.set()
 
-    assert isinstance(spark.session(start, Path("shop"), {}, prepared_start=True), Session)
+    assert isinstance(spark.session(start, SHOP), Session)
 
 
 def test_an_image_is_made_when_no_command_runs(
@@ -203,7 +197,7 @@ def test_an_image_is_made_when_no_command_runs(
     monkeypatch.setattr(embedded, "start", Starts(None).start)
     spark, commands, maker = ProcessSpark(), [Starts(), Starts()], RunningCommands(tmp_path)
     for command in commands:
-        spark.session(command, Path("shop"), {}, prepared_start=True)
+        spark.session(command, SHOP)
 
     for command in commands:
         with pytest.raises(StillRunningError):

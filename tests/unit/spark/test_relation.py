@@ -2,7 +2,11 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import (
+    OpenMirroringColumn,
+    OpenMirroringRelation,
+    StandIns,
+)
 
 
 def relation(**path: Any) -> OpenMirroringRelation:
@@ -80,3 +84,47 @@ def test_the_batch_of_a_snapshot_is_in_its_properties(
         is_iceberg="Provider: iceberg" in (information or ""),
     )
     assert snapshot.batch_id == batch_id
+
+
+class Model:
+    """A model, as far as dbt creates relations from it."""
+
+    database = catalog_name = None
+    schema, identifier = "sales", "Orders"
+
+    @property
+    def quoting_dict(self) -> dict[str, bool]:
+        return {}
+
+    @property
+    def quoting(self) -> dict[str, bool]:
+        return {}
+
+
+def test_a_relation_of_a_dry_run_stands_in_for_that_of_its_node() -> None:
+    stand_ins = StandIns()
+    model: Any = Model()
+    relations = stand_ins.relation_class()
+    real = relations.create_from(model, model)
+    built = real.incorporate(path={"identifier": "orders__built"})
+
+    stand_ins.put(real, built)
+
+    assert relations.create_from(model, model) == built
+    assert stand_ins.real(built) == real
+    assert stand_ins.real(real) is None
+
+
+def test_the_relations_of_other_adapters_and_after_the_dry_run_are_their_own() -> None:
+    stand_ins = StandIns()
+    model: Any = Model()
+    relations = stand_ins.relation_class()
+    real = relations.create_from(model, model)
+    built = real.incorporate(path={"identifier": "orders__built"})
+    stand_ins.put(real, built)
+
+    others = (OpenMirroringRelation, StandIns().relation_class())
+    assert [each.create_from(model, model).identifier for each in others] == ["Orders"] * 2
+
+    assert stand_ins.take_all() == [built]
+    assert relations.create_from(model, model) == real

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from dbt.adapters.openmirroring.spark.embedded import start as embedded
 from dbt.adapters.openmirroring.spark.embedded import submit as spark_submit
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 
 # stands for Spark's program: it notes what it gets, and ends without a JVM
 SPARK_SUBMIT = """\
@@ -68,7 +69,9 @@ def test_other_threads_find_the_environment_unchanged_while_spark_starts(
     monkeypatch.setenv("JAVA_HOME", "/java of the user")
     before, changed = dict(os.environ), []
     with ThreadPoolExecutor(1) as threads:
-        start = threads.submit(embedded.start, tmp_path, {}, tmp_path / "java", ["-Dx=y"])
+        start = threads.submit(
+            embedded.start, SparkSetup(tmp_path, {}), tmp_path / "java", ["-Dx=y"]
+        )
         while not start.done():
             if dict(os.environ) != before:
                 changed.append(dict(os.environ))

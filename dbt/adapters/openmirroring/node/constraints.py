@@ -6,17 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.events.types import ConstraintNotSupported
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
-from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
+from dbt.adapters.openmirroring.dbt_core.constraints import (
+    ConstraintParser,
+    supported_constraints,
+)
 from dbt.adapters.openmirroring.node.refusals import shown
 from dbt.adapters.openmirroring.spark.relation import quoted
 
 if TYPE_CHECKING:
     import agate
-    from dbt.adapters.base.impl import BaseAdapter
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class BrokenConstraint:
         )
 
 
-def contract_constraints(adapter: BaseAdapter, node: Mapping[str, Any]) -> list[Constraint]:
+def contract_constraints(adapter: ConstraintParser, node: Mapping[str, Any]) -> list[Constraint]:
     """Return the constraints of a node that Spark can verify. Warn about all others.
 
     Args:
@@ -68,14 +69,7 @@ def contract_constraints(adapter: BaseAdapter, node: Mapping[str, Any]) -> list[
     Raises:
         CompilationError: if a constraint lacks its columns or its expression
     """
-    declared = []
-    for raw in declared_constraints(node):
-        constraint = adapter._parse_model_constraint(raw)
-        if constraint.type == ConstraintType.custom:
-            warn_or_error(ConstraintNotSupported(constraint="custom", adapter=adapter.type()))
-        elif adapter.process_parsed_constraint(constraint, lambda _: "supported"):
-            declared.append(constraint)
-    return constraints_of(declared)
+    return constraints_of(supported_constraints(adapter, declared_constraints(node)))
 
 
 def constraints_of(declared: Sequence[ModelLevelConstraint]) -> list[Constraint]:

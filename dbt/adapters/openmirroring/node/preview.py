@@ -43,7 +43,7 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
     """
     warehouse, was_incremental = node.warehouse, node.is_incremental
     # dbt builds a microbatch model batch by batch, and each batch builds on the one before
-    stood_in_for = node.target.stands_in_for
+    stood_in_for = warehouse.stand_ins.real(node.target)
     target = stood_in_for or node.target
     _drop_old(warehouse, target)
     refuse_half_held(warehouse, target)
@@ -54,14 +54,14 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
             with warehouse.users_session():
                 warehouse.execute(node.view(view))
             warehouse.added(view)
-            target.let_stand_in(view)
+            warehouse.stand_ins.put(target, view)
             return view, AdapterResponse(_message="dry run: built beside")
         if node.is_checked_only:
             rows = live_rows(node) if warehouse.found(node.target) else first_rows(node)
         else:
             rows = next_rows(node, scratch, was_incremental)
         build(node, rows, scratch, {}, built)
-        target.let_stand_in(built)
+        warehouse.stand_ins.put(target, built)
         if stood_in_for:
             warehouse.drop(node.target)
         verify_contract(node, built)
@@ -94,13 +94,6 @@ def _told(
     return MirrorResponse.preview(plan)
 
 
-def drop_stand_ins(warehouse: Warehouse) -> None:
-    """Drop the relations that a dry run has built, at its end."""
-    for _, built in OpenMirroringRelation.stand_ins.values():
-        warehouse.drop_if_there(built)
-    OpenMirroringRelation.stand_ins.clear()
-
-
 def _drop_old(warehouse: Warehouse, target: OpenMirroringRelation) -> None:
     """Drop the leftovers of killed dry runs of a node."""
     a_day_ago = f"{datetime.now(timezone.utc) - timedelta(days=1):%Y%m%d%H%M%S}"
@@ -108,5 +101,5 @@ def _drop_old(warehouse: Warehouse, target: OpenMirroringRelation) -> None:
         begun = str(found.identifier).rpartition("_")[2]
         # Another process may still use a younger table. Only one process uses the embedded Spark.
         is_old = warehouse.embedded or begun < a_day_ago
-        if is_old and not found.stands_in_for:
+        if is_old and not warehouse.stand_ins.real(found):
             warehouse.drop_if_there(found)

@@ -12,10 +12,13 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.dbt_core.project import Context
+from dbt.adapters.openmirroring.node.adapter import Adapter
 from dbt.adapters.openmirroring.spark.relation import (
     Marks,
     OpenMirroringColumn,
     OpenMirroringRelation,
+    StandIns,
 )
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from dbt.adapters.openmirroring.spark.table import TableDescription
@@ -35,7 +38,7 @@ class Warehouse:
         context: the dbt context of a node or a macro
     """
 
-    def __init__(self, adapter: Any, context: Mapping[str, Any]) -> None:
+    def __init__(self, adapter: Adapter, context: Context) -> None:
         self.adapter = adapter
         self._context = context
 
@@ -51,13 +54,11 @@ class Warehouse:
 
     def own_session(self) -> AbstractContextManager[None]:
         """Keep the statements of this thread apart from what code of the user has set."""
-        session: AbstractContextManager[None] = self.adapter.connections.own_session()
-        return session
+        return self.adapter.connections.own_session()
 
     def users_session(self) -> AbstractContextManager[None]:
         """Run code of the user inside of `own_session`."""
-        session: AbstractContextManager[None] = self.adapter.connections.users_session()
-        return session
+        return self.adapter.connections.users_session()
 
     # Macros
 
@@ -81,12 +82,10 @@ class Warehouse:
     def build(self, sql: str) -> AdapterResponse:
         """Run a statement that computes rows. dbt writes it to the `target` folder."""
         self._context["write"](sql)
-        response: AdapterResponse
         response, _ = self.adapter.execute(sql, auto_begin=True)
         return response
 
     def query(self, sql: str) -> agate.Table:
-        table: agate.Table
         _, table = self.adapter.execute(sql, fetch=True)
         return table
 
@@ -96,12 +95,14 @@ class Warehouse:
 
     # Relations
 
+    @property
+    def stand_ins(self) -> StandIns:
+        """The relations that a dry run has built."""
+        return self.adapter.stand_ins
+
     def found(self, relation: OpenMirroringRelation) -> OpenMirroringRelation | None:
         """Return a relation as in dbt's cache; None if it does not exist."""
-        found: OpenMirroringRelation | None = self.adapter.get_relation(
-            relation.database, relation.schema, relation.identifier
-        )
-        return found
+        return self.adapter.get_relation(relation.database, relation.schema, relation.identifier)
 
     def beside(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
         """Return all relations in the schema of a relation."""
@@ -141,8 +142,7 @@ class Warehouse:
         self.adapter.connections.refresh(relation.render())
 
     def columns(self, relation: OpenMirroringRelation) -> list[OpenMirroringColumn]:
-        columns: list[OpenMirroringColumn] = self.adapter.get_columns_in_relation(relation)
-        return columns
+        return self.adapter.get_columns_in_relation(relation)
 
     def columns_of(self, query: str) -> list[OpenMirroringColumn]:
         """Return the columns of a query, which is not run."""
@@ -230,8 +230,7 @@ class Warehouse:
     @property
     def embedded(self) -> Path | None:
         """The folder of the embedded Spark's tables; None with any other Spark."""
-        folder: Path | None = self.adapter.connections.embedded_warehouse
-        return folder
+        return self.adapter.connections.embedded_warehouse
 
     @property
     def connection(self) -> str:
@@ -247,14 +246,12 @@ class Warehouse:
     @property
     def spark_major(self) -> int:
         """The major version of Spark."""
-        major: int = self.adapter.connections.spark_major()
-        return major
+        return self.adapter.connections.spark_major()
 
     @property
     def has_metastore(self) -> bool:
         """Whether Spark's own catalog is a metastore, and not in the memory of its session."""
-        has: bool = self.adapter.connections.has_metastore()
-        return has
+        return self.adapter.connections.has_metastore()
 
     @property
     def is_driven_here(self) -> bool:

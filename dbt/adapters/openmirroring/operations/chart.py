@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,45 +12,10 @@ from dbt.adapters.openmirroring.operations.project_tables import utc_text
 
 # size of the drawing; each bar takes _STEP with the gap after it, so there is room for 100 bars
 WIDTH, HEIGHT = 300, 40
-_STEP, _BAR = 3, 2
+_STEP = 3
 
 # the smallest visible height
 _LEAST = 1.5
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A rectangle of a bar.
-
-    Args:
-        kind: `inserted`, `updated`, `deleted`, `unchanged`, `initial` or `rebuild`
-    """
-
-    kind: str
-    x: int
-    y: float
-    height: float
-
-    @property
-    def path(self) -> str:
-        return f"M{self.x} {self.y:g}h{_BAR}v{self.height:g}h-{_BAR}z"
-
-    @property
-    def line(self) -> str:
-        """The piece as a line as wide as a bar: fewer characters, in whole units."""
-        return f"M{self.x + _BAR // 2} {round(self.y)}v{max(round(self.height), 1)}"
-
-
-@dataclass(frozen=True)
-class Bar:
-    """The bar of a batch.
-
-    Args:
-        title: a line that describes the batch
-    """
-
-    title: str
-    pieces: tuple[Piece, ...]
 
 
 @dataclass(frozen=True)
@@ -62,20 +27,15 @@ class Chart:
 
     Args:
         axis: distance of the axis from the top
-        bars: the bars from the first batch to the last, which is at the right edge
+        paths: the path of the vertical lines of each kind of change: `inserted`, `updated`,
+            `deleted`, `unchanged`, `initial` or `rebuild`
+        titles: for each bar its place and a line that describes its batch. The last batch is at
+            the right edge
     """
 
     axis: float
-    bars: tuple[Bar, ...]
-
-    @property
-    def lines(self) -> dict[str, str]:
-        """The path of all pieces of a kind, by kind."""
-        paths: dict[str, str] = {}
-        for bar in self.bars:
-            for piece in bar.pieces:
-                paths[piece.kind] = paths.get(piece.kind, "") + piece.line
-        return paths
+    paths: Mapping[str, str]
+    titles: Sequence[tuple[int, str]]
 
     @classmethod
     def of(cls, batches: Sequence[PastBatch]) -> Chart:
@@ -87,29 +47,32 @@ class Chart:
         # each side of the axis needs room for its smallest pieces
         axis = HEIGHT - (min(HEIGHT / 2, max(HEIGHT * down / (up + down), 3)) if down else 1)
         scale = min(axis / up if up else axis, (HEIGHT - axis) / down if down else axis)
-        bars = [
-            Bar(_title(batch), tuple(_pieces(batch, WIDTH - i * _STEP - _BAR, axis, scale)))
-            for i, batch in enumerate(drawn)
-        ]
-        return cls(round(axis, 1), tuple(reversed(bars)))
+        paths: dict[str, str] = {}
+        titles = []
+        for x, batch in zip(range(WIDTH - 1, 0, -_STEP), drawn, strict=False):
+            titles.append((x, _title(batch)))
+            for kind, y, height in _pieces(batch, axis, scale):
+                paths[kind] = paths.get(kind, "") + f"M{x} {round(y, 1):g}v{round(height, 1):g}"
+        return cls(round(axis, 1), paths, titles[::-1])
 
 
-def _pieces(batch: PastBatch, x: int, axis: float, scale: float) -> Iterator[Piece]:
+def _pieces(batch: PastBatch, axis: float, scale: float) -> Iterator[tuple[str, float, float]]:
+    """Yield the pieces of a bar: kind, distance from the top, and height."""
     rows = batch.rows
     if batch.publication in STARTS_FOLDER:
-        yield Piece(batch.publication, x, 0, HEIGHT)
+        yield batch.publication, 0, HEIGHT
         return
     if not rows:
-        yield Piece("unchanged", x, round(axis - 1, 1), 1)
+        yield "unchanged", axis - 1, 1
         return
     top = axis
     for kind, count in (("inserted", rows.inserted), ("updated", rows.updated)):
         if count:
             height = max(count * scale, _LEAST)
             top -= height
-            yield Piece(kind, x, round(max(top, 0), 1), round(height, 1))
+            yield kind, max(top, 0), height
     if rows.deleted:
-        yield Piece("deleted", x, round(axis, 1), round(max(rows.deleted * scale, _LEAST), 1))
+        yield "deleted", axis, max(rows.deleted * scale, _LEAST)
 
 
 def _title(batch: PastBatch) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
-from typing import Any
+from typing import Protocol
 
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.types import AdapterEventWarning
@@ -19,24 +18,27 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     is_testing,
     prefers_other_state,
 )
+from dbt.adapters.openmirroring.dbt_core.project import (
+    Config,
+    Context,
+    Graph,
+    ManifestNode,
+    Project,
+)
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.node.adapter import Adapter
 from dbt.adapters.openmirroring.node.clone import refuse_clone
-from dbt.adapters.openmirroring.node.config import AFTER_TESTS, OpenMirroringConfig
+from dbt.adapters.openmirroring.node.config import AFTER_TESTS
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.preview import drop_stand_ins
-from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.publish import recover_node
 from dbt.adapters.openmirroring.node.snapshot.held import is_half_held, published_rows
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
-from dbt.adapters.openmirroring.operations.held import HeldNodes
 from dbt.adapters.openmirroring.operations.not_mirrored import why_not_mirrored
-from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import (
     NODES,
     MirroredNode,
-    Outcome,
     ProjectTables,
     is_mirrored,
 )
@@ -48,54 +50,69 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 _HOOK = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
 
 
+class CommandAdapter(Adapter, Protocol):
+    """dbt's adapter, as far as a command uses it."""
+
+    Relation: type[OpenMirroringRelation]
+
+    def connection_named(self, name: str) -> AbstractContextManager[None]: ...
+
+    def relation_of(self, node: ManifestNode) -> OpenMirroringRelation: ...
+
+
 class Command:
     """A dbt command.
 
     Args:
         adapter: the adapter that dbt has created
+        project: the dbt project
         destination: where the command publishes to
     """
 
-    def __init__(self, adapter: Any, destination: Destination) -> None:
+    def __init__(
+        self, adapter: CommandAdapter, project: Project, destination: Destination
+    ) -> None:
         self._adapter = adapter
+        self._project = project
         self._destination = destination
         self._is_checked = False
         self._told: set[str] = set()
-        self.recovery = Recovery(destination, lambda: Warehouse(adapter, self._context))
+        self.recovery = Recovery(destination, lambda: self.warehouse(project.context))
 
-    def tables(self, graph: Mapping[str, Any]) -> ProjectTables:
+    def tables(self, graph: Graph) -> ProjectTables:
         """Return the mirrored tables of this dbt project."""
-        config = self._adapter.config
-        storage, schema = self._destination.storage(), config.credentials.schema
+        project, storage = self._project, self._destination.storage()
         nodes = graph["nodes"].values()
-        return ProjectTables(storage, config.project_name, schema, nodes, config.target_name)
+        return ProjectTables(storage, project.name, project.schema, nodes, project.target)
 
-    def node(self, context: Mapping[str, Any]) -> Node:
+    def warehouse(self, context: Context) -> Warehouse:
+        """Return Spark's tables, for a dbt context."""
+        return Warehouse(self._adapter, context)
+
+    def node(self, context: Context) -> Node:
         """Return the node that a dbt context belongs to."""
-        in_onelake = self._adapter.config.credentials.onelake is not None
-        return Node(context, Warehouse(self._adapter, context), in_onelake)
+        in_onelake = self._destination.target.onelake is not None
+        return Node(context, self.warehouse(context), in_onelake)
 
-    def node_of(self, found: Any) -> Node:
-        """Return a node that dbt is not running.
-
-        Args:
-            found: an object with the `unique_id` of the node
-        """
-        # dbt loads the adapter before its contexts can be imported
-        from dbt.context.providers import generate_runtime_model_context
-
-        manifest = self._adapter._macro_resolver
-        node = manifest.nodes[found.unique_id]
-        return self.node(generate_runtime_model_context(node, self._adapter.config, manifest))
+    def node_of(self, unique_id: str) -> Node:
+        """Return a node that dbt is not running."""
+        return self.node(self._project.context_of(unique_id))
 
     def running(self, node: Node) -> AbstractContextManager[None]:
         """Show the progress of a node to the user while this thread runs it."""
-        progress: Progress = self._adapter.progress
-        return progress.node(node.model["name"], node.warehouse.follow)
+        return self._adapter.progress.node(node.model["name"], node.warehouse.follow)
+
+    @contextmanager
+    def connected(self, found: MirroredNode) -> Iterator[Node]:
+        """Take a connection for a node that dbt is not running."""
+        with self._adapter.connection_named(f"publish {found.unique_id}"):
+            node = self.node_of(found.unique_id)
+            with self.running(node):
+                yield node
 
     # Before the first node
 
-    def begin(self, nodes: Sequence[Any]) -> None:
+    def begin(self, nodes: Sequence[ManifestNode]) -> None:
         """Check the project and recover interrupted runs, before hooks run and nodes compile.
 
         Args:
@@ -106,10 +123,10 @@ class Command:
         """
         if is_building():
             self.check_project(nodes)
-        gated = [node for node in nodes if _is_gated(node.config)]
+        gated = [node for node in nodes if is_gated(node.config)]
         if is_running_hooks() and (self._destination.dry_run or not gated):
             # the hook would do nothing, but dbt would print it
-            self._adapter._macro_resolver.nodes.pop(_HOOK, None)
+            self._project.nodes.pop(_HOOK, None)
         if self._destination.dry_run:
             return
         # a project without mirrored nodes may have no landing zone
@@ -119,7 +136,7 @@ class Command:
         if is_testing() and not prefers_other_state():
             self._note_builds(gated)
 
-    def check_project(self, nodes: Iterable[Any] | None = None) -> None:
+    def check_project(self, nodes: Iterable[ManifestNode] | None = None) -> None:
         """Check, once in a command, that its nodes can be built side by side.
 
         With `--no-populate-cache` a command has no beginning, and the first node checks this.
@@ -131,36 +148,35 @@ class Command:
             CompilationError: if two nodes would be one table
         """
         if not self._is_checked:
-            refuse_same_tables(nodes or self._adapter._macro_resolver.nodes.values())
+            refuse_same_tables(nodes or self._project.nodes.values())
             self._is_checked = True
 
-    def _note_builds(self, gated: Sequence[Any]) -> None:
+    def _note_builds(self, gated: Sequence[ManifestNode]) -> None:
         """Record the held builds, because the tests of this command read them."""
-        warehouse = Warehouse(self._adapter, {})
+        warehouse = self.warehouse({})
         for node in gated:
-            relation = self._adapter.Relation.create_from(self._adapter.config, node)
-            build = warehouse.marks(warehouse.found(relation)).held
+            build = warehouse.marks(warehouse.found(self._adapter.relation_of(node))).held
             if build:
                 self._destination.builds[node.unique_id] = build
 
-    def _recover_before_compiling(self, nodes: Sequence[Any]) -> None:
+    def _recover_before_compiling(self, nodes: Sequence[ManifestNode]) -> None:
         # Only the schemas of this target: another target may share the landing zone, but have its
         # relations in another Spark.
         schemas = {str(node.schema) for node in nodes}
         tables = self.tables({"nodes": {}})
         for schema in self.recovery.finish_schemas(tables, schemas):
             # after a statement that failed half way, dbt's cache differs from Spark
-            self._adapter.cache.drop_schema(None, schema)
+            relation = self._adapter.Relation.create(schema=schema)
             try:
-                self._adapter.list_relations(None, schema)
+                self.warehouse({}).list_again(relation)
             except DbtRuntimeError as error:  # the nodes list the relations again
                 logger.debug(f"{schema}: {error.msg}")
         # hooks run whatever is selected, and dbt compiles them one by one
-        for hook in self._adapter._macro_resolver.nodes.values():
+        for hook in self._project.nodes.values():
             if hook.resource_type == "operation":
                 self.before_node(hook)
 
-    def before_node(self, node: Any) -> None:
+    def before_node(self, node: ManifestNode) -> None:
         """Finish the batches that earlier runs have left of a node and of the tables it reads.
 
         This happens before the node is compiled, because its SQL may depend on the result.
@@ -173,93 +189,47 @@ class Command:
         """
         if not self.recovery.has_postponed:
             return
-        for each in _with_tables_below(node, self._adapter._macro_resolver.nodes):
+        for each in _with_tables_below(node, self._project.nodes):
             place = place_of(each.schema, each.alias)
             self.recovery.finish_postponed(place, is_own=each.unique_id == node.unique_id)
 
-    def _finish_holds(self, nodes: Sequence[Any]) -> None:
+    def _finish_holds(self, nodes: Sequence[ManifestNode]) -> None:
         """Repair snapshots that a killed process left half held, before anything reads them."""
-        warehouse = Warehouse(self._adapter, {})
+        warehouse = self.warehouse({})
         for node in nodes:
-            target = self._adapter.Relation.create_from(self._adapter.config, node)
+            target = self._adapter.relation_of(node)
             if is_mirrored(node.config) and is_half_held(warehouse, target):
                 try:
-                    recover_node(self.node_of(node), self._destination)
+                    recover_node(self.node_of(node.unique_id), self._destination)
                 except DbtRuntimeError as error:  # the node reports it
                     logger.debug(f"{target}: {error.msg}")
 
-    def tell_not_mirrored(self, config: Any) -> None:
+    def tell_not_mirrored(self, config: object) -> None:
         """Warn, once in a command, that a node is not mirrored although it looks like it.
 
         Args:
             config: dbt's object of the configuration in the node's context
         """
-        node: Any = getattr(config, "model", None)
-        if getattr(node, "resource_type", None) not in NODES or node.unique_id in self._told:
+        node: ManifestNode | None = getattr(config, "model", None)
+        if node is None or node.resource_type not in NODES or node.unique_id in self._told:
             return
         self._told.add(node.unique_id)
-        macros, project = self._adapter._macro_resolver, self._adapter.config.project_name
-        warning = why_not_mirrored(node, macros, project, OpenMirroringConfig)
+        warning = why_not_mirrored(node, self._project)
         if warning:
             warn_or_error(AdapterEventWarning(base_msg=warning))
 
-    def refuse_clone(self, context: Mapping[str, Any]) -> None:
+    def refuse_clone(self, context: Context) -> None:
         """Check that a clone does not take the place of a mirrored table."""
         target, config = context["this"], context["model"]["config"]
         refuse_clone(
-            Warehouse(self._adapter, context),
+            self.warehouse(context),
             target,
             lambda: is_mirrored(config) and self._last_published(target) is not None,
         )
 
-    # After the last node
+    # Comparisons with the mirror
 
-    def publish_held(self, graph: Mapping[str, Any], table: str | None) -> Outcome:
-        """Publish held nodes, whether or not their tests have passed.
-
-        Args:
-            table: `schema.table`, the table alone, or the name or unique id of its node; None
-                for all
-        """
-        return self._held_nodes(graph).publish_all(table)
-
-    def publish_tested(self, graph: Mapping[str, Any], results: Sequence[Any]) -> Outcome:
-        """Publish the held nodes whose tests have all passed in this command.
-
-        Args:
-            results: the results of the command, as dbt returns them
-        """
-        statuses = {result.node.unique_id: str(result.status) for result in results}
-        gated = {name for name, node in graph["nodes"].items() if _is_gated(node["config"])}
-        return self._held_nodes(graph).publish_tested(gated, statuses)
-
-    def _held_nodes(self, graph: Mapping[str, Any]) -> HeldNodes:
-        threads = int(self._adapter.config.threads)
-        return HeldNodes(
-            self.tables(graph), graph["nodes"], self._destination, self._connected, threads
-        )
-
-    @contextmanager
-    def _connected(self, found: MirroredNode) -> Iterator[Node]:
-        with self._adapter.connection_named(f"publish {found.unique_id}"):
-            node = self.node_of(found)
-            with self.running(node):
-                yield node
-
-    def drop_orphans(
-        self,
-        graph: Mapping[str, Any],
-        dry_run: bool,
-        schema: str | None,
-        table: str | Sequence[str] | None,
-    ) -> Outcome:
-        """Drop the table folders that belong to no mirrored node any more, or only list them.
-
-        `operations.orphans` documents the arguments.
-        """
-        return drop_orphans(self.tables(graph), dry_run, schema, table, self._has_published)
-
-    def _has_published(self, table: LandedTable) -> bool:
+    def has_published(self, table: LandedTable) -> bool:
         """Check whether Spark has the rows of a table that were published last."""
         if not table.journal:
             return False
@@ -267,7 +237,7 @@ class Command:
         relation = self._adapter.Relation.create(
             schema=batch.owner.schema, identifier=table.folder.identifier, type=RelationType.Table
         )
-        warehouse = Warehouse(self._adapter, {})
+        warehouse = self.warehouse({})
         return published_rows(warehouse, relation, batch.id).batch_id == batch.id
 
     def compared_rows(
@@ -294,24 +264,17 @@ class Command:
     def end(self) -> None:
         """Drop the relations of a dry run before dbt closes the connections, and tell the rest."""
         self.recovery.tell_left()
-        if OpenMirroringRelation.stand_ins:
+        built = self._adapter.stand_ins.take_all()
+        if built:
             with self._adapter.connection_named("master"):
-                drop_stand_ins(Warehouse(self._adapter, self._context))
-
-    @cached_property
-    def _context(self) -> dict[str, Any]:
-        """Return a dbt context that belongs to no node."""
-        adapter = self._adapter
-        macro = adapter._macro_resolver.find_macro_by_name(
-            "mirror_recover", adapter.config.project_name, None
-        )
-        context: dict[str, Any] = adapter._macro_context_generator(
-            macro, adapter.config, adapter._macro_resolver, None
-        )
-        return context
+                warehouse = self.warehouse(self._project.context)
+                for relation in built:
+                    warehouse.drop_if_there(relation)
 
 
-def _with_tables_below(node: Any, nodes: Mapping[str, Any]) -> list[Any]:
+def _with_tables_below(
+    node: ManifestNode, nodes: Mapping[str, ManifestNode]
+) -> list[ManifestNode]:
     """Return a node and the tables that it reads, also through views and ephemeral models."""
     found = {node.unique_id: node}
     open_ = [node]
@@ -324,5 +287,6 @@ def _with_tables_below(node: Any, nodes: Mapping[str, Any]) -> list[Any]:
     return list(found.values())
 
 
-def _is_gated(config: Any) -> bool:
+def is_gated(config: Config) -> bool:
+    """Check whether a node with this configuration is published after its tests."""
     return is_mirrored(config) and config.get("publish") == AFTER_TESTS

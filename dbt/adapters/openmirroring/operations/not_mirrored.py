@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from collections.abc import Mapping
 
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.dbt_core.project import Macro, ManifestNode, Project
+from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
 from dbt.adapters.openmirroring.operations.project_tables import is_mirrored
 
 # the packages of dbt and of its adapters; what they materialize is documented
 _BUILT_IN = ("dbt", "dbt_spark", "dbt_openmirroring")
 
 
-def why_not_mirrored(node: Any, macros: Any, project: str, options: Any) -> str:
+def why_not_mirrored(node: ManifestNode, project: Project) -> str:
     """Return why a node is not mirrored although its configuration looks like it.
 
     Args:
         node: the node, as in dbt's manifest
-        macros: dbt's manifest
-        project: the name of the dbt project
-        options: the class that declares this adapter's own options
+        project: the dbt project
 
     Returns:
         a text for a warning; empty if the node is mirrored, or does not look like it
@@ -30,13 +29,17 @@ def why_not_mirrored(node: Any, macros: Any, project: str, options: Any) -> str:
     """
     config, kind = node.config, node.config.get("materialized")
     is_asked = config.get("mirror") is True
-    own = {field.name for field in fields(options)} & options.__annotations__.keys()
-    names = ("unique_key", *sorted(own))
+    # without the options of dbt-spark
+    names = ("unique_key", *OpenMirroringConfig.__annotations__)
     is_like_it = is_mirrored(config) or any(config.get(name) for name in names)
     if config.get("mirror") is False or kind == "view" or not is_like_it:
         return ""
-    macro = macros.find_materialization_macro_by_name(project, kind, "openmirroring")
-    if macro is None or macro.package_name in _BUILT_IN or _publishes(macro, macros):
+    macro = project.materialization(kind)
+    if (
+        macro is None
+        or macro.package_name in _BUILT_IN
+        or _publishes(macro, project.manifest.macros)
+    ):
         return ""
     found = (
         f"{node.unique_id} is not mirrored: its materialization `{kind}` of the package "
@@ -50,7 +53,7 @@ def why_not_mirrored(node: Any, macros: Any, project: str, options: Any) -> str:
     return f"{found}. Use `table` or `incremental`, or set `mirror: false` to end this warning."
 
 
-def _publishes(macro: Any, macros: Any) -> bool:
+def _publishes(macro: Macro, macros: Mapping[str, Macro]) -> bool:
     """Check whether a materialization calls one of this adapter, or the adapter itself."""
     found, ahead = {macro.unique_id}, [macro]
     while ahead:
@@ -58,7 +61,7 @@ def _publishes(macro: Any, macros: Any) -> bool:
         if "adapter.materialize(" in macro.macro_sql:
             return True
         for name in macro.depends_on.macros:
-            if name not in found and name in macros.macros:
+            if name not in found and name in macros:
                 found.add(name)
-                ahead.append(macros.macros[name])
+                ahead.append(macros[name])
     return False

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from dbt_common import ui
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.dbt_core.project import Config
 from dbt.adapters.openmirroring.destination.lost_table import loss
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
@@ -43,12 +44,6 @@ _READERS = 8
 # the resource types of dbt that have a relation of their own
 NODES = ("model", "seed", "snapshot")
 _MIRRORED = ("table", "incremental", "seed", "snapshot")
-
-
-class Config(Protocol):
-    """The configuration of a node, as dbt's object or as the mapping in its graph."""
-
-    def get(self, name: str) -> Any: ...
 
 
 def is_mirrored(config: Config) -> bool:

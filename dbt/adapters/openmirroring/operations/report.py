@@ -1,13 +1,23 @@
-"""A page with the state and the history of each mirrored table."""
+"""A page with the state and the history of each mirrored table, and its rendering as HTML."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cached_property
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
+from dbt.adapters.openmirroring.landing_zone.records import PastBatch
+from dbt.adapters.openmirroring.operations.chart import HEIGHT, WIDTH, Chart
 from dbt.adapters.openmirroring.operations.project_tables import (
     BLOCKED,
     ELSEWHERE,
@@ -19,14 +29,10 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     Outcome,
     ProjectTables,
     TableStatus,
+    utc_text,
 )
-from dbt.adapters.openmirroring.operations.report_page import (
-    Heading,
-    Page,
-    TableOnPage,
-    html,
-)
-from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport
+from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport, TableReport
+from dbt.adapters.openmirroring.text.shown import shown
 
 FILE = "mirror_report.html"
 
@@ -49,6 +55,11 @@ _TONES = {
     NOT_PUBLISHED: "plain",
     PUBLISHED: "good",
 }
+
+# A page with more batches has no titles at the bars of its charts, and lists only the last batches
+# of each table, so that a browser opens it and it can be mailed.
+_MANY_BATCHES = 3_000
+_LISTED = 5
 
 
 def report(
@@ -84,7 +95,7 @@ def report_page(
         problem: why the service has no report; empty if it has one
     """
     order = list(_TONES)
-    on_page = [_table(status, found) for status in tables.statuses()]
+    on_page = [TableOnPage.of(status, found) for status in tables.statuses()]
     return Page(
         heading,
         datetime.now(timezone.utc),
@@ -94,11 +105,151 @@ def report_page(
     )
 
 
-def _table(status: TableStatus, found: ServiceReport) -> TableOnPage:
-    applied, loss = status.applied(found), status.loss(found)
-    state = status.state
-    if applied.status == FAILED or loss:
-        state = FAILING
-    elif state == PUBLISHED and status.is_behind(found):
-        state = BEHIND
-    return TableOnPage(state, _TONES[state], status, applied, loss)
+@dataclass(frozen=True)
+class Heading:
+    """The project, target and landing zone of a page.
+
+    Args:
+        project: name of the dbt project
+        target: name of the target in its profile
+        landing_zone: the landing zone as the profile names it
+    """
+
+    project: str
+    target: str
+    landing_zone: str
+
+
+@dataclass(frozen=True)
+class TableOnPage:
+    """A table on the page.
+
+    Args:
+        state: one word for the most important fact about the table
+        applied: the service's report about the table
+        loss: how the service has lost rows of the table; empty if it has not
+    """
+
+    state: str
+    status: TableStatus
+    applied: TableReport
+    loss: str = ""
+
+    @classmethod
+    def of(cls, status: TableStatus, found: ServiceReport) -> TableOnPage:
+        applied, loss = status.applied(found), status.loss(found)
+        state = status.state
+        if applied.status == FAILED or loss:
+            state = FAILING
+        elif state == PUBLISHED and status.is_behind(found):
+            state = BEHIND
+        return cls(state, status, applied, loss)
+
+    @property
+    def tone(self) -> str:
+        """The color of the state: `bad`, `warn`, `plain` or `good`."""
+        return _TONES[self.state]
+
+    @property
+    def notes(self) -> list[str]:
+        pending = self.status.landed and self.status.landed.pending
+        unfinished = f"pending: {pending.batch.summary}" if pending else ""
+        return list(filter(None, (self.status.note, unfinished, self.applied.error, self.loss)))
+
+    @property
+    def batches(self) -> tuple[PastBatch, ...]:
+        return self.status.journal.batches if self.status.journal else ()
+
+    @property
+    def last(self) -> str:
+        """The changes of the last batch, as text."""
+        batch = self.batches[0]
+        rows = batch.rows
+        if batch.publication in STARTS_FOLDER:
+            return f"{batch.publication} +{rows.inserted:,}"
+        if not rows:
+            return batch.publication
+        return f"+{rows.inserted:,} ~{rows.updated:,} -{rows.deleted:,}"
+
+    @cached_property
+    def chart(self) -> Chart:
+        return Chart.of(self.batches)
+
+
+@dataclass(frozen=True)
+class Page:
+    """All data of the page.
+
+    Args:
+        written_at: time in UTC
+        database: the state of the mirrored database, or why it is unknown; empty if no service
+            reports anything
+        is_running: whether the mirrored database applies published files
+        tables: the tables in the order of the page
+    """
+
+    heading: Heading
+    written_at: datetime
+    database: str
+    is_running: bool
+    tables: tuple[TableOnPage, ...]
+
+    @property
+    def states(self) -> Counter[tuple[str, str]]:
+        """The number of tables for each state and its tone, in the order of the page."""
+        return Counter((table.state, table.tone) for table in self.tables)
+
+    @property
+    def listed(self) -> int | None:
+        """The number of batches to list of each table; None for all."""
+        count = sum(len(table.batches) for table in self.tables)
+        return _LISTED if count > _MANY_BATCHES else None
+
+    @property
+    def rows(self) -> int:
+        return sum(table.batches[0].table_rows for table in self.tables if table.batches)
+
+    @property
+    def last_published_at(self) -> str:
+        """The time of the last publication in ISO 8601; empty if nothing was published."""
+        return max((t.batches[0].published_at for t in self.tables if t.batches), default="")
+
+
+def html(page: Page) -> str:
+    """Return the page as HTML. It loads no other files and has no script."""
+    environment = Environment(
+        autoescape=True,
+        # names and texts come from records that other people can write
+        finalize=_fit,
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update(count=_count, size=_size, time=_time)
+    source = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
+    template = environment.from_string(source)
+    return template.render(page=page, width=WIDTH, height=HEIGHT)
+
+
+def _fit(value: Any) -> Any:
+    return value if isinstance(value, (Markup, int, float)) else shown(value)
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _size(number: int) -> str:
+    """Return a number of bytes as text, in the unit that leaves the fewest digits."""
+    if number < 1000:
+        return f"{number} B"
+    size = float(number)
+    for unit in ("kB", "MB", "GB"):
+        size /= 1000
+        if size < 999.95:
+            return f"{size:,.1f} {unit}"
+    return f"{size / 1000:,.1f} TB"
+
+
+def _time(time: datetime | str) -> str:
+    return utc_text(datetime.fromisoformat(time) if isinstance(time, str) else time)

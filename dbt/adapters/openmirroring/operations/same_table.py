@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.dbt_core.project import ManifestNode
 from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA
 from dbt.adapters.openmirroring.operations.project_tables import NODES, is_mirrored
 
 
-def refuse_same_tables(nodes: Iterable[Any]) -> None:
+def refuse_same_tables(nodes: Iterable[ManifestNode]) -> None:
     """Check that no mirrored node shares its relation or its mirrored table with another node.
 
     dbt checks this too, but `Orders` and `orders` are two names for it. For Spark they are one
@@ -44,10 +44,10 @@ def refuse_same_tables(nodes: Iterable[Any]) -> None:
 
 
 def _pairs(
-    nodes: Iterable[Any], name_of: Callable[[Any], str | None]
-) -> Iterable[tuple[Any, Any]]:
+    nodes: Iterable[ManifestNode], name_of: Callable[[ManifestNode], str | None]
+) -> Iterable[tuple[ManifestNode, ManifestNode]]:
     """Yield two nodes of each name that several have, if at least one of these is mirrored."""
-    named: dict[str, list[Any]] = {}
+    named: dict[str, list[ManifestNode]] = {}
     for node in nodes:
         name = name_of(node)
         if name is not None:
@@ -59,16 +59,16 @@ def _pairs(
             yield same[0], same[1]
 
 
-def _relation(node: Any) -> str:
+def _relation(node: ManifestNode) -> str:
     return f"{node.schema}.{node.alias}".lower()
 
 
-def _mirrored_table(node: Any) -> str | None:
+def _mirrored_table(node: ManifestNode) -> str | None:
     if not is_mirrored(node.config):
         return None
     has_folder = node.config.get("schema_folder") is not False
     return f"{node.schema if has_folder else DEFAULT_SCHEMA}.{node.alias}"
 
 
-def _shown(node: Any) -> str:
+def _shown(node: ManifestNode) -> str:
     return f"{node.unique_id} ({node.schema}.{node.alias})"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.column import Column
-from dbt.adapters.contracts.relation import ComponentName
+from dbt.adapters.contracts.relation import ComponentName, HasQuoting, RelationConfig
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.relation import SparkRelation
 
@@ -17,6 +17,7 @@ from dbt.adapters.openmirroring.spark.refusals import refuse_function
 if TYPE_CHECKING:
     # missing in the oldest supported dbt-adapters
     from dbt.adapters.base.relation import FunctionConfig
+    from typing_extensions import Self
 
 BATCH_ID_PROPERTY = "openmirroring.batch_id"
 HELD_PROPERTY = "openmirroring.held"
@@ -82,38 +83,12 @@ class OpenMirroringRelation(SparkRelation):
     it.
     """
 
-    stand_ins: ClassVar[
-        dict[tuple[str, str], tuple[OpenMirroringRelation, OpenMirroringRelation]]
-    ] = {}
-    """By place: a relation, and the relation that a dry run has built instead of it."""
-
     version: str | None = None
     """The version of the table to read, in formats with time travel; None for the last version."""
 
     def render(self) -> str:
         name: str = super().render()
         return f"{name} version as of {self.version}" if self.version else name
-
-    @classmethod
-    def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> Any:
-        """Return the relation of a node, or the relation that a dry run has built instead."""
-        relation = super().create_from(quoting, relation_config, **kwargs)
-        if relation.place not in cls.stand_ins:
-            return relation
-        _, built = cls.stand_ins[relation.place]
-        return relation.incorporate(path={"identifier": built.identifier})
-
-    def let_stand_in(self, built: OpenMirroringRelation) -> None:
-        """Let `create_from` return another relation instead of this one from now on."""
-        self.stand_ins[self.place] = (self, built)
-
-    @property
-    def stands_in_for(self) -> OpenMirroringRelation | None:
-        """The relation that this one stands in for in a dry run, or None."""
-        found = (
-            real for real, built in list(self.stand_ins.values()) if built.place == self.place
-        )
-        return next(found, None)
 
     @property
     def place(self) -> tuple[str, str]:
@@ -167,6 +142,52 @@ class OpenMirroringRelation(SparkRelation):
         """Return this relation as dbt would list it with the batch id in its properties."""
         properties = f"Table Properties: [{BATCH_ID_PROPERTY}={batch_id}]"
         return replace(self, information=properties)
+
+
+class StandIns:
+    """The relations that a dry run has built, each in place of another relation."""
+
+    def __init__(self) -> None:
+        self._built: dict[
+            tuple[str, str], tuple[OpenMirroringRelation, OpenMirroringRelation]
+        ] = {}
+
+    def put(self, relation: OpenMirroringRelation, built: OpenMirroringRelation) -> None:
+        """Let a relation stand in for another one from now on."""
+        self._built[relation.place] = (relation, built)
+
+    def take_all(self) -> list[OpenMirroringRelation]:
+        """Return the relations that were built. From now on, they stand in for no other ones."""
+        found = [built for _, built in self._built.values()]
+        self._built.clear()
+        return found
+
+    def real(self, built: OpenMirroringRelation) -> OpenMirroringRelation | None:
+        """Return the relation that another one stands in for, or None."""
+        pairs = list(self._built.values())  # other threads add to them
+        return next((real for real, found in pairs if found.place == built.place), None)
+
+    def relation_class(self) -> type[OpenMirroringRelation]:
+        """Return a class of relations for an adapter, which dbt asks for the relation of a node.
+
+        dbt creates relations with a class method, which knows no adapter.
+        """
+        built = self._built
+
+        class DryRunRelation(OpenMirroringRelation):
+            @classmethod
+            def create_from(
+                cls, quoting: HasQuoting, relation_config: RelationConfig, **kwargs: Any
+            ) -> Self:
+                """Return the relation of a node, or the one that stands in for it."""
+                relation = super().create_from(quoting, relation_config, **kwargs)
+                if relation.place not in built:
+                    return relation
+                _, stand_in = built[relation.place]
+                path = replace(relation.path, identifier=stand_in.identifier)
+                return replace(relation, path=path)
+
+        return DryRunRelation
 
 
 @dataclass

@@ -65,6 +65,15 @@ class SessionHandle(SparkConnectionWrapper):
     def run(self, sql: str) -> None:
         """Run one statement."""
 
+    @property
+    @abstractmethod
+    def columns(self) -> Sequence[tuple[str, str, bool]]:
+        """The columns of the last statement: name, type, and whether they can be NULL."""
+
+    @property
+    def description(self) -> Sequence[tuple[Any, ...]]:
+        return [(name, type_, *[None] * 4, nullable) for name, type_, nullable in self.columns]
+
     @abstractmethod
     def fetchall(self) -> list[Row]:
         """Return all rows of the last statement."""
@@ -167,12 +176,9 @@ class PySparkHandle(SessionHandle):
         return str(self.session.conf.get("spark.master", "")).startswith("local")
 
     @property
-    def description(self) -> Sequence[tuple[Any, ...]]:
+    def columns(self) -> Sequence[tuple[str, str, bool]]:
         fields = self._result.schema.fields if self._result is not None else []
-        return [
-            (field.name, field.dataType.simpleString(), None, None, None, None, field.nullable)
-            for field in fields
-        ]
+        return [(field.name, field.dataType.simpleString(), field.nullable) for field in fields]
 
     def fetchall(self) -> list[Row]:
         return self._result.collect() if self._result is not None else []

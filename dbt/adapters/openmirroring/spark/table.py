@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import KEY_TABLE_OWNER, KEY_TABLE_STATISTICS
 
@@ -67,7 +68,7 @@ class TableDescription:
     has_defaults: bool = False
 
     @classmethod
-    def parse(cls, relation: Any, rows: Iterable[Mapping[str, Any]]) -> TableDescription:
+    def parse(cls, relation: BaseRelation, rows: Iterable[Mapping[str, Any]]) -> TableDescription:
         """Parse the rows that `describe table extended` has returned.
 
         Args:
@@ -110,7 +111,7 @@ class TableDescription:
 
 
 def described_columns(
-    relation: Any, described: Sequence[Mapping[str, Any]]
+    relation: BaseRelation, described: Sequence[Mapping[str, Any]]
 ) -> list[OpenMirroringColumn]:
     """Return the columns of a relation. As in dbt, each has the table's owner and statistics.
 

@@ -45,7 +45,8 @@ def train(folder: Path, options: Sequence[str], wait: Callable[[], None] = lambd
         "name: training\nversion: '1.0'\nprofile: training\nmodels: {+materialized: table}\n"
         "flags: {send_anonymous_usage_stats: false}\n"
     )
-    spark = embedded_spark.start(folder, {"spark.driver.memory": "1g"}, java_options=options)
+    setup = embedded_spark.SparkSetup(folder, {"spark.driver.memory": "1g"})
+    spark = embedded_spark.start(setup, java_options=options)
     gateway = spark.sparkContext._gateway
     places = ["--project-dir", str(folder), "--profiles-dir", str(folder)]
     try:

@@ -90,19 +90,25 @@ class JavaImage:
         jars = Path(pyspark.__file__).parent
         parts = (self._release, str(java_home.resolve()), str(jars), pyspark.__version__, version)
         name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-        self.path = self._folder / f"{name}.{'aot' if self._is_aot else 'jsa'}"
+        found = re.search(r'JAVA_VERSION="(\d+)', self._release)
+        if found and int(found[1]) >= _AOT_VERSION:
+            suffix, self._input, self._output = ".aot", "AOTCache", "AOTCacheOutput"
+        else:
+            suffix, self._input, self._output = ".jsa", "SharedArchiveFile", "ArchiveClassesAtExit"
+        self.path = self._folder / f"{name}{suffix}"
+        # the file with the checksum of the image
+        self._record = self.path.with_suffix(".sum")
 
     @property
     def is_there(self) -> bool:
-        """Whether the image exists and has its size. Java would crash with an incomplete one."""
-        return self._size() not in (None, 0) and str(self._size()) == self._recorded()[0]
+        """Whether the image exists. An empty one records that it could not be made."""
+        return bool(self._size())
 
     @property
     def is_wanted(self) -> bool:
         """Whether to make the image: it is missing, there is room, and no attempt has failed."""
-        if not self._release or self.is_there or self._size() == 0:
-            return False
-        return self._has_room() and not self._is_crowded
+        is_possible = self._release and self._size() is None
+        return bool(is_possible) and self._has_room() and not self._is_crowded
 
     @property
     def _is_crowded(self) -> bool:
@@ -126,17 +132,20 @@ class JavaImage:
     def options(self) -> list[str]:
         """Return the Java options that use the image; none if it does not exist.
 
-        A damaged image is removed, so that it is made again.
+        A damaged image is removed, so that it is made again. Java would crash with it.
         """
         if not self.is_there:
             return []
-        if _checksum(self.path) != self._recorded()[1]:
+        recorded = None
+        with suppress(OSError, ValueError):
+            recorded = self._record.read_text()
+        if _checksum(self.path) != recorded:
             self.remove()
             return []
         with suppress(OSError):
             for path in (self.path, self._record):
                 os.utime(path)  # so that it is not removed as unused
-        return [f"-XX:{'AOTCache' if self._is_aot else 'SharedArchiveFile'}={self.path}"]
+        return [f"-XX:{self._input}={self.path}"]
 
     def prepare(self) -> None:
         """Start a process that makes the image, from the second call for this image on.
@@ -173,7 +182,9 @@ class JavaImage:
         with self._alone() as is_alone:
             if not is_alone or not self.is_wanted:
                 return
-            self._remove_unfinished()
+            for path in _listed(self._folder):  # left by killed processes
+                if path.name.startswith(_UNFINISHED):
+                    shutil.rmtree(path, ignore_errors=True)
             self._remove_others(_KEPT - 1)
             with tempfile.TemporaryDirectory(dir=self._folder, prefix=_UNFINISHED) as name:
                 made = Path(name) / self.path.name
@@ -184,7 +195,7 @@ class JavaImage:
                 except Exception:
                     pass  # no retry, because the same error would occur again
                 made.touch()
-                self._record.write_text(f"{made.stat().st_size} {_checksum(made)}")
+                self._record.write_text(_checksum(made))
                 made.replace(self.path)
 
     def remove(self) -> None:
@@ -208,12 +219,6 @@ class JavaImage:
                 with suppress(OSError):
                     path.unlink()
 
-    def _remove_unfinished(self) -> None:
-        """Remove what killed processes have left. Only one process makes an image at a time."""
-        for path in _listed(self._folder):
-            if path.name.startswith(_UNFINISHED):
-                shutil.rmtree(path, ignore_errors=True)
-
     def _has_run_before(self) -> bool:
         """Check whether this is not the first call for this image, and record the call."""
         mark = self.path.with_suffix(".seen")
@@ -225,29 +230,8 @@ class JavaImage:
             self._remove_others(_KEPT)
         return False
 
-    @property
-    def _record(self) -> Path:
-        """The file with the size and the checksum of the image."""
-        return self.path.with_suffix(".sum")
-
     def _size(self) -> int | None:
         return _size(self.path)
-
-    def _recorded(self) -> tuple[str, str]:
-        """Return the size and the checksum that the image had when it was made."""
-        with suppress(OSError, ValueError):
-            size, _, checksum = self._record.read_text().partition(" ")
-            return size, checksum
-        return "", ""
-
-    @property
-    def _is_aot(self) -> bool:
-        found = re.search(r'JAVA_VERSION="(\d+)', self._release)
-        return found is not None and int(found[1]) >= _AOT_VERSION
-
-    @property
-    def _output(self) -> str:
-        return "AOTCacheOutput" if self._is_aot else "ArchiveClassesAtExit"
 
     def _has_room(self) -> bool:
         folder = self._folder

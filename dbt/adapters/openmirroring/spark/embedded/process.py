@@ -7,7 +7,7 @@ the process, and not to the connections of one command.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from dbt.adapters.openmirroring.spark.embedded.java_image import (
 )
 from dbt.adapters.openmirroring.spark.embedded.place import SparkPlaceError
 from dbt.adapters.openmirroring.spark.embedded.running_commands import RunningCommands
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 from dbt.adapters.openmirroring.spark.embedded.submit import end_jvm
 
 
@@ -35,17 +36,12 @@ class _Started:
     """A started embedded Spark.
 
     Args:
-        project: the folder of the dbt project
-        folder: the folder of Spark's files
-        settings: the settings of the profile
         java_home: the home of its Java
         session: the session from which each node gets a new one
         gateway: the gateway to the JVM, which outlives a stopped session
     """
 
-    project: Path
-    folder: str
-    settings: Mapping[str, str]
+    setup: SparkSetup
     java_home: Path
     session: SparkSession
     gateway: Any
@@ -74,50 +70,32 @@ class ProcessSpark:
             return self._started is not None and self._started.is_running
 
     def start_early(
-        self,
-        command: object,
-        project: Path,
-        settings: Mapping[str, str],
-        prepared_start: bool,
-        java_options: Sequence[str] = (),
-        folder: str = embedded_spark.FOLDER,
+        self, command: object, setup: SparkSetup, java_options: Sequence[str] = ()
     ) -> None:
-        """Start the Spark of a project in the background. `session` waits for it.
+        """Start a Spark in the background. `session` waits for it.
 
         If the start fails, `session` raises the error for the same command. A later command starts
         Spark again.
 
         Args:
-            command, project, settings, prepared_start, folder: as for `session`
             java_options: additional Java options of a prepared start
         """
 
         def start() -> None:
             with self._lock:
                 try:
-                    self._fitting(project, folder, settings, prepared_start, java_options)
+                    self._fitting(setup, java_options)
                 except Exception as error:
                     self._failed_early[command] = error
 
         # a daemon, because dbt may end before Spark has started and must not wait for it
         threading.Thread(target=start, name="embedded Spark", daemon=True).start()
 
-    def session(
-        self,
-        command: object,
-        project: Path,
-        settings: Mapping[str, str],
-        prepared_start: bool = False,
-        folder: str = embedded_spark.FOLDER,
-    ) -> SparkSession:
-        """Return the session of a project. Reuse the Spark of an earlier command if it fits.
+    def session(self, command: object, setup: SparkSetup) -> SparkSession:
+        """Return the session of a Spark. Reuse the Spark of an earlier command if it fits.
 
         Args:
             command: the command, which uses the session until it calls `release`
-            project: the folder of the dbt project
-            settings: `server_side_parameters` of the profile
-            prepared_start: whether to start from an image of the classes
-            folder: the folder of Spark's files; a relative path starts at the project
 
         Raises:
             FailedToConnectError: if Spark does not start, or if another command uses a Spark of
@@ -127,42 +105,34 @@ class ProcessSpark:
             failed = self._failed_early.pop(command, None)
             if failed:
                 raise failed
-            found = self._fitting(project, folder, settings, prepared_start)
+            found = self._fitting(setup)
             self._commands.add(command)
             return found.session
 
-    def _fitting(
-        self,
-        project: Path,
-        folder: str,
-        settings: Mapping[str, str],
-        prepared_start: bool,
-        java_options: Sequence[str] = (),
-    ) -> _Started:
-        images = images_folder() if prepared_start else None
+    def _fitting(self, setup: SparkSetup, java_options: Sequence[str] = ()) -> _Started:
+        images = images_folder() if setup.prepared_start else None
         if images and self._running is None:
             self._running = RunningCommands(images)
         if self._running:
             self._running.enter()
-        found, wanted = self._started, (project, folder, settings)
-        if found and found.is_running and (found.project, found.folder, found.settings) == wanted:
+        found = self._started
+        if found and found.is_running and found.setup == setup:
             return found
         self._end()
-        java_home = embedded_spark.java_home_for(project, folder)
+        java_home = embedded_spark.java_home_for(setup)
         image = self._image = JavaImage(java_home, images) if images else None
         options = [*(image.options() if image else ()), *java_options]
         try:
-            session = embedded_spark.start(project, settings, java_home, options, folder)
+            session = embedded_spark.start(setup, java_home, options)
         except (embedded_spark.SparkInUseError, SparkPlaceError):
             raise
         except FailedToConnectError:
             if not options:
                 raise
-            session = embedded_spark.start(project, settings, java_home, folder=folder)
+            session = embedded_spark.start(setup, java_home)
             if image:
                 image.remove()  # it may be corrupt in a part that Java does not check
-        gateway = SparkContext._gateway
-        self._started = _Started(project, folder, dict(settings), java_home, session, gateway)
+        self._started = _Started(setup, java_home, session, SparkContext._gateway)
         return self._started
 
     def release(self, command: object) -> None:
@@ -192,8 +162,7 @@ class ProcessSpark:
         started = self._started
         if started is None:
             return
-        home = embedded_spark.home_of(started.project, started.folder)
-        lines = [f"has its files in {home}", f"uses the Java in {started.java_home}"]
+        lines = [f"has its files in {started.setup.home}", f"uses the Java in {started.java_home}"]
         if prepared_start:
             lines.append(self._image.description if self._image else NO_IMAGES)
         for line in lines:
@@ -215,8 +184,8 @@ class ProcessSpark:
         if self._commands and started.is_running:
             raise FailedToConnectError(
                 "Another dbt command of this process uses the embedded Spark of "
-                f"{started.project}, and a process can have one Spark at a time. Wait until that "
-                "command has ended, or run this one in a process of its own."
+                f"{started.setup.project}, and a process can have one Spark at a time. Wait until "
+                "that command has ended, or run this one in a process of its own."
             )
         self._started = None
         self._commands.clear()

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -55,21 +56,40 @@ class SparkInUseError(FailedToConnectError):
     """Another process uses the embedded Spark of the project."""
 
 
-def start(
-    project: Path,
-    settings: Mapping[str, str],
-    java_home: Path | None = None,
-    java_options: Sequence[str] = (),
-    folder: str = FOLDER,
-) -> SparkSession:
-    """Start Spark in local mode, with warehouse, metastore and log in a folder of its own.
+@dataclass(frozen=True)
+class SparkSetup:
+    """The embedded Spark that a profile asks for.
 
     Args:
         project: the folder of the dbt project
         settings: `server_side_parameters` of the profile, which override the defaults
+        folder: the folder of Spark's files; a relative path starts at the project
+        prepared_start: whether to start from an image of the classes
+    """
+
+    project: Path
+    settings: Mapping[str, str]
+    folder: str = FOLDER
+    prepared_start: bool = field(default=False, compare=False)
+
+    @property
+    def home(self) -> Path:
+        """The folder of Spark's files, with links resolved.
+
+        The metastore stores the paths of tables. Cosmos runs each task in a temporary folder with
+        links to the project. With a path in that folder, the next task would find empty tables.
+        """
+        return (self.project / self.folder).resolve()
+
+
+def start(
+    setup: SparkSetup, java_home: Path | None = None, java_options: Sequence[str] = ()
+) -> SparkSession:
+    """Start Spark in local mode, with warehouse, metastore and log in a folder of its own.
+
+    Args:
         java_home: the home of the Java to start; `java_home_for` finds it if not given
         java_options: additional options of the JVM
-        folder: the folder of Spark's files; a relative path starts at the project
 
     Raises:
         FailedToConnectError: if there is no Java, Spark does not start, or its folder cannot be
@@ -77,9 +97,9 @@ def start(
         SparkInUseError: if another process uses the metastore, which only one can open at a time
         SparkPlaceError: if metastore and warehouse do not belong together
     """
-    java_home = java_home or java_home_for(project, folder)
-    home = _writable(home_of(project, folder))
-    conf = {**defaults(home), **settings, **SESSION_SETTINGS}
+    java_home = java_home or java_home_for(setup)
+    home = _writable(setup.home)
+    conf = {**defaults(home), **setup.settings, **SESSION_SETTINGS}
     _refuse_noexec(home, conf)
     lock = _lock(home)
     try:
@@ -148,29 +168,14 @@ def _start(
             ) from None
 
 
-def java_home_for(project: Path, folder: str = FOLDER) -> Path:
-    """Find the Java home for the Spark of a project.
-
-    Args:
-        project, folder: as for `start`
+def java_home_for(setup: SparkSetup) -> Path:
+    """Find the Java home for an embedded Spark.
 
     Raises:
         FailedToConnectError: if there is no Java, or only a version that is too old, or if the
             folder of Spark's files cannot be written
     """
-    return find_java_home(_writable(home_of(project, folder)) / "java")
-
-
-def home_of(project: Path, folder: str = FOLDER) -> Path:
-    """Return the folder of the embedded Spark's files, with links resolved.
-
-    The metastore stores the paths of tables. Cosmos runs each task in a temporary folder with
-    links to the project. With a path in that folder, the next task would find empty tables.
-
-    Args:
-        project, folder: as for `start`
-    """
-    return (project / folder).resolve()
+    return find_java_home(_writable(setup.home) / "java")
 
 
 def _writable(home: Path) -> Path:

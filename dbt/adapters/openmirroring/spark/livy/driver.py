@@ -53,11 +53,7 @@ class Driver:
         self._seen: set[str] = set()
 
     def run(self, text: str) -> None:
-        """Carry out a request and print the answer. A request that arrives again runs only once.
-
-        Args:
-            text: the request as JSON
-        """
+        """Carry out a request in JSON and print the answer. If it arrives again, only print."""
         request = json.loads(text)
         session, request_id = request["session"], request["id"]
         if request_id not in self._seen:
@@ -66,23 +62,13 @@ class Driver:
         self.show(session, request_id, 0)
 
     def show(self, session: str, request_id: str, piece: int) -> None:
-        """Print a piece of the answer to the last request of a session.
-
-        Args:
-            session: the name of the session
-            request_id: the id of the request; nothing is printed if a later one was answered
-            piece: the number of the piece, from 0
-        """
+        """Print a piece of the answer to a request, unless a later one was answered."""
         answered, pieces = self._answers.get(session, ("", []))
         if answered == request_id:
             print(f"\nopenmirroring:{request_id}:{piece}:{len(pieces)}:{pieces[piece]}:end\n")
 
     def forget(self, ended: list[str]) -> None:
-        """Drop sessions that are not needed any more, with their answers.
-
-        Args:
-            ended: the names of the sessions
-        """
+        """Drop sessions that are not needed any more, with their answers."""
         for name in ended:
             self._sessions.pop(name, None)
             self._answers.pop(name, None)
@@ -109,7 +95,7 @@ class Driver:
             ]
         except Exception as error:
             text = self._explained(error) if isinstance(error, Py4JJavaError) else str(error)
-            return {"error": text or type(error).__name__, "class": type(error).__name__}
+            return {"error": text or type(error).__name__}
         return {"columns": columns, "rows": rows}
 
     def _session(self, name: str, settings: dict[str, str]) -> SparkSession:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from pyspark.sql import Row
@@ -64,11 +63,8 @@ class LivyHandle(SessionHandle):
             raise
 
     @property
-    def description(self) -> Sequence[tuple[Any, ...]]:
-        return [
-            (name, type_, None, None, None, None, nullable)
-            for name, type_, nullable in self._answer.columns
-        ]
+    def columns(self) -> Sequence[tuple[str, str, bool]]:
+        return self._answer.columns
 
     def fetchall(self) -> list[Row]:
         return list(self._answer.rows)

@@ -13,7 +13,7 @@ import inspect
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -125,13 +125,11 @@ class Answer:
         columns: for each column its name, its type and whether it can be NULL
         rows: the rows, as PySpark returns them
         error: the error of Spark or of a Python model; empty if there is none
-        error_class: the name of the error's Python class
     """
 
     columns: tuple[tuple[str, str, bool], ...] = ()
     rows: tuple[Row, ...] = ()
     error: str = ""
-    error_class: str = ""
 
     @classmethod
     def parse(cls, pieces: Sequence[str]) -> Answer:
@@ -141,25 +139,19 @@ class Answer:
             CutOffError: if it cannot be read
         """
         try:
-            content = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
-            columns = tuple((str(name), str(type_), bool(n)) for name, type_, n in _of(content))
+            content: Any = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
+            described = content.get("columns", ())
+            columns = tuple((str(name), str(type_), bool(null)) for name, type_, null in described)
             names = [name for name, _, _ in columns]
-            rows = tuple(
-                _row(names, [decoded(value) for value in row]) for row in content.get("rows", ())
-            )
+            rows = tuple(_row(names, map(decoded, row)) for row in content.get("rows", ()))
         except (ValueError, TypeError, AttributeError, KeyError, binascii.Error, zlib.error):
             raise CutOffError(
                 "Livy's answer cannot be read. The statement was carried out."
             ) from None
-        return cls(columns, rows, str(content.get("error", "")), str(content.get("class", "")))
+        return cls(columns, rows, str(content.get("error", "")))
 
 
-def _of(content: Mapping[str, Any]) -> Sequence[Any]:
-    found: Sequence[Any] = content.get("columns", ())
-    return found
-
-
-def _row(names: Sequence[str], values: Sequence[Any]) -> Row:
+def _row(names: Sequence[str], values: Iterable[Any]) -> Row:
     row: Row = Row(*names)(*values) if names else Row()
     return row
 
@@ -194,7 +186,7 @@ def decoded(value: Any) -> Any:
         case "map":
             return {decoded(key): decoded(item) for key, item in content}
         case "struct":
-            return _row([name for name, _ in content], [decoded(part) for _, part in content])
+            return _row([name for name, _ in content], (decoded(part) for _, part in content))
         case "text":
             return content
     raise ValueError(f"{kind!r} is no kind of value")

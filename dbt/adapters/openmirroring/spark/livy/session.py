@@ -121,8 +121,6 @@ class LivySession:
         """Carry out a request.
 
         Args:
-            session: the id of the Livy session
-            request: the request
             cancelled: set to cancel the request
 
         Raises:
@@ -316,7 +314,6 @@ class LivySession:
         """Make sure that a session has not ended.
 
         Args:
-            session: the id of the Livy session
             is_sent: whether a statement may have been carried out
             otherwise: the error to raise if Livy does not return the state
 
@@ -360,8 +357,6 @@ def ended_error(session: str, why: str, is_sent: bool) -> SessionEndedError:
     """Return the error for a statement whose session has ended.
 
     Args:
-        session: the id of the Livy session
-        why: the reason, for the message
         is_sent: whether the statement may have been carried out
     """
     what = _UNKNOWN if is_sent else "The statement was not sent."

@@ -1,0 +1,141 @@
+"""The dbt project of a command: its nodes and macros, and the contexts in which they run.
+
+dbt gives them to its adapters, but documents no interface for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, TypedDict
+
+from dbt.adapters.base.impl import BaseAdapter
+
+# the variables and macros that dbt gives to Jinja
+Context = Mapping[str, Any]
+
+
+class Graph(TypedDict):
+    """dbt's graph: its nodes by unique id."""
+
+    nodes: Mapping[str, Mapping[str, Any]]
+
+
+class Config(Protocol):
+    """The configuration of a node, as dbt's object or as the mapping in its graph."""
+
+    def get(self, name: str) -> Any: ...
+
+
+class DependsOn(Protocol):
+    """The unique ids of the macros and nodes that a macro or a node depends on."""
+
+    macros: Sequence[str]
+    nodes: Sequence[str]  # a seed has none
+
+
+class ManifestNode(Protocol):
+    """A node of dbt's manifest. Hooks of the project are nodes too."""
+
+    unique_id: str
+    resource_type: str
+    schema: str
+    alias: str
+    config: Config
+    depends_on: DependsOn
+
+
+class Macro(Protocol):
+    """A macro of dbt's manifest."""
+
+    unique_id: str
+    package_name: str
+    macro_sql: str
+    depends_on: DependsOn
+
+
+class NodeResult(Protocol):
+    """The result of a node or a test in a command."""
+
+    node: ManifestNode
+    status: str
+
+
+class Manifest(Protocol):
+    """All that dbt has parsed."""
+
+    nodes: MutableMapping[str, ManifestNode]
+    macros: Mapping[str, Macro]
+
+    def find_materialization_macro_by_name(
+        self, project: str, name: str, adapter_type: str
+    ) -> Macro | None: ...
+
+
+class Project:
+    """The dbt project of a command.
+
+    Args:
+        adapter: the adapter, which gets the manifest when dbt has parsed the project
+    """
+
+    def __init__(self, adapter: BaseAdapter) -> None:
+        self._adapter = adapter
+        self._config = adapter.config
+
+    @property
+    def name(self) -> str:
+        return str(self._config.project_name)
+
+    @property
+    def target(self) -> str:
+        """The name of the target."""
+        return str(self._config.target_name)
+
+    @property
+    def schema(self) -> str:
+        """The schema of the target."""
+        return str(self._config.credentials.schema)
+
+    @property
+    def threads(self) -> int:
+        return int(self._config.threads)
+
+    @property
+    def target_folder(self) -> Path:
+        """dbt's own folder for what a command makes."""
+        return Path(self._config.project_target_path)
+
+    @property
+    def manifest(self) -> Manifest:
+        manifest: Any = self._adapter.get_macro_resolver()
+        found: Manifest = manifest
+        return found
+
+    @property
+    def nodes(self) -> MutableMapping[str, ManifestNode]:
+        """The enabled nodes by unique id."""
+        return self.manifest.nodes
+
+    def context_of(self, unique_id: str) -> Context:
+        """Return the context of a node that dbt is not running."""
+        # dbt loads the adapter before its contexts can be imported
+        from dbt.context.providers import generate_runtime_model_context
+
+        manifest: Any = self.manifest
+        node = manifest.nodes[unique_id]
+        return generate_runtime_model_context(node, self._config, manifest)
+
+    @cached_property
+    def context(self) -> Context:
+        """A context that belongs to no node."""
+        from dbt.context.providers import generate_runtime_macro_context
+
+        manifest: Any = self.manifest
+        macro = manifest.find_macro_by_name("mirror_recover", self.name, None)
+        return generate_runtime_macro_context(macro, self._config, manifest, None)
+
+    def materialization(self, name: str) -> Macro | None:
+        """Return the macro of a materialization."""
+        return self.manifest.find_materialization_macro_by_name(self.name, name, "openmirroring")

@@ -1,0 +1,150 @@
+"""The run-operations of a dbt project. Their macros pass the arguments as a mapping."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from dbt.adapters.openmirroring.dbt_core.project import Graph, Project
+from dbt.adapters.openmirroring.destination import replica
+from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.node.publish import rebuild
+from dbt.adapters.openmirroring.operations.arguments import (
+    Flag,
+    Limit,
+    Name,
+    Names,
+    Results,
+    operation,
+)
+from dbt.adapters.openmirroring.operations.command import Command, is_gated
+from dbt.adapters.openmirroring.operations.database import DatabaseOperations
+from dbt.adapters.openmirroring.operations.held import HeldNodes
+from dbt.adapters.openmirroring.operations.history import history
+from dbt.adapters.openmirroring.operations.orphans import drop_orphans
+from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.operations.report import Heading, report
+from dbt.adapters.openmirroring.replicator.text_table import terminal_width
+
+
+class RunOperations:
+    """The run-operations of a dbt project.
+
+    Args:
+        command: the dbt command that runs one of them
+        project: the dbt project
+        destination: where the project is published to
+        graph: dbt's graph of the project
+    """
+
+    def __init__(
+        self, command: Command, project: Project, destination: Destination, graph: Graph
+    ) -> None:
+        self._command = command
+        self._project = project
+        self._destination = destination
+        self._graph = graph
+
+    @cached_property
+    def _tables(self) -> ProjectTables:
+        return self._command.tables(self._graph)
+
+    @operation("mirror_status")
+    def status(self) -> Outcome:
+        """Report the state of each mirrored table, and of the mirrored database in Fabric.
+
+        No statement is sent to Spark.
+        """
+        report, lines = self._destination.report()
+        return Outcome((*lines, *self._tables.status_lines(report, terminal_width())))
+
+    @operation("mirror_report")
+    def report(self) -> Outcome:
+        """Write the state and the history of each mirrored table to a page."""
+        project, destination = self._project, self._destination
+        heading = Heading(project.name, project.target, destination.place)
+        return report(self._tables, destination, heading, project.target_folder)
+
+    @operation("mirror_history")
+    def history(self, *, table: Name | None = None, limit: Limit = 10) -> Outcome:
+        """Report the last batches of each mirrored table.
+
+        `operations.history` documents the arguments.
+        """
+        return history(self._tables, table, limit)
+
+    @operation("mirror_recover")
+    def recover(self) -> Outcome:
+        """Finish the batches that an earlier run of this dbt project committed."""
+        return self._command.recovery.finish_all(self._tables)
+
+    @operation("mirror_rebuild")
+    def rebuild(self, *, table: Name) -> Outcome:
+        """Publish the current state of a table in Spark as a rebuild.
+
+        Args:
+            table: `schema.table`, the table alone, or the name or unique id of its node
+
+        Raises:
+            DbtRuntimeError: if there is no such table, or if a step fails
+        """
+        found = self._tables.node(table)
+        node = self._command.node_of(found.unique_id)
+        with self._command.running(node):
+            response = rebuild(node, self._destination)
+        return Outcome((f"{found.table}: {response}",))
+
+    @operation("mirror_publish")
+    def publish_held(self, *, table: Name | None = None) -> Outcome:
+        """Publish held nodes, whether or not their tests have passed.
+
+        Args:
+            table: as for `rebuild`; None for all
+        """
+        return self._held_nodes().publish_all(table)
+
+    @operation("mirror_publish_tested")
+    def publish_tested(self, *, results: Results) -> Outcome:
+        """Publish the held nodes whose tests have all passed in this command.
+
+        Args:
+            results: the results of the command, as dbt returns them
+        """
+        statuses = {result.node.unique_id: str(result.status) for result in results}
+        gated = {name for name, node in self._graph["nodes"].items() if is_gated(node["config"])}
+        return self._held_nodes().publish_tested(gated, statuses)
+
+    def _held_nodes(self) -> HeldNodes:
+        nodes, threads = self._graph["nodes"], self._project.threads
+        connected = self._command.connected
+        return HeldNodes(self._tables, nodes, self._destination, connected, threads)
+
+    @operation("mirror_drop_orphans")
+    def drop_orphans(
+        self, *, dry_run: Flag = True, schema: Name | None = None, table: Names | None = None
+    ) -> Outcome:
+        """Drop the table folders that belong to no mirrored node any more, or only list them.
+
+        `operations.orphans` documents the arguments.
+        """
+        if not dry_run:
+            self._destination.require_run()
+        self._destination.replicate_at_the_end(not dry_run)
+        return drop_orphans(self._tables, dry_run, schema, table, self._command.has_published)
+
+    @operation("mirror_replicate")
+    def replicate(self) -> Outcome:
+        """Apply the published files to the mirrored tables on this machine.
+
+        Raises:
+            DbtRuntimeError: if the replicator is not installed, or does not support the landing
+                zone
+        """
+        self._destination.require_run()
+        found = replica.replicate(self._destination.landing_zone)
+        failed = f"Not replicated: {', '.join(found.failed)}"
+        return Outcome(found.lines, (failed,) if found.failed else ())
+
+    def mirrored_database(self) -> DatabaseOperations:
+        """Return the operations that create, change, start or stop the mirrored database."""
+        self._destination.require_run()
+        return DatabaseOperations(self._destination.database)
