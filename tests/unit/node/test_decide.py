@@ -74,7 +74,7 @@ def journal(definition: TableDefinition) -> Journal:
 
 def word_of(change: Change) -> str:
     """What the macro says that the package has."""
-    return str(warehouse().ask(f"mirror_on_{change.kind}", change))
+    return str(warehouse().ask(f"mirror_on_{change.kind}", change=change))
 
 
 def refuse_to_decide(change: Change) -> str:

@@ -149,7 +149,9 @@ class CodeBefore:
         marks = {BATCH_ID_PROPERTY: batch_id}
         query = f"select * from {rows}"
         make_way(self._warehouse, place)
-        self._warehouse.execute(self._warehouse.sql("mirror_keep", place, query, marks))
+        self._warehouse.execute(
+            self._warehouse.sql("mirror_keep", table=place, query=query, properties=marks)
+        )
         copy = place.carrying(batch_id)
         self._warehouse.added(copy)
         return copy
