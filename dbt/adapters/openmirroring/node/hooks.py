@@ -100,12 +100,14 @@ class CodeBefore:
                 "rows. Nothing was published. Remove the hook and run again; for a table that is "
                 "built anew in each run, set `materialized: table`."
             )
+        # a table that was dropped and created again may have the same version as before
+        is_other = marks is None or marks.batch_id != published.batch_id
         if self._copy:
-            if marks is None or before is None or self._state() != before:
+            if is_other or before is None or self._state() != before:
                 return published_rows(warehouse, target, self._last), None
             warehouse.drop(self._copy)
             return replace(published), None
-        if marks is None or marks.batch_id != published.batch_id:
+        if is_other:
             return published, _REPLACED
         if self._noted and self._state() == self._noted:
             warehouse.unmark(target, [VERSION_PROPERTY])
