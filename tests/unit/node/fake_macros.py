@@ -70,6 +70,9 @@ class Macros:
     def mirror_count_rows(self, *, table: object) -> Rows:
         return answer(("count",), (len(self._spark.select(table).rows),))
 
+    def mirror_table_bytes(self, *, table: object) -> Rows:
+        return answer(("bytes",), (1000,))
+
     def mirror_delta_operations(self, *, table: object, limit: int | None = None) -> Rows:
         versions = self._spark.table(table).versions
         found = [(number, operation) for number, (operation, _) in enumerate(versions)]

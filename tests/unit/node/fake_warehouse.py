@@ -78,7 +78,7 @@ class FakeSpark:
         results: what the SQL of a model selects when it runs
         effects: what a user's statement does
         file_format: the format of a table without `file_format`
-        bytes: the size of each table
+        bytes: the size of each table; None if nobody knows it
         is_small: whether tables are small enough to compare them in one task
         refuses: called before rows are changed in place
     """
@@ -88,7 +88,7 @@ class FakeSpark:
         self.results: dict[str, Callable[[], Rows]] = {}
         self.effects: dict[str, Callable[[], object]] = {}
         self.file_format = "parquet"
-        self.bytes = 1000
+        self.bytes: int | None = 1000
         self.is_small = True
         self.refuses: Callable[[], None] = lambda: None
         self._around = around
@@ -172,7 +172,7 @@ class FakeSpark:
             ("", "", ""),
             ("# Detailed Table Information", "", ""),
             ("Provider", table.format, ""),
-            ("Statistics", f"{self.bytes} bytes", ""),
+            ("Statistics", "" if self.bytes is None else f"{self.bytes} bytes", ""),
         )
         columns = [(name, dtype, "") for name, dtype in table.rows.columns.items()]
         return answer(("col_name", "data_type", "comment"), *columns, *details)

@@ -201,6 +201,62 @@ def test_a_hidden_change_before_a_build_is_found_by_the_number_of_rows(tmp_path:
     assert world.mirrored == list(BEFORE)
 
 
+def update(world: World) -> None:
+    """Give the row 2 the name that the node will select for it."""
+    table = world.spark.table(ORDERS)
+    rows = tuple((2, "changed") if row[0] == 2 else row for row in table.rows.rows)
+    table.change("UPDATE", replace(table.rows, rows=rows))
+
+
+@pytest.mark.parametrize("config", [{}, DELTA], ids=["table", "Delta table"])
+def test_a_table_may_be_changed_and_then_dropped_before_it_is_built(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    world = published_world(tmp_path, **config)
+    drop = effect(world, f"drop table {ORDERS}", lambda: world.spark.tables.pop("orders"))
+    world.pre_hooks = [effect(world, f"update {ORDERS}", lambda: update(world)), drop]
+
+    world.run()
+
+    world.assert_right(AFTER)
+
+
+def test_a_hidden_change_does_not_count_as_published(tmp_path: Path) -> None:
+    world = published_world(tmp_path, **DELTA)
+    hidden = effect(world, "call hidden()", lambda: update(world))
+    world.pre_hooks = [hidden, effect(world, f"delete from {ORDERS} where false", lambda: None)]
+
+    world.run()
+
+    world.assert_right(AFTER)
+
+
+@pytest.mark.parametrize("is_changed", [False, True], ids=["hidden", "changed, then hidden"])
+def test_a_hidden_replacement_before_a_build_leads_to_a_rebuild(
+    tmp_path: Path, is_changed: bool
+) -> None:
+    world = published_world(tmp_path, **DELTA)
+    if is_changed:
+        world.pre_hooks = [world.hook("insert into", HOOK)]
+    world.pre_hooks.append(effect(world, "call hidden()", lambda: replaced(world)))
+
+    response = world.run()
+
+    assert response.reason == "a hook has replaced the table in Spark"
+    world.assert_right(AFTER)
+
+
+@pytest.mark.parametrize("config", TABLES)
+def test_a_first_run_may_have_pre_hooks(tmp_path: Path, config: dict[str, Any]) -> None:
+    world = World(tmp_path, **config)
+    world.select(*BEFORE)
+    world.pre_hooks = [effect(world, f"drop table if exists {ORDERS}", lambda: None)]
+
+    assert world.run().publication == "initial"
+
+    world.assert_right(BEFORE)
+
+
 def test_statements_of_sql_header_run_before_the_build(tmp_path: Path) -> None:
     ran: list[str] = []
     world = published_world(tmp_path)
@@ -214,16 +270,19 @@ def test_statements_of_sql_header_run_before_the_build(tmp_path: Path) -> None:
     world.assert_right(AFTER)
 
 
-def test_a_table_of_the_user_keeps_the_name_that_published_rows_need(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hooks", ["pre_hooks", "post_hooks"])
+def test_a_table_of_the_user_keeps_the_name_that_published_rows_need(
+    tmp_path: Path, hooks: str
+) -> None:
     world = published_world(tmp_path)
     mine = world.spark.tables["orders__published"] = Table(
         "parquet", [("", world.spark.table(ORDERS).rows)]
     )
-    world.post_hooks = [world.hook("insert into", HOOK)]
+    setattr(world, hooks, [world.hook("insert into", HOOK)])
 
     with pytest.raises(CompilationError, match="dbt-openmirroring did not create it"):
         world.run()
 
     assert world.spark.tables.pop("orders__published") is mine
     world.run()
-    world.assert_right([*AFTER, HOOK])
+    world.assert_right(AFTER if hooks == "pre_hooks" else [*AFTER, HOOK])

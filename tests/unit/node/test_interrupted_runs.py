@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from tests.unit.node.fake_rows import Row
 from tests.unit.node.faults import FAILS, KILLED, LOST, Fault, Killed
@@ -64,6 +65,12 @@ def build_and_publish(world: World, fault: Fault | None) -> None:
     world.publish_held(fault)
 
 
+def run_and_publish(world: World, fault: Fault | None) -> None:
+    with suppress(CompilationError):  # says that too many rows would be deleted
+        world.run(fault)
+    world.publish_held(fault)
+
+
 def run_in_full(world: World, fault: Fault | None) -> None:
     world.run(fault, full_refresh=True)
 
@@ -73,6 +80,10 @@ def add_post_hook(world: World) -> None:
 
 
 def add_pre_hook(world: World) -> None:
+    world.pre_hooks.append(world.hook("insert into", UNKNOWN))
+
+
+def drop_before(world: World) -> None:
     drop = f"drop table if exists {ORDERS}"
     world.spark.effects[drop] = lambda: world.spark.tables.pop("orders", None)
     world.pre_hooks.append(drop)
@@ -83,6 +94,7 @@ def compare_as_large(world: World) -> None:
 
 
 INCREMENTAL = {"materialized": "incremental"}
+IN_PLACE = {**INCREMENTAL, "file_format": "delta"}
 MERGED = ((1, "a"), (2, "b"), (3, "c"), (4, "d"), *APPENDED)
 HELD = {"publish": "on_request"}
 
@@ -106,21 +118,19 @@ HISTORIES = {
         HELD, after=((1,),), expected=((1,),), columns={"id": "int"}, again=build_and_publish
     ),
     "merge": History(INCREMENTAL, after=APPENDED, expected=MERGED),
-    "merge in place": History(
-        {**INCREMENTAL, "file_format": "delta"}, after=APPENDED, expected=MERGED
-    ),
+    "merge in place": History(IN_PLACE, after=APPENDED, expected=MERGED),
     "merge in place that updates": History(
-        {**INCREMENTAL, "file_format": "delta"},
+        IN_PLACE,
         after=((2, "changed"), (9, "new")),
         expected=((1, "a"), (2, "changed"), (3, "c"), (4, "d"), (9, "new")),
     ),
     "append in place": History(
-        {**INCREMENTAL, "file_format": "delta", "unique_key": None},
+        {**IN_PLACE, "unique_key": None},
         expected=MERGED,
         prepare=lambda world: world.select_new(*APPENDED),
     ),
     "held merge in place": History(
-        {**INCREMENTAL, **HELD, "file_format": "delta"},
+        {**IN_PLACE, **HELD},
         after=APPENDED,
         expected=MERGED,
         again=build_and_publish,
@@ -130,7 +140,16 @@ HISTORIES = {
     "post-hook of a first run": History(
         before=None, expected=(*AFTER, UNKNOWN), prepare=add_post_hook
     ),
-    "dropped before": History(prepare=add_pre_hook),
+    "post-hook of rows in place": History(
+        IN_PLACE, after=APPENDED, expected=(*MERGED, UNKNOWN), prepare=add_post_hook
+    ),
+    "pre-hook": History(prepare=add_pre_hook),
+    "pre-hook of a Delta table": History({"file_format": "delta"}, prepare=add_pre_hook),
+    "pre-hook of rows in place": History(
+        IN_PLACE, after=APPENDED, expected=(*MERGED, UNKNOWN), prepare=add_pre_hook
+    ),
+    "dropped before": History(prepare=drop_before),
+    "beyond the limit": History({"max_deleted": 0}, again=run_and_publish),
 }
 
 

@@ -10,6 +10,8 @@ import pytest
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
+from dbt.adapters.openmirroring.node.publish import keep_held
+from tests.unit.node.fake_warehouse import FakeAdapter
 from tests.unit.node.faults import Fault, Killed
 from tests.unit.node.world import AFTER, BEFORE, ORDERS, World, published_world
 
@@ -146,6 +148,59 @@ def test_two_publications_follow_each_other(tmp_path: Path) -> None:
         world.assert_right(rows)
 
     assert len(world.files) == 5
+
+
+def test_nothing_is_published_where_nothing_is_held(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+
+    assert world.publish_held() is None
+
+    world.assert_right(BEFORE)
+
+
+def test_the_publication_of_held_rows_finishes_an_interrupted_batch(tmp_path: Path) -> None:
+    world = published_world(tmp_path, **HELD)
+    world.run()
+    with pytest.raises(Killed):
+        world.publish_held(Fault(step=published(2)))
+
+    response = world.publish_held(Fault())
+
+    assert response
+    assert response.publication == "changes"
+    world.assert_right(AFTER)
+
+
+def test_the_landing_zone_tells_why_rows_stay_held(tmp_path: Path) -> None:
+    world = published_world(tmp_path, **HELD)
+    world.run()
+
+    keep_held(world.node(FakeAdapter(world.spark)), world.destination(), "because a test failed")
+
+    record = world.zone.read("_scratchPad/shop.orders/held.json")
+    assert record
+    assert b"because a test failed" in record
+
+
+@pytest.mark.parametrize("size", [10**9, None], ids=["large", "unknown size"])
+def test_a_table_of_any_size_is_published(tmp_path: Path, size: int | None) -> None:
+    world = published_world(tmp_path, target_file_size="1mb")
+    world.spark.bytes, world.spark.is_small = size, False
+
+    world.run()
+
+    world.assert_right(AFTER)
+
+
+def test_rows_that_are_taken_in_place_can_need_a_rebuild(tmp_path: Path) -> None:
+    world = published_world(tmp_path, **DELTA)
+    world.config["unique_key"] = "name"
+    world.select((5, "b"), (6, "new"))
+
+    response = world.run()
+
+    assert response.publication == "rebuild"
+    world.assert_right([(1, "a"), (3, "c"), (5, "b"), (6, "new")])
 
 
 # Limits

@@ -17,6 +17,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     StagedFilesLostError,
 )
 from dbt.adapters.openmirroring.landing_zone.records import Journal
+from tests.unit.node.fake_rows import Rows
 from tests.unit.node.faults import Fault, Killed
 from tests.unit.node.world import AFTER, BEFORE, ORDERS, World, published_world
 
@@ -115,6 +116,44 @@ def test_a_table_that_others_have_only_optimized_is_as_published(tmp_path: Path)
 
     world.run()
 
+    world.assert_right(AFTER)
+
+
+def test_a_column_that_others_have_added_is_not_taken_for_published(tmp_path: Path) -> None:
+    world = published_world(tmp_path, file_format="delta")
+    table = world.spark.table(ORDERS)
+    columns = {**table.rows.columns, "n": "int"}
+    table.change("ADD COLUMNS", Rows(columns, tuple((*row, None) for row in BEFORE)))
+    table.change("UPDATE", Rows(columns, tuple((*row, 1) for row in BEFORE)))
+    rows = ((1, "a", 1), (2, "changed", 1))
+    world.select(*rows, columns=columns)
+
+    response = world.run()
+
+    assert (response.rows_updated, response.rows_deleted) == (2, 1)
+    world.assert_right(rows)
+
+
+def test_lost_metadata_is_written_again(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    metadata = "shop.schema/orders/_metadata.json"
+    before = world.zone.read(metadata)
+    world.zone.write(metadata, b"{}")
+
+    world.run()
+
+    assert world.zone.read(metadata) == before
+    assert any("written again" in text for text in world.told)
+    world.assert_right(AFTER)
+
+
+def test_a_table_whose_folder_is_gone_is_loaded_anew_and_says_so(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    world.zone.delete("shop.schema/orders")
+
+    response = world.run()
+
+    assert (response.publication, response.reason) == ("initial", "the table folder was gone")
     world.assert_right(AFTER)
 
 

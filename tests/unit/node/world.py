@@ -91,11 +91,13 @@ class World:
         self.spark.results[SQL] = new
 
     def hook(self, statement: str, *rows: Row) -> str:
-        """Return a user's statement that adds rows to the relation."""
+        """Return a user's statement that adds rows which the relation does not have."""
 
         def insert() -> None:
-            table = self.spark.table(ORDERS)
-            table.change("WRITE", Rows(table.rows.columns, (*table.rows.rows, *rows)))
+            rows_before = self.spark.table(ORDERS).rows
+            new = tuple(row for row in rows if row not in rows_before.rows)
+            changed = replace(rows_before, rows=rows_before.rows + new)
+            self.spark.table(ORDERS).change("WRITE", changed)
 
         sql = f"{statement} {ORDERS}"
         self.spark.effects[sql] = insert
