@@ -77,7 +77,11 @@
 {% endmacro %}
 
 
-{#- The size of a table in storage: its files say it. -#}
+{% macro openmirroring__mirror_count_rows(table) %}
+  select count(*) from {{ table }}
+{% endmacro %}
+
+{#- What a table has in storage: its files say it. -#}
 {% macro openmirroring__mirror_table_bytes(table) %}
   select coalesce(sum(size), 0) from (select distinct _metadata.file_path, _metadata.file_size as size from {{ table }})
 {% endmacro %}
@@ -86,12 +90,30 @@
   select coalesce(sum(file_size_in_bytes), 0) from {{ table }}.`files`
 {% endmacro %}
 
+{#- The versions of a Delta table, the latest first, and what made each.
+
+    Args:
+      limit: how many versions; none for all -#}
+{% macro openmirroring__mirror_delta_operations(table, limit=none) %}
+  describe history {{ table }} {{- ' limit ' ~ limit if limit }}
+{% endmacro %}
+
 {#- The snapshots of an Iceberg table as they became its rows, the latest first, and what made each. -#}
 {% macro openmirroring__mirror_iceberg_operations(table) %}
   select history.snapshot_id as version, snapshots.operation
   from {{ table }}.`history` as history
   left join {{ table }}.`snapshots` as snapshots on history.snapshot_id = snapshots.snapshot_id
   order by history.made_current_at desc
+{% endmacro %}
+
+
+{#- What Spark does not see by itself: partitions and files that others have put into a table's folder. -#}
+{% macro openmirroring__mirror_find_partitions(table) %}
+  alter table {{ table }} recover partitions
+{% endmacro %}
+
+{% macro openmirroring__mirror_find_files(table) %}
+  refresh table {{ table }}
 {% endmacro %}
 
 

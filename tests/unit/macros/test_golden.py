@@ -20,7 +20,7 @@ CASES = {name: case for group in GROUPS for name, case in group.items()}
 
 def rendered(case: Case) -> str:
     """The SQL, without empty lines and spaces at the ends of lines."""
-    sql = warehouse(case.description, **case.config).sql(case.macro, *case.arguments)
+    sql = warehouse(case.description, **case.config).sql(case.macro, **case.arguments)
     return "".join(f"{line.rstrip()}\n" for line in sql.splitlines() if line.strip())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
@@ -42,26 +43,79 @@ def dispatched() -> set[str]:
     }
 
 
-def asked_by_python() -> Iterator[re.Pattern[str]]:
-    """The macros that the package names: one, or one whose name is put together."""
-    for file in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                continue
-            if node.func.attr in ("ask", "sql") and node.args:
-                yield from (p for p in names_in(node.args[0]) if p.pattern.startswith("mirror_"))
+@dataclass(frozen=True)
+class Call:
+    """A call of `Warehouse.ask` or `Warehouse.sql`.
+
+    Args:
+        place: the file and the line
+        macros: patterns of the names of the macros that it may call
+        positional: how many arguments of the macro have no name
+        named: the names of the others; None for `**`
+    """
+
+    place: str
+    macros: tuple[str, ...]
+    positional: int
+    named: tuple[str | None, ...]
+
+    @classmethod
+    def of(cls, node: ast.AST, place: str) -> Call | None:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return None
+        if node.func.attr not in ("ask", "sql"):
+            return None
+        is_own = place == "warehouse.py" and ast.unparse(node.args[0]) != "macro"
+        if not is_own and not ast.unparse(node.func.value).endswith("warehouse"):
+            return None
+        named = tuple(keyword.arg for keyword in node.keywords)
+        macros = tuple(names_in(node.args[0]))
+        return cls(f"{place}:{node.lineno}", macros, len(node.args) - 1, named)
+
+    def finding(self, name: str) -> str:
+        """What is wrong with the arguments of this call of a macro; empty if nothing is."""
+        required, optional = arguments_of(f"{PREFIX}{name}")
+        if self.positional or None in self.named:
+            return f"{self.place}: arguments of {name} without a name"
+        if not required <= set(self.named) <= required | optional:
+            return f"{self.place}: {name} takes {sorted(required)}, {sorted(optional)} if needed"
+        return ""
 
 
-def names_in(argument: ast.expr) -> Iterator[re.Pattern[str]]:
+def calls_by_python() -> list[Call]:
+    return [
+        call
+        for file in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if (call := Call.of(node, file.name))
+    ]
+
+
+def names_in(argument: ast.expr) -> Iterator[str]:
     if isinstance(argument, ast.IfExp):
         yield from (*names_in(argument.body), *names_in(argument.orelse))
     elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-        yield re.compile(argument.value)
+        yield argument.value
     elif isinstance(argument, ast.JoinedStr):
         parts = (
             part.value if isinstance(part, ast.Constant) else "\\w+" for part in argument.values
         )
-        yield re.compile("".join(map(str, parts)))
+        yield "".join(map(str, parts))
+    elif isinstance(argument, ast.Attribute) and argument.attr == "strategy_macro":
+        yield from sorted(STRATEGIES)
+
+
+def matches(pattern: str) -> set[str]:
+    """The dispatched macros whose name matches a pattern."""
+    return {name for name in dispatched() if re.fullmatch(pattern, name)}
+
+
+def arguments_of(macro: str) -> tuple[set[str], set[str]]:
+    """The names of the arguments that a macro requires, and of those that have a value."""
+    syntax = next(our_macros()[macro].syntax.find_all(jinja2.nodes.Macro))
+    names = [argument.name for argument in syntax.args]
+    first = len(names) - len(syntax.defaults)
+    return set(names[:first]), set(names[first:])
 
 
 def asked_by_macros() -> set[str]:
@@ -91,12 +145,44 @@ def kinds_of_changes() -> set[str]:
     return {str(kind) for kind in found}
 
 
-def test_every_macro_is_asked_for_and_every_one_that_is_asked_for_is_there() -> None:
-    patterns = list(asked_by_python())
-    asked = {name for name in dispatched() if any(p.fullmatch(name) for p in patterns)}
+def test_every_macro_is_called_and_every_called_macro_exists() -> None:
+    patterns = {pattern for call in calls_by_python() for pattern in call.macros}
+    called = {name for pattern in patterns for name in matches(pattern)}
 
-    assert asked | STRATEGIES | asked_by_macros() == dispatched()
-    assert not [p.pattern for p in patterns if not any(map(p.fullmatch, dispatched()))]
+    assert called | asked_by_macros() == dispatched()
+    assert not [pattern for pattern in patterns if not matches(pattern)]
+    assert not [call.place for call in calls_by_python() if not call.macros]
+
+
+def test_python_calls_a_macro_with_its_arguments_by_name() -> None:
+    findings = [
+        call.finding(name)
+        for call in calls_by_python()
+        for pattern in call.macros
+        for name in matches(pattern)
+    ]
+
+    assert len(findings) > 40
+    assert not [finding for finding in findings if finding]
+
+
+@pytest.mark.parametrize(
+    ("call", "finding"),
+    [
+        ("warehouse.sql('mirror_keep', table=a, query=b)", ""),
+        ("warehouse.sql('mirror_keep', table=a, query=b, properties=c)", ""),
+        ("self._warehouse.sql('mirror_keep', a, query=b)", "arguments of mirror_keep without"),
+        ("node.warehouse.sql('mirror_keep', **named)", "arguments of mirror_keep without"),
+        ("warehouse.sql('mirror_keep', table=a)", "takes ['query', 'table'], ['properties']"),
+        ("warehouse.ask('mirror_keep', table=a, query=b, marks=c)", "takes ['query', 'table']"),
+    ],
+)
+def test_a_wrong_call_of_a_macro_is_found(call: str, finding: str) -> None:
+    parsed = Call.of(ast.parse(call, mode="eval").body, "a.py")
+
+    assert parsed
+    assert finding in parsed.finding("mirror_keep")
+    assert bool(finding) is bool(parsed.finding("mirror_keep"))
 
 
 def test_every_kind_of_change_has_a_macro() -> None:
@@ -147,7 +233,7 @@ def test_a_macro_is_defined_once_in_a_room_for_it() -> None:
 
 @pytest.mark.parametrize(("kind", "word"), WORDS.items())
 def test_a_kind_of_change_leads_to_a_word(kind: str, word: str) -> None:
-    assert warehouse().ask(f"mirror_on_{kind}", Change(kind, "in words")) == word
+    assert warehouse().ask(f"mirror_on_{kind}", change=Change(kind, "in words")) == word
 
 
 @pytest.mark.parametrize(
@@ -161,4 +247,4 @@ def test_a_kind_of_change_leads_to_a_word(kind: str, word: str) -> None:
     ],
 )
 def test_rows_are_few_only_if_that_is_known(size: int | None, rows: int, is_small: bool) -> None:
-    assert warehouse().ask("mirror_is_small", size, rows) is is_small
+    assert warehouse().ask("mirror_is_small", bytes=size, rows=rows) is is_small

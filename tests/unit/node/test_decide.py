@@ -73,8 +73,8 @@ def journal(definition: TableDefinition) -> Journal:
 
 
 def word_of(change: Change) -> str:
-    """Return the word of the package's own macro."""
-    return str(warehouse().ask(f"mirror_on_{change.kind}", change))
+    """What the macro says that the package has."""
+    return str(warehouse().ask(f"mirror_on_{change.kind}", change=change))
 
 
 def refuse_to_decide(change: Change) -> str:

@@ -41,8 +41,8 @@ class Tables(Warehouse):
         self.statements: list[str] = []
         self._broken = broken
 
-    def sql(self, macro: str, *arguments: Any) -> str:
-        return f"{macro}({', '.join(map(str, arguments))})"
+    def sql(self, macro: str, /, **arguments: Any) -> str:
+        return f"{macro}({', '.join(map(str, arguments.values()))})"
 
     def build(self, sql: str) -> AdapterResponse:
         self.statements.append(sql)

@@ -52,16 +52,16 @@ def build(
             query = node.checked_contract(query)
         statement = warehouse.sql(
             "mirror_create_table",
-            following,
-            query,
-            properties,
-            _compression(node),
-            node.options.partition_by,
+            table=following,
+            query=query,
+            properties=properties,
+            compression=_compression(node),
+            partition_by=node.options.partition_by,
         )
         response = warehouse.build(statement)
     if rows.kept:
         rows.kept.link_into(warehouse.describe(following))
-        find_files(node, following)
+        _find_files(node, following)
     warehouse.added(following)
     return following, response
 
@@ -78,12 +78,12 @@ def _compression(node: Node) -> str | None:
     return None
 
 
-def find_files(node: Node, table: OpenMirroringRelation) -> None:
+def _find_files(node: Node, table: OpenMirroringRelation) -> None:
     """Make Spark find files that were added to the folder of a table."""
     if node.options.partition_by:
-        node.warehouse.execute(f"alter table {table} recover partitions")
+        node.warehouse.find_partitions(table)
     else:
-        node.warehouse.execute(f"refresh table {table}")
+        node.warehouse.find_files(table)
 
 
 def has_partitions_in_catalog(table: TableDescription) -> bool:
@@ -101,7 +101,9 @@ def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
     constraints = contract_constraints(warehouse.adapter, node.model) if node.has_contract else []
     if not constraints:
         return
-    counts = warehouse.query(warehouse.sql("mirror_count_broken", table, constraints)).rows[0]
+    counts = warehouse.query(
+        warehouse.sql("mirror_count_broken", table=table, constraints=constraints)
+    ).rows[0]
     broken = []
     for constraint, count in zip(constraints, counts, strict=True):
         if not count:
@@ -110,7 +112,9 @@ def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
         examples = None
         if columns:
             examples = warehouse.query(
-                warehouse.sql("mirror_broken_rows", table, constraint, columns)
+                warehouse.sql(
+                    "mirror_broken_rows", table=table, constraint=constraint, columns=columns
+                )
             )
         broken.append(BrokenConstraint(constraint, int(count), columns, examples))
     if broken:

@@ -126,7 +126,9 @@ def _is_possible(node: Node, table: OpenMirroringRelation, columns: Sequence[Typ
 
 
 def _typed(node: Node, rows: str, columns: Sequence[TypedColumn]) -> str:
-    return node.warehouse.sql("mirror_typed_rows", rows, columns, refusals.CAST_IN_SOURCE)
+    return node.warehouse.sql(
+        "mirror_typed_rows", rows=rows, columns=columns, remedy=refusals.CAST_IN_SOURCE
+    )
 
 
 def _cast(column: OpenMirroringColumn, types: Mapping[str, str]) -> Cast | None:

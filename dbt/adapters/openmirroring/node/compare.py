@@ -89,7 +89,11 @@ class Comparer:
         keys = _of(self.built.columns, self.definition.key_columns)
         is_small = self.warehouse.is_small(self.built.table, self.built.description)
         query = self.warehouse.sql(
-            "mirror_count_load", self.built.table, keys, is_small, self._checks
+            "mirror_count_load",
+            table=self.built.table,
+            keys=keys,
+            is_small=is_small,
+            checks=self._checks,
         )
         counts = self.warehouse.query(query).rows[0]
         if counts["refused"]:
@@ -122,8 +126,8 @@ class Comparer:
         counts = self.warehouse.query(
             self.warehouse.sql(
                 "mirror_count_keyed" if is_keyed else "mirror_count_keyless",
-                changed,
-                None if is_counted_by_key else self.snapshot,
+                changed=changed,
+                snapshot=None if is_counted_by_key else self.snapshot,
             )
         ).rows[0]
         self.published.verify_rows(journal, int(counts["rows_before"] or 0))
@@ -152,10 +156,10 @@ class Comparer:
         before = self._side(self.built.reuse.before(self.snapshot), published, compared)
         query = self.warehouse.sql(
             "mirror_compare_keyed" if keys else "mirror_compare_keyless",
-            after,
-            before,
-            is_small,
-            self.options.insert_marker,
+            after=after,
+            before=before,
+            is_small=is_small,
+            insert_marker=self.options.insert_marker,
         )
         return f"({query})" if is_small else str(self.scratch.keep(CHANGED, query))
 
@@ -174,7 +178,9 @@ class Comparer:
         keys = _of(self.built.columns, self.definition.key_columns)
         if not (keys and inserted and self.built.reuse.may_repeat_keys):
             return False
-        query = self.warehouse.sql("mirror_new_keys_elsewhere", self.built.table, changed, keys)
+        query = self.warehouse.sql(
+            "mirror_new_keys_elsewhere", table=self.built.table, changed=changed, keys=keys
+        )
         return len(self.warehouse.query(query).rows) > 0
 
     @cached_property
@@ -189,7 +195,9 @@ class Comparer:
         """Return the error for rows that cannot be published."""
         keys = _of(self.built.columns, self.definition.key_columns)
         if self._checks:
-            query = self.warehouse.sql("mirror_bad_values", self.built.table, keys, self._checks)
+            query = self.warehouse.sql(
+                "mirror_bad_values", table=self.built.table, keys=keys, checks=self._checks
+            )
             found = self.warehouse.query(query)
             if found.rows:
                 return refusals.bad_values(self._checks, self.definition.key_columns, found)
@@ -199,13 +207,16 @@ class Comparer:
         keys = _of(self.built.columns, self.definition.key_columns)
         if self.history_keys:
             query = self.warehouse.sql(
-                "mirror_repeated_versions", self.built.table, keys[0], self.history_keys
+                "mirror_repeated_versions",
+                table=self.built.table,
+                version=keys[0],
+                keys=self.history_keys,
             )
             return refusals.bad_keys(self.history_keys, self.warehouse.query(query))
         found = self._left_rows(keys)
         if found:
             return found
-        query = self.warehouse.sql("mirror_bad_keys", self.built.table, keys)
+        query = self.warehouse.sql("mirror_bad_keys", table=self.built.table, keys=keys)
         return refusals.bad_keys(self.definition.key_columns, self.warehouse.query(query))
 
     def _left_rows(self, keys: Sequence[LandingColumn]) -> Exception | None:
@@ -218,11 +229,11 @@ class Comparer:
             return None
         query = self.warehouse.sql(
             "mirror_left_rows",
-            self.built.table,
-            self.snapshot,
-            keys,
-            [published[key.name] for key in keys],
-            self.options.partition_by,
+            table=self.built.table,
+            snapshot=self.snapshot,
+            keys=keys,
+            published_keys=[published[key.name] for key in keys],
+            partition_by=self.options.partition_by,
         )
         examples = self.warehouse.query(query)
         names = self.definition.key_columns

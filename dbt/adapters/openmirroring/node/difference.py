@@ -42,6 +42,6 @@ def difference(
             f"The mirrored table of {model} has the columns {', '.join(mirrored)}, the model has "
             f"{', '.join(names)}."
         )
-    warehouse.execute(warehouse.sql("mirror_replica_view", _VIEW, replica))
+    warehouse.execute(warehouse.sql("mirror_replica_view", view=_VIEW, replica=replica))
     keys = replica.key_columns or names
-    return warehouse.sql("mirror_difference", rows, columns, _VIEW, keys)
+    return warehouse.sql("mirror_difference", model=rows, columns=columns, mirror=_VIEW, keys=keys)

@@ -137,7 +137,7 @@ class InPlace(Ending):
         keys = batch.definition.key_columns
         new_rows = warehouse.found(self._beside(TYPED_ROWS)) or self._beside(NEW_ROWS)
         # an earlier run may have died after it added the rows
-        if keys or warehouse.count(f"select count(*) from {target}") != batch.table_rows:
+        if keys or warehouse.count_rows(target) != batch.table_rows:
             take_in_place(warehouse, target, self._beside(PART), new_rows, keys)
         warehouse.mark(target, {BATCH_ID_PROPERTY: batch.id})
         warehouse.carries(target, batch.id)

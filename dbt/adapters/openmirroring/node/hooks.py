@@ -43,7 +43,11 @@ _REPLACING = {"create", "drop", "replace"}
 _REPLACED = Rebuild("a hook has replaced the table in Spark")
 
 # the state of a table that keeps earlier versions
-_NUMBERED = re.compile(r"version:\d+")
+_NUMBERED = re.compile(r"version:(\d+)")
+# the state of every new Delta table
+_FIRST_VERSION = "version:0"
+# the state of no table
+_CHANGED = "changed"
 
 
 class CodeBefore:
@@ -68,7 +72,10 @@ class CodeBefore:
         self._published = published
         self._extends = extends
         self._last = table.last.batch.id if table.last else None
-        self._noted = ""
+        self._before: str | None = None
+        # the state that the table has as long as no row of it has changed
+        self._unchanged: str | None = None
+        self._is_noted = False
         self._copy: OpenMirroringRelation | None = None
 
     def run(self) -> tuple[PublishedRows, Rebuild | None]:
@@ -82,16 +89,19 @@ class CodeBefore:
                 the node extends
             SnapshotMismatchError: if the code has changed the rows, and nothing has them any more
         """
-        before = self._state()
+        self._before = self._unchanged = self._state()
         self._node.run_code_before(self._keep)
         self._node.query()
         if self._last is None:  # nothing was published that the code could take away
             return self._published, None
-        return self._after(before)
+        return self._after()
 
-    def _after(self, before: str | None) -> tuple[PublishedRows, Rebuild | None]:
+    def _after(self) -> tuple[PublishedRows, Rebuild | None]:
         published, warehouse, target = self._published, self._warehouse, self._node.target
-        if not (self._noted or self._copy) and self._state() == before:
+        is_same = self._state() == self._unchanged
+        is_kept = self._is_noted or self._copy
+        # a table that was dropped and created again may have the version that it had before
+        if is_same and not is_kept and self._before != _FIRST_VERSION:
             return replace(published), None  # it is described again: columns may have changed
         marks = marks_now(self._node)
         if marks is None and self._extends:
@@ -100,18 +110,17 @@ class CodeBefore:
                 "rows. Nothing was published. Remove the hook and run again; for a table that is "
                 "built anew in each run, set `materialized: table`."
             )
-        if self._copy:
-            if marks is None or before is None or self._state() != before:
-                return published_rows(warehouse, target, self._last), None
-            warehouse.drop(self._copy)
+        is_other = marks is None or marks.batch_id != published.batch_id
+        if is_same and not is_other and self._before is not None:
+            if self._copy:
+                warehouse.drop(self._copy)
+            if self._is_noted:
+                warehouse.unmark(target, [VERSION_PROPERTY])
             return replace(published), None
-        if marks is None or marks.batch_id != published.batch_id:
+        if is_other and not self._copy:
             return published, _REPLACED
-        if self._noted and self._state() == self._noted:
-            warehouse.unmark(target, [VERSION_PROPERTY])
-            return replace(published), None
-        if not self._noted and not published.is_held:
-            self._note(before)
+        if not (is_kept or published.is_held):
+            self._note()
         return published_rows(warehouse, target, self._last), None
 
     def _keep(self, statement: str) -> bool:
@@ -121,26 +130,35 @@ class CodeBefore:
             return True
         if published.is_view or not may_change(statement, self._node.target):
             return True
-        if _first_word(statement) in _REPLACING or not self._has_versions():
-            self._copy = self._copied(published.relation, self._last)
-        elif not (self._noted or published.is_held):
-            self._note(self._state())
+        version = self._version
+        has_versions = published.is_past or version is not None
+        if _first_word(statement) in _REPLACING or not has_versions:
+            # without what other statements have changed since
+            rows = published.relation.incorporate(version=published.relation.version or version)
+            self._copy = self._copied(rows, self._last)
+        elif not (self._is_noted or published.is_held):
+            self._note()
         return True
 
-    def _has_versions(self) -> bool:
+    @property
+    def _version(self) -> str | None:
+        """The version that the table had before the code; None if it keeps no versions."""
         # an Iceberg table that never had rows has no version
-        return self._published.is_past or _NUMBERED.fullmatch(self._state() or "") is not None
+        found = _NUMBERED.fullmatch(self._before or "")
+        return found[1] if found else None
 
-    def _note(self, state: str | None) -> None:
+    def _note(self) -> None:
         """Note the version that has the published rows, in case this process is killed."""
-        kind, _, version = (state or "").partition(":")
+        kind, _, version = (self._before or "").partition(":")
         if kind != "version":
             assert self._table.last, "only a published table has rows to keep"
-            as_before = replace(self._table.last, snapshot_state=state)
+            as_before = replace(self._table.last, snapshot_state=self._before)
             self._table.verify_state(as_before, self._state() or "gone")
             return
+        is_same = self._state() == self._before
         self._warehouse.mark(self._node.target, {VERSION_PROPERTY: version})
-        self._noted = self._state() or ""
+        self._is_noted = True
+        self._unchanged = self._state() if is_same else _CHANGED
 
     def _copied(self, rows: OpenMirroringRelation, batch_id: str) -> OpenMirroringRelation:
         place = beside(self._node.target)
@@ -149,7 +167,9 @@ class CodeBefore:
         marks = {BATCH_ID_PROPERTY: batch_id}
         query = f"select * from {rows}"
         make_way(self._warehouse, place)
-        self._warehouse.execute(self._warehouse.sql("mirror_keep", place, query, marks))
+        self._warehouse.execute(
+            self._warehouse.sql("mirror_keep", table=place, query=query, properties=marks)
+        )
         copy = place.carrying(batch_id)
         self._warehouse.added(copy)
         return copy

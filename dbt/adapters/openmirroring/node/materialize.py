@@ -134,6 +134,8 @@ def _check_only(node: Node) -> AdapterResponse:
             marks = {CHECKED_PROPERTY: "true"}
             query = f"select * from {following}"
             make_way(warehouse, target)
-            warehouse.execute(warehouse.sql("mirror_keep", target, query, marks))
+            warehouse.execute(
+                warehouse.sql("mirror_keep", table=target, query=query, properties=marks)
+            )
             warehouse.added(target)
     return AdapterResponse(_message="SQL checked, nothing published")

@@ -90,7 +90,11 @@ def next_rows(
 
 def live_rows(node: Node) -> NextRows:
     """Return the rows of a model, without those that `delete_when` marks as deletes."""
-    return NextRows(node.warehouse.sql("mirror_live_rows", node.query(), node.options.delete_when))
+    return NextRows(
+        node.warehouse.sql(
+            "mirror_live_rows", query=node.query(), delete_when=node.options.delete_when
+        )
+    )
 
 
 def first_rows(node: Node) -> NextRows:
@@ -113,15 +117,22 @@ def _incremental(
     new_rows = _typed_rows(node, scratch, computed, found, columns)
     if options.incremental_strategy == "merge" and options.unique_key:
         ambiguous = warehouse.query(
-            warehouse.sql("mirror_ambiguous_rows", new_rows, options.unique_key)
+            warehouse.sql("mirror_ambiguous_rows", new_rows=new_rows, keys=options.unique_key)
         )
         if ambiguous.rows:
             raise refusals.ambiguous_new_rows(options.unique_key, ambiguous)
     reused = _reused(node, scratch, new_rows, snapshot, before, columns, options.touched_by)
     old_rows = (reused or Reuse()).before(target)
-    rows = warehouse.sql("mirror_typed_snapshot", old_rows, columns, refusals.CAST_IN_MODEL)
+    rows = warehouse.sql(
+        "mirror_typed_snapshot", rows=old_rows, columns=columns, remedy=refusals.CAST_IN_MODEL
+    )
     query = warehouse.sql(
-        options.strategy_macro, rows, new_rows, columns, options, node.predicates
+        options.strategy_macro,
+        snapshot=rows,
+        new_rows=new_rows,
+        columns=columns,
+        options=options,
+        predicates=node.predicates,
     )
     return NextRows(query, reused)
 
@@ -144,11 +155,13 @@ def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | No
     old_rows = (reused or Reuse()).before(target)
     query = warehouse.sql(
         "mirror_history",
-        warehouse.sql("mirror_typed_snapshot", old_rows, columns, refusals.CAST_IN_SOURCE),
-        changes,
-        columns,
-        names,
-        node.config.get("dbt_valid_to_current"),
+        snapshot=warehouse.sql(
+            "mirror_typed_snapshot", rows=old_rows, columns=columns, remedy=refusals.CAST_IN_SOURCE
+        ),
+        changes=changes,
+        columns=columns,
+        names=names,
+        valid_to_current=node.config.get("dbt_valid_to_current"),
     )
     return NextRows(query, reused)
 
@@ -188,7 +201,7 @@ def _typed_rows(
         return computed
     typed = [(c.quoted, casts.get(c.name.lower()), c.quoted) for c in found]
     remedy = refusals.CAST_IN_SOURCE if node.is_history else refusals.CAST_IN_MODEL
-    query = node.warehouse.sql("mirror_typed_rows", computed, typed, remedy)
+    query = node.warehouse.sql("mirror_typed_rows", rows=computed, columns=typed, remedy=remedy)
     return _keep_new_rows(node, scratch, TYPED_ROWS, query)
 
 
@@ -243,7 +256,9 @@ def _touched_rows(
         return None
     if not touched_by:
         return TouchedRows(new_rows, keys, None)
-    query = node.warehouse.sql("mirror_touched_rows", node.target, new_rows, keys)
+    query = node.warehouse.sql(
+        "mirror_touched_rows", snapshot=node.target, new_rows=new_rows, keys=keys
+    )
     return TouchedRows(new_rows, keys, scratch.keep(BEFORE, query))
 
 
@@ -259,6 +274,8 @@ def _kept_files(
         return None
     touched = []
     if touched_by:
-        query = warehouse.sql("mirror_touched_files", node.target, new_rows, touched_by)
+        query = warehouse.sql(
+            "mirror_touched_files", snapshot=node.target, new_rows=new_rows, touched_by=touched_by
+        )
         touched = [str(row[0]) for row in warehouse.query(query).rows]
     return kept_files(snapshot, touched)

@@ -197,8 +197,8 @@ class Node:
         """Run the post-hooks. `allows` is as for `run_code_before`."""
         hooks = sorted(self._context["post_hooks"], key=lambda hook: not hook["transaction"])
         if hooks:
-            with self.warehouse.users_session():  # it may remember files of before the build
-                self.warehouse.execute(f"refresh table {self.target}")
+            with self.warehouse.users_session():  # which may remember files of before the build
+                self.warehouse.find_files(self.target)
         self._run_hooks(hooks, allows)
 
     def _run_hooks(
@@ -266,7 +266,9 @@ class Node:
             cast = Cast.of("string", type_, is_exact=type_.lower() != "date")
             quoted_name = adapter.quote_seed_column(name, self.config.get("quote_columns"))
             columns.append((quoted_name, cast))
-        return self.warehouse.sql("mirror_seed", SEED_VIEW, columns, refusals.CORRECT_SEED)
+        return self.warehouse.sql(
+            "mirror_seed", view=SEED_VIEW, columns=columns, remedy=refusals.CORRECT_SEED
+        )
 
     def view(self, relation: OpenMirroringRelation) -> str:
         """Return the statement that creates a view of the node's rows."""

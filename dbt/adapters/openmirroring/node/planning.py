@@ -85,7 +85,7 @@ class Planner:
             refuse_rebuild(reasons, self.node.options)
 
     def _outcome_of(self, change: Change) -> str:
-        return str(self.node.warehouse.ask(f"mirror_on_{change.kind}", change))
+        return str(self.node.warehouse.ask(f"mirror_on_{change.kind}", change=change))
 
     def plan(self, built: NextSnapshot, rebuild: Rebuild | None) -> Plan:
         """Decide what to publish.

@@ -277,6 +277,10 @@ def _everything(node: Node, rows: NextRows, part: NextSnapshot) -> NextRows:
     """Return all rows of a next snapshot of which only a part was computed."""
     names = [column.quoted for column in part.columns]
     query = node.warehouse.sql(
-        "mirror_with_touched_rows", node.target, part.table, rows.touched, names
+        "mirror_with_touched_rows",
+        snapshot=node.target,
+        replacement=part.table,
+        touched=rows.touched,
+        names=names,
     )
     return NextRows(query)

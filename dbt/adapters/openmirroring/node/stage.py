@@ -74,21 +74,37 @@ def _write(
     table, columns = built.table, built.columns
     size = warehouse.known_bytes(table, built.description)
     if size is None:
-        size = warehouse.count(warehouse.sql("mirror_table_bytes", table))
+        size = warehouse.count(warehouse.sql("mirror_table_bytes", table=table))
     table_rows = plan.row_count
     if not plan.starts_folder and size > options.target_file_size:
-        table_rows = warehouse.count(f"select count(*) from {table}")
+        table_rows = warehouse.count_rows(table)
     files = plan.files(size, table_rows, options.target_file_size)
     if plan.starts_folder:
-        rows = warehouse.sql("mirror_load", table, columns, files.count)
+        rows = warehouse.sql("mirror_load", table=table, columns=columns, files=files.count)
     else:
         keyed = "keyed" if plan.definition.key_columns else "keyless"
         changed = built.reuse.after(table)
-        rows = warehouse.sql(f"mirror_changes_{keyed}", changed, columns, plan, files.count)
+        rows = warehouse.sql(
+            f"mirror_changes_{keyed}", rows=changed, columns=columns, plan=plan, files=files.count
+        )
     if options.delimited:
-        rows = warehouse.sql("mirror_lines", rows, columns, plan, files.rows_per_file)
+        rows = warehouse.sql(
+            "mirror_lines",
+            rows=rows,
+            columns=columns,
+            plan=plan,
+            rows_per_file=files.rows_per_file,
+        )
     url = publication.staging_url(ROWS)
-    warehouse.execute(warehouse.sql("mirror_write_files", url, rows, options, files.rows_per_file))
+    warehouse.execute(
+        warehouse.sql(
+            "mirror_write_files",
+            url=url,
+            rows=rows,
+            options=options,
+            rows_per_file=files.rows_per_file,
+        )
+    )
 
 
 def _count(
@@ -98,14 +114,14 @@ def _count(
     url = publication.staging_url(ROWS)
     if plan.definition.delimited:
         # a query cannot pass options to the reader of a folder, but a view can
-        warehouse.execute(warehouse.sql("mirror_staged_lines", url, plan))
-        query = warehouse.sql("mirror_count_lines", plan)
+        warehouse.execute(warehouse.sql("mirror_staged_lines", url=url, plan=plan))
+        query = warehouse.sql("mirror_count_lines", plan=plan)
     else:
         folder = local_path(url)
         found = footers.rows_in(folder, staged) if folder and folder.is_dir() else None
         if found is not None:
             return found
-        query = warehouse.sql("mirror_count_files", url, plan)
+        query = warehouse.sql("mirror_count_files", url=url, plan=plan)
     return [
         FileRows(
             str(row["file"]),

@@ -62,17 +62,18 @@ class Warehouse:
 
     # Macros
 
-    def ask(self, macro: str, *arguments: Any) -> Any:
+    def ask(self, macro: str, /, **arguments: Any) -> Any:
         """Call a macro, and return its result. A project may override the macro.
 
         Args:
             macro: name of the macro, without the prefix of the adapter
+            arguments: the arguments of the macro, by their names
         """
-        return self._context["adapter"].dispatch(macro, "dbt")(*arguments)
+        return self._context["adapter"].dispatch(macro, "dbt")(**arguments)
 
-    def sql(self, macro: str, *arguments: Any) -> str:
-        """Return the SQL that a macro writes."""
-        return str(self.ask(macro, *arguments)).strip()
+    def sql(self, macro: str, /, **arguments: Any) -> str:
+        """Return the SQL that a macro writes. The arguments are those of `ask`."""
+        return str(self.ask(macro, **arguments)).strip()
 
     # Statements
 
@@ -92,6 +93,9 @@ class Warehouse:
     def count(self, sql: str) -> int:
         """Return the only value of a query as an integer."""
         return int(self.query(sql).rows[0][0])
+
+    def count_rows(self, table: OpenMirroringRelation) -> int:
+        return self.count(self.sql("mirror_count_rows", table=table))
 
     # Relations
 
@@ -137,6 +141,14 @@ class Warehouse:
     def rename(self, relation: OpenMirroringRelation, to: OpenMirroringRelation) -> None:
         self.adapter.rename_relation(relation, to)
 
+    def find_partitions(self, table: OpenMirroringRelation) -> None:
+        """Make Spark's catalog list the partitions that a table has in storage."""
+        self.execute(self.sql("mirror_find_partitions", table=table))
+
+    def find_files(self, table: OpenMirroringRelation) -> None:
+        """Make this session list the files of a table again."""
+        self.execute(self.sql("mirror_find_files", table=table))
+
     def replaced(self, relation: OpenMirroringRelation) -> None:
         """Make the user's session see the new rows of a relation."""
         self.adapter.connections.refresh(relation.render())
@@ -158,7 +170,7 @@ class Warehouse:
     ) -> int | None:
         """Return the size of a table in storage; None if only reading its rows would tell."""
         if description.layout.format == "iceberg":
-            return self.count(self.sql("mirror_iceberg_bytes", relation))
+            return self.count(self.sql("mirror_iceberg_bytes", table=relation))
         return description.bytes
 
     def is_small(
@@ -169,7 +181,8 @@ class Warehouse:
         Args:
             rows: number of rows of another table in the same query; 0 without one
         """
-        return self.ask("mirror_is_small", self.known_bytes(relation, description), rows) is True
+        size = self.known_bytes(relation, description)
+        return self.ask("mirror_is_small", bytes=size, rows=rows) is True
 
     def properties(self, relation: OpenMirroringRelation) -> dict[str, str]:
         """Return the properties of a table."""
@@ -178,11 +191,11 @@ class Warehouse:
 
     def mark(self, relation: OpenMirroringRelation, properties: Mapping[str, str]) -> None:
         """Set properties of a table."""
-        self.execute(self.sql("mirror_mark", relation, properties))
+        self.execute(self.sql("mirror_mark", table=relation, properties=properties))
 
     def unmark(self, relation: OpenMirroringRelation, names: Collection[str]) -> None:
         """Remove properties of a table. Names that it does not have are ignored."""
-        self.execute(self.sql("mirror_unmark", relation, names))
+        self.execute(self.sql("mirror_unmark", table=relation, names=names))
 
     def batch_id(self, snapshot: OpenMirroringRelation | None) -> str | None:
         """Return the id of the batch that published a snapshot.

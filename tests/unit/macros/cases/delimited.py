@@ -26,7 +26,13 @@ COLUMNS, TYPES = (ID, STATUS), (ID, STATUS, DAY, SEEN, PHOTO, ODD)
 def lines(
     text: DelimitedText, columns: tuple[LandingColumn, ...] = COLUMNS, rows_per_file: int = 0
 ) -> Case:
-    return case("mirror_lines", ROWS, columns, loaded(text, columns), rows_per_file)
+    return case(
+        "mirror_lines",
+        rows=ROWS,
+        columns=columns,
+        plan=loaded(text, columns),
+        rows_per_file=rows_per_file,
+    )
 
 
 def loaded(text: DelimitedText, columns: tuple[LandingColumn, ...] = COLUMNS) -> Plan:
@@ -44,14 +50,16 @@ QUOTED_TWICE = DelimitedText(";", "\r", '"', '"', "")
 CASES = {
     "lines": lines(CSV),
     "lines_types": lines(CSV, TYPES),
-    "lines_marked": case("mirror_lines", ROWS, COLUMNS, changed(CSV), 0),
+    "lines_marked": case(
+        "mirror_lines", rows=ROWS, columns=COLUMNS, plan=changed(CSV), rows_per_file=0
+    ),
     "lines_several_files": lines(CSV, rows_per_file=5000),
     "lines_without_rows": case(
         "mirror_lines",
-        ROWS,
-        COLUMNS,
-        plan(COLUMNS, ("id",), RowCounts(), publication="initial", delimited=CSV),
-        0,
+        rows=ROWS,
+        columns=COLUMNS,
+        plan=plan(COLUMNS, ("id",), RowCounts(), publication="initial", delimited=CSV),
+        rows_per_file=0,
     ),
     "lines_tsv": lines(TSV),
     "lines_quotes_doubled": lines(QUOTED_TWICE),
@@ -63,11 +71,11 @@ CASES = {
     "lines_ascii": lines(DelimitedText(encoding="ascii")),
     "lines_windows_1252": lines(DelimitedText(encoding="windows-1252")),
     "lines_utf_16": lines(DelimitedText(encoding="utf-16")),
-    "staged_lines": case("mirror_staged_lines", URL, loaded(CSV)),
-    "staged_lines_marked": case("mirror_staged_lines", URL, changed(TSV)),
+    "staged_lines": case("mirror_staged_lines", url=URL, plan=loaded(CSV)),
+    "staged_lines_marked": case("mirror_staged_lines", url=URL, plan=changed(TSV)),
     "staged_lines_utf_16": case(
-        "mirror_staged_lines", URL, loaded(DelimitedText(encoding="utf-16"))
+        "mirror_staged_lines", url=URL, plan=loaded(DelimitedText(encoding="utf-16"))
     ),
-    "count_lines": case("mirror_count_lines", loaded(CSV)),
-    "count_lines_marked": case("mirror_count_lines", changed(CSV)),
+    "count_lines": case("mirror_count_lines", plan=loaded(CSV)),
+    "count_lines_marked": case("mirror_count_lines", plan=changed(CSV)),
 }

@@ -62,7 +62,14 @@ def strategy(
     snapshot: str = str(ORDERS),
     predicates: tuple[str, ...] = (),
 ) -> Case:
-    return case(options.strategy_macro, snapshot, NEW_ROWS, columns, options, list(predicates))
+    return case(
+        options.strategy_macro,
+        snapshot=snapshot,
+        new_rows=NEW_ROWS,
+        columns=columns,
+        options=options,
+        predicates=list(predicates),
+    )
 
 
 def config(name: str, *unique_key: str, **others: Any) -> NodeConfig:
@@ -72,26 +79,26 @@ def config(name: str, *unique_key: str, **others: Any) -> NodeConfig:
 CASES = {
     "typed_rows_padded": case(
         "mirror_typed_rows",
-        NEW_ROWS,
-        [("`id`", None, "`id`"), ("`code`", Cast.of("string", "char(5)"), "`code`")],
-        REMEDY,
+        rows=NEW_ROWS,
+        columns=[("`id`", None, "`id`"), ("`code`", Cast.of("string", "char(5)"), "`code`")],
+        remedy=REMEDY,
     ),
     "typed_rows": case(
         "mirror_typed_rows",
-        NEW_ROWS,
-        [
+        rows=NEW_ROWS,
+        columns=[
             ("`ID`", Cast.of("double", "bigint"), "`id`"),
             ("`it's ``odd```", None, "`it's ``odd```"),
             ("`nested`", Cast.of("array<int>", "array<bigint>"), "`nested`"),
             ("`map`", Cast.of("map<int,string>", "map<string,date>"), "`map`"),
             ("`struct`", Cast.of("struct<b:int,A b:int>", "struct<a b:int,c:date>"), "`struct`"),
         ],
-        REMEDY,
+        remedy=REMEDY,
     ),
     "typed_rows_that_lose": case(
         "mirror_typed_rows",
-        NEW_ROWS,
-        [
+        rows=NEW_ROWS,
+        columns=[
             (f"`{source}`", Cast.of(source, target), f"`{target}`")
             for source, target in (
                 ("decimal(10,4)", "decimal(5,2)"),
@@ -103,22 +110,30 @@ CASES = {
                 ("varchar(9)", "date"),
             )
         ],
-        REMEDY,
+        remedy=REMEDY,
     ),
     "typed_rows_that_may_lose": case(
         "mirror_typed_rows",
-        NEW_ROWS,
-        [("`at`", Cast.of("timestamp", "date", is_exact=False), "`at`")],
-        REMEDY,
+        rows=NEW_ROWS,
+        columns=[("`at`", Cast.of("timestamp", "date", is_exact=False), "`at`")],
+        remedy=REMEDY,
     ),
-    "typed_snapshot_as_it_is": case("mirror_typed_snapshot", FileRange(ORDERS), DIFFERENT, REMEDY),
+    "typed_snapshot_as_it_is": case(
+        "mirror_typed_snapshot", rows=FileRange(ORDERS), columns=DIFFERENT, remedy=REMEDY
+    ),
     "typed_snapshot_some_files": case(
-        "mirror_typed_snapshot", FileRange(ORDERS, only=("file:/a.parquet",)), COLUMNS, REMEDY
+        "mirror_typed_snapshot",
+        rows=FileRange(ORDERS, only=("file:/a.parquet",)),
+        columns=COLUMNS,
+        remedy=REMEDY,
     ),
     "typed_snapshot_cast": case(
-        "mirror_typed_snapshot", FileRange(ORDERS), (ID, WIDER, NESTED, ADDED, MISSING), REMEDY
+        "mirror_typed_snapshot",
+        rows=FileRange(ORDERS),
+        columns=(ID, WIDER, NESTED, ADDED, MISSING),
+        remedy=REMEDY,
     ),
-    "ambiguous_rows": case("mirror_ambiguous_rows", NEW_ROWS, ("id", ODD_NAME)),
+    "ambiguous_rows": case("mirror_ambiguous_rows", new_rows=NEW_ROWS, keys=("id", ODD_NAME)),
     "append": strategy(config("append")),
     "append_columns_differ": strategy(config("append"), DIFFERENT),
     "merge": strategy(config("merge", "id")),
@@ -143,26 +158,61 @@ CASES = {
         config("insert_overwrite", partition_by=("day", ODD_NAME)), (ID, DAY, ODD, ADDED)
     ),
     "microbatch": strategy(config("microbatch", partition_by=("day",)), (ID, DAY)),
-    "history": case("mirror_history", ORDERS, NEW_ROWS, SCD_COLUMNS, SCD_NAMES, None),
+    "history": case(
+        "mirror_history",
+        snapshot=ORDERS,
+        changes=NEW_ROWS,
+        columns=SCD_COLUMNS,
+        names=SCD_NAMES,
+        valid_to_current=None,
+    ),
     "history_valid_to_current": case(
         "mirror_history",
-        f"(select * from {ORDERS} where false)",
-        NEW_ROWS,
-        SCD_COLUMNS[:3],
-        SCD_NAMES,
-        "to_date('9999-12-31')",
+        snapshot=f"(select * from {ORDERS} where false)",
+        changes=NEW_ROWS,
+        columns=SCD_COLUMNS[:3],
+        names=SCD_NAMES,
+        valid_to_current="to_date('9999-12-31')",
     ),
-    "touched_files": case("mirror_touched_files", ORDERS, NEW_ROWS, [("id", ODD_NAME)]),
+    "touched_files": case(
+        "mirror_touched_files", snapshot=ORDERS, new_rows=NEW_ROWS, touched_by=[("id", ODD_NAME)]
+    ),
     "touched_files_by_partition_or_key": case(
-        "mirror_touched_files", ORDERS, NEW_ROWS, [("day",), ("id",)]
+        "mirror_touched_files", snapshot=ORDERS, new_rows=NEW_ROWS, touched_by=[("day",), ("id",)]
     ),
-    "touched_rows": case("mirror_touched_rows", ORDERS, NEW_ROWS, ("id",)),
-    "touched_rows_two_keys": case("mirror_touched_rows", ORDERS, NEW_ROWS, ("id", ODD_NAME)),
-    "with_touched_rows": case("mirror_with_touched_rows", ORDERS, PART, TOUCHED_ROWS, NAMES),
-    "with_touched_rows_added": case("mirror_with_touched_rows", ORDERS, NEXT, ADDED_ROWS, NAMES),
-    "merge_part": case("mirror_merge_part", ORDERS, NEXT, NEW_ROWS, ("id",), ["`id`", "`status`"]),
+    "touched_rows": case("mirror_touched_rows", snapshot=ORDERS, new_rows=NEW_ROWS, keys=("id",)),
+    "touched_rows_two_keys": case(
+        "mirror_touched_rows", snapshot=ORDERS, new_rows=NEW_ROWS, keys=("id", ODD_NAME)
+    ),
+    "with_touched_rows": case(
+        "mirror_with_touched_rows",
+        snapshot=ORDERS,
+        replacement=PART,
+        touched=TOUCHED_ROWS,
+        names=NAMES,
+    ),
+    "with_touched_rows_added": case(
+        "mirror_with_touched_rows",
+        snapshot=ORDERS,
+        replacement=NEXT,
+        touched=ADDED_ROWS,
+        names=NAMES,
+    ),
+    "merge_part": case(
+        "mirror_merge_part",
+        snapshot=ORDERS,
+        part=NEXT,
+        new_rows=NEW_ROWS,
+        keys=("id",),
+        names=["`id`", "`status`"],
+    ),
     "merge_part_two_keys": case(
-        "mirror_merge_part", ORDERS, NEXT, NEW_ROWS, ("id", ODD_NAME), [*NAMES, "`status`"]
+        "mirror_merge_part",
+        snapshot=ORDERS,
+        part=NEXT,
+        new_rows=NEW_ROWS,
+        keys=("id", ODD_NAME),
+        names=[*NAMES, "`status`"],
     ),
-    "insert_part": case("mirror_insert_part", ORDERS, NEXT, NAMES),
+    "insert_part": case("mirror_insert_part", snapshot=ORDERS, part=NEXT, names=NAMES),
 }

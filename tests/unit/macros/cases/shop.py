@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.contracts.relation import RelationType
@@ -20,7 +20,7 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenM
 
 @dataclass(frozen=True)
 class Case:
-    """A macro that Python asks for SQL, with what it is given.
+    """A macro that Python asks for SQL, with its arguments by name.
 
     Args:
         macro: without the prefix of the adapter
@@ -29,13 +29,13 @@ class Case:
     """
 
     macro: str
-    arguments: tuple[Any, ...]
-    description: str
-    config: dict[str, Any]
+    arguments: dict[str, Any]
+    description: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
 
 
-def case(macro: str, *arguments: Any, description: str = "", **config: Any) -> Case:
-    return Case(macro, arguments, description, config)
+def case(macro: str, /, **arguments: Any) -> Case:
+    return Case(macro, arguments)
 
 
 def relation(identifier: str) -> OpenMirroringRelation:

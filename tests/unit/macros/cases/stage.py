@@ -42,77 +42,95 @@ KEYLESS = plan(COLUMNS, (), ADDED)
 URL = "file:/lake/it's [odd]/rows"
 
 CASES = {
-    "load": case("mirror_load", NEXT, COLUMNS, 3),
-    "load_types": case("mirror_load", ODD_TABLE, TYPES, 1),
+    "load": case("mirror_load", table=NEXT, columns=COLUMNS, files=3),
+    "load_types": case("mirror_load", table=ODD_TABLE, columns=TYPES, files=1),
     "changes_keyed_in_full": case(
-        "mirror_changes_keyed", ALL_ROWS, COLUMNS, replace(KEYED, in_full=True), 1
+        "mirror_changes_keyed",
+        rows=ALL_ROWS,
+        columns=COLUMNS,
+        plan=replace(KEYED, in_full=True),
+        files=1,
     ),
     "changes_keyed_in_full_two_keys_several_files": case(
         "mirror_changes_keyed",
-        ALL_ROWS,
-        KEYS_LAST,
-        plan(KEYS_LAST, ("id", "code"), CHANGED, in_full=True),
-        2,
+        rows=ALL_ROWS,
+        columns=KEYS_LAST,
+        plan=plan(KEYS_LAST, ("id", "code"), CHANGED, in_full=True),
+        files=2,
     ),
     "changes_keyed_in_full_not_marked": case(
         "mirror_changes_keyed",
-        ALL_ROWS,
-        COLUMNS,
-        plan(COLUMNS, ("id",), WITHOUT_DELETES, in_full=True, default_row_marker="upsert"),
-        1,
+        rows=ALL_ROWS,
+        columns=COLUMNS,
+        plan=plan(COLUMNS, ("id",), WITHOUT_DELETES, in_full=True, default_row_marker="upsert"),
+        files=1,
     ),
-    "changes_keyed_by_key": case("mirror_changes_keyed", ALL_ROWS, COLUMNS, KEYED, 2),
+    "changes_keyed_by_key": case(
+        "mirror_changes_keyed", rows=ALL_ROWS, columns=COLUMNS, plan=KEYED, files=2
+    ),
     "changes_keyed_by_key_two_keys": case(
         "mirror_changes_keyed",
-        FileRange(NEXT, other_than=("a.parquet",)),
-        KEYS_LAST,
-        plan(KEYS_LAST, ("id", "code"), CHANGED),
-        1,
+        rows=FileRange(NEXT, other_than=("a.parquet",)),
+        columns=KEYS_LAST,
+        plan=plan(KEYS_LAST, ("id", "code"), CHANGED),
+        files=1,
     ),
     "changes_keyed_by_key_without_deletes": case(
         "mirror_changes_keyed",
-        FileRange(PART),
-        COLUMNS,
-        plan(COLUMNS, ("id",), WITHOUT_DELETES),
-        1,
+        rows=FileRange(PART),
+        columns=COLUMNS,
+        plan=plan(COLUMNS, ("id",), WITHOUT_DELETES),
+        files=1,
     ),
     "changes_keyed_by_key_not_marked": case(
         "mirror_changes_keyed",
-        ALL_ROWS,
-        COLUMNS,
-        plan(COLUMNS, ("id",), WITHOUT_DELETES, default_row_marker="upsert"),
-        1,
+        rows=ALL_ROWS,
+        columns=COLUMNS,
+        plan=plan(COLUMNS, ("id",), WITHOUT_DELETES, default_row_marker="upsert"),
+        files=1,
     ),
     "changes_keyed_by_key_many": case(
-        "mirror_changes_keyed", ALL_ROWS, COLUMNS, plan(COLUMNS, ("id",), MANY), 9
+        "mirror_changes_keyed",
+        rows=ALL_ROWS,
+        columns=COLUMNS,
+        plan=plan(COLUMNS, ("id",), MANY),
+        files=9,
     ),
-    "changes_keyless": case("mirror_changes_keyless", ALL_ROWS, COLUMNS, KEYLESS, 1),
+    "changes_keyless": case(
+        "mirror_changes_keyless", rows=ALL_ROWS, columns=COLUMNS, plan=KEYLESS, files=1
+    ),
     "changes_keyless_many": case(
         "mirror_changes_keyless",
-        FileRange(NEXT, other_than=("a.parquet",)),
-        (ODD, TAGS),
-        plan((ODD, TAGS), (), RowCounts(inserted=1_000_001)),
-        9,
+        rows=FileRange(NEXT, other_than=("a.parquet",)),
+        columns=(ODD, TAGS),
+        plan=plan((ODD, TAGS), (), RowCounts(inserted=1_000_001)),
+        files=9,
     ),
-    "write_files": case("mirror_write_files", URL, "select 1 as `id`", NodeConfig(), 0),
+    "write_files": case(
+        "mirror_write_files",
+        url=URL,
+        rows="select 1 as `id`",
+        options=NodeConfig(),
+        rows_per_file=0,
+    ),
     "write_files_cut": case(
         "mirror_write_files",
-        URL,
-        "select 1 as `id`",
-        NodeConfig(compression="snappy"),
-        5000,
+        url=URL,
+        rows="select 1 as `id`",
+        options=NodeConfig(compression="snappy"),
+        rows_per_file=5000,
     ),
     "write_files_text": case(
         "mirror_write_files",
-        URL,
-        "select 'line' as line",
-        NodeConfig(
+        url=URL,
+        rows="select 'line' as line",
+        options=NodeConfig(
             landing_format="csv", delimited=DelimitedText(encoding="utf-16le"), compression="gzip"
         ),
-        0,
+        rows_per_file=0,
     ),
     "count_files": case(
-        "mirror_count_files", URL, plan(COLUMNS, ("id",), LOADED, publication="initial")
+        "mirror_count_files", url=URL, plan=plan(COLUMNS, ("id",), LOADED, publication="initial")
     ),
-    "count_files_marked": case("mirror_count_files", URL, KEYED),
+    "count_files_marked": case("mirror_count_files", url=URL, plan=KEYED),
 }

@@ -15,6 +15,7 @@ from tests.unit.macros.cases.shop import (
     NEXT,
     ODD,
     ODD_NAME,
+    ODD_TABLE,
     ORDERS,
     PLACED,
     TAGS,
@@ -37,11 +38,18 @@ def create(
     properties: dict[str, Any] | None = None,
     compression: str | None = None,
     partition_by: tuple[str, ...] = (),
+    description: str = "",
     **node: Any,
 ) -> Case:
-    return case(
-        "mirror_create_table", NEXT, QUERY, properties or {}, compression, partition_by, **node
+    created = case(
+        "mirror_create_table",
+        table=NEXT,
+        query=QUERY,
+        properties=properties or {},
+        compression=compression,
+        partition_by=partition_by,
     )
+    return replace(created, description=description, config=node)
 
 
 CASES = {
@@ -62,43 +70,69 @@ CASES = {
         buckets=8,
         persist_docs={"relation": True},
     ),
-    "keep": case("mirror_keep", NEW_ROWS, QUERY),
-    "keep_partitioned": case("mirror_keep_partitioned", NEW_ROWS, QUERY, ("day", ODD_NAME)),
-    "keep_partitioned_in_a_format": case(
-        "mirror_keep_partitioned", NEW_ROWS, QUERY, ("day",), file_format="orc"
+    "keep": case("mirror_keep", table=NEW_ROWS, query=QUERY),
+    "keep_partitioned": case(
+        "mirror_keep_partitioned", table=NEW_ROWS, query=QUERY, partition_by=("day", ODD_NAME)
+    ),
+    "keep_partitioned_in_a_format": replace(
+        case("mirror_keep_partitioned", table=NEW_ROWS, query=QUERY, partition_by=("day",)),
+        config={"file_format": "orc"},
     ),
     "seed": case(
         "mirror_seed",
-        "openmirroring_seed",
-        [
+        view="openmirroring_seed",
+        columns=[
             ("`id`", Cast.of("string", "bigint")),
             ("`it's ``odd```", Cast.of("string", "decimal(10,2)")),
             ("`day`", Cast.of("string", "date")),
             ("`name`", Cast.of("string", "string")),
         ],
-        "Correct the seed.",
+        remedy="Correct the seed.",
     ),
-    "live_rows": case("mirror_live_rows", QUERY, None),
-    "live_rows_without_deletes": case("mirror_live_rows", QUERY, "gone or late"),
-    "mark": case("mirror_mark", NEXT, {"openmirroring.held": "1", "it's": "a 'word'"}),
-    "unmark": case("mirror_unmark", NEXT, ("openmirroring.held", "it's")),
-    "table_bytes": case("mirror_table_bytes", NEXT),
-    "iceberg_bytes": case("mirror_iceberg_bytes", NEXT),
-    "iceberg_operations": case("mirror_iceberg_operations", NEXT),
-    "count_broken": case("mirror_count_broken", NEXT, [NOT_NULL, UNIQUE, CHECK]),
-    "broken_rows": case("mirror_broken_rows", NEXT, CHECK, ("id", ODD_NAME)),
-    "broken_rows_repeated": case("mirror_broken_rows", NEXT, UNIQUE, UNIQUE.unique),
+    "live_rows": case("mirror_live_rows", query=QUERY, delete_when=None),
+    "live_rows_without_deletes": case("mirror_live_rows", query=QUERY, delete_when="gone or late"),
+    "mark": case(
+        "mirror_mark", table=NEXT, properties={"openmirroring.held": "1", "it's": "a 'word'"}
+    ),
+    "unmark": case("mirror_unmark", table=NEXT, names=("openmirroring.held", "it's")),
+    "table_bytes": case("mirror_table_bytes", table=NEXT),
+    "count_rows": case("mirror_count_rows", table=ODD_TABLE),
+    "find_partitions": case("mirror_find_partitions", table=ODD_TABLE),
+    "find_files": case("mirror_find_files", table=ODD_TABLE),
+    "delta_operations": case("mirror_delta_operations", table=NEXT),
+    "delta_operations_last": case("mirror_delta_operations", table=NEXT, limit=1),
+    "iceberg_bytes": case("mirror_iceberg_bytes", table=NEXT),
+    "iceberg_operations": case("mirror_iceberg_operations", table=NEXT),
+    "count_broken": case("mirror_count_broken", table=NEXT, constraints=[NOT_NULL, UNIQUE, CHECK]),
+    "broken_rows": case(
+        "mirror_broken_rows", table=NEXT, constraint=CHECK, columns=("id", ODD_NAME)
+    ),
+    "broken_rows_repeated": case(
+        "mirror_broken_rows", table=NEXT, constraint=UNIQUE, columns=UNIQUE.unique
+    ),
     "replica_view": case(
-        "mirror_replica_view", "openmirroring_replica", replica("a.parquet", "day=it's/b.parquet")
+        "mirror_replica_view",
+        view="openmirroring_replica",
+        replica=replica("a.parquet", "day=it's/b.parquet"),
     ),
     "replica_view_of_delta": case(
-        "mirror_replica_view", "openmirroring_replica", replace(replica(), version=12)
+        "mirror_replica_view", view="openmirroring_replica", replica=replace(replica(), version=12)
     ),
-    "replica_view_without_rows": case("mirror_replica_view", "openmirroring_replica", replica()),
+    "replica_view_without_rows": case(
+        "mirror_replica_view", view="openmirroring_replica", replica=replica()
+    ),
     "difference": case(
-        "mirror_difference", ORDERS, [ID, CODE, PLACED], "openmirroring_replica", ("id", "code")
+        "mirror_difference",
+        model=ORDERS,
+        columns=[ID, CODE, PLACED],
+        mirror="openmirroring_replica",
+        keys=("id", "code"),
     ),
     "difference_without_key": case(
-        "mirror_difference", ORDERS, [ODD, TAGS], "openmirroring_replica", [ODD_NAME, "tags"]
+        "mirror_difference",
+        model=ORDERS,
+        columns=[ODD, TAGS],
+        mirror="openmirroring_replica",
+        keys=[ODD_NAME, "tags"],
     ),
 }

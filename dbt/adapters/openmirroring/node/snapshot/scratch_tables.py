@@ -83,9 +83,11 @@ class ScratchTables:
         """
         table = self.table(kind)
         if partition_by:
-            sql = self._warehouse.sql("mirror_keep_partitioned", table, query, partition_by)
+            sql = self._warehouse.sql(
+                "mirror_keep_partitioned", table=table, query=query, partition_by=partition_by
+            )
         else:
-            sql = self._warehouse.sql("mirror_keep", table, query)
+            sql = self._warehouse.sql("mirror_keep", table=table, query=query)
         self._warehouse.build(sql)
         self._warehouse.added(table)
         return table

@@ -87,7 +87,7 @@ def verify_state(
 def _count(warehouse: Warehouse, table: OpenMirroringRelation) -> int:
     """Return the number of rows of a table; 0 if Spark cannot read them."""
     try:
-        return warehouse.count(f"select count(*) from {table}")
+        return warehouse.count_rows(table)
     except DbtRuntimeError as error:  # only a message needs the number
         logger.debug(f"{table}: {error.msg}")
         return 0
@@ -107,9 +107,9 @@ def _is_changed_since(
 ) -> bool:
     """Check whether rows of a Delta or Iceberg table may have changed since a version."""
     if description.layout.format == "iceberg":
-        query = warehouse.sql("mirror_iceberg_operations", table)
+        query = warehouse.sql("mirror_iceberg_operations", table=table)
     else:
-        query = f"describe history {table}"
+        query = warehouse.sql("mirror_delta_operations", table=table)
     operations: list[str] = []
     for row in warehouse.query(query).rows:
         if str(row["version"]) == version:

@@ -36,7 +36,7 @@ def move(warehouse: Warehouse, relation: OpenMirroringRelation, to: OpenMirrorin
 def _find_partitions(warehouse: Warehouse, table: OpenMirroringRelation) -> None:
     # without a metastore, the catalog of a session forgets partitions when a table is renamed
     if not warehouse.has_metastore and has_partitions_in_catalog(warehouse.describe(table)):
-        warehouse.execute(f"alter table {table} recover partitions")
+        warehouse.find_partitions(table)
 
 
 def take_in_place(
@@ -56,13 +56,23 @@ def take_in_place(
     """
     names = [column.quoted for column in warehouse.columns(target)]
     if keys:
-        sql = warehouse.sql("mirror_merge_part", target, part, new_rows, keys, names)
+        sql = warehouse.sql(
+            "mirror_merge_part",
+            snapshot=target,
+            part=part,
+            new_rows=new_rows,
+            keys=keys,
+            names=names,
+        )
     else:
-        sql = warehouse.sql("mirror_insert_part", target, part, names)
+        sql = warehouse.sql("mirror_insert_part", snapshot=target, part=part, names=names)
     warehouse.execute(sql)
 
 
 def snapshot_version(warehouse: Warehouse, target: OpenMirroringRelation) -> str:
     """Return the version of a snapshot that can be changed in place. Each change alters it."""
     version = warehouse.properties(target).get("current-snapshot-id")  # Iceberg's
-    return version or str(warehouse.query(f"describe history {target} limit 1").rows[0][0])
+    if version:
+        return version
+    query = warehouse.sql("mirror_delta_operations", table=target, limit=1)
+    return str(warehouse.query(query).rows[0]["version"])

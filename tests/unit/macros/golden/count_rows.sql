@@ -1,0 +1,1 @@
+select count(*) from `shop`.`it's ``odd```

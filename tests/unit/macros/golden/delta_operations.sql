@@ -1,0 +1,1 @@
+describe history `shop`.`orders__next`

@@ -1,0 +1,1 @@
+refresh table `shop`.`it's ``odd```

@@ -1,0 +1,1 @@
+alter table `shop`.`it's ``odd``` recover partitions

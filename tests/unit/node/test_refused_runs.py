@@ -1,0 +1,299 @@
+"""What a run leaves that is refused, or that comes after an interrupted one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
+
+from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    MirrorError,
+    SnapshotMismatchError,
+    StagedFilesLostError,
+)
+from dbt.adapters.openmirroring.landing_zone.records import Journal
+from tests.unit.node.fake_rows import Rows
+from tests.unit.node.faults import Fault, Killed
+from tests.unit.node.world import AFTER, BEFORE, ORDERS, World, published_world
+
+MANIFEST = "_scratchPad/shop.orders/manifest.json"
+JOURNAL = "shop.schema/orders/_journal.json"
+
+INCREMENTAL = {"materialized": "incremental"}
+DELTA = {**INCREMENTAL, "file_format": "delta"}
+HELD = {"publish": "on_request"}
+
+BUILD = "mirror_create_table orders__next_ID"
+COMMIT = ["mirror_write_files", "create _scratchPad/manifest.json"]
+UNSTAGE = "delete _scratchPad/ID"
+COMPLETE = ["write orders/_journal.json", "delete _scratchPad/manifest.json", UNSTAGE]
+SWAP = ["drop orders", "rename orders__next_ID to orders"]
+
+
+def published(number: int) -> str:
+    return f"rename to orders/{number:020}.parquet"
+
+
+def kill_before(world: World, step: str) -> None:
+    """Run the node, and kill the process before a step."""
+    with pytest.raises(Killed):
+        world.run(Fault(step=step))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "rows", [((1, "a"), (1, "b")), ((None, "a"), (2, "b"))], ids=["repeated", "null"]
+)
+@pytest.mark.parametrize("config", [{}, HELD, {"file_format": "delta"}])
+@pytest.mark.parametrize("is_small", [True, False])
+def test_rows_whose_keys_cannot_be_published_are_refused(
+    tmp_path: Path, config: dict[str, Any], rows: tuple[Any, ...], is_small: bool
+) -> None:
+    world = published_world(tmp_path, **config)
+    world.spark.is_small = is_small
+    world.select(*rows)
+
+    with pytest.raises(DbtRuntimeError, match="so nothing was published"):
+        world.run()
+
+    world.assert_right(BEFORE)
+
+
+def test_a_rebuild_can_be_refused(tmp_path: Path) -> None:
+    world = published_world(tmp_path, on_breaking_change="fail")
+    world.select((1,), columns={"id": "int"})
+
+    with pytest.raises(CompilationError, match="needs a rebuild"):
+        world.run()
+
+    world.assert_right(BEFORE)
+
+
+@pytest.mark.parametrize("config", [DELTA, {**DELTA, "unique_key": None}])
+def test_rows_that_spark_refuses_to_store_are_not_published(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    world = published_world(tmp_path, **config)
+    world.select((9, "new"))
+
+    def refuse() -> None:
+        raise DbtDatabaseError("a CHECK constraint")
+
+    world.spark.refuses = refuse
+    with pytest.raises(DbtDatabaseError, match="CHECK"):
+        world.run()
+
+    world.assert_right(BEFORE)
+    world.spark.refuses = lambda: None
+    world.run()
+    world.assert_right([*BEFORE, (9, "new")])
+
+
+def test_rows_that_others_have_added_are_not_published(tmp_path: Path) -> None:
+    world = published_world(tmp_path, file_format="delta")
+    table = world.spark.table(ORDERS)
+    table.change("WRITE", replace(table.rows, rows=AFTER))
+
+    with pytest.raises(SnapshotMismatchError, match="not those that were published last"):
+        world.run()
+
+    assert world.mirrored == list(BEFORE)
+    world.run(full_refresh=True)
+    world.assert_right(AFTER)
+
+
+def test_a_table_that_others_have_only_optimized_is_as_published(tmp_path: Path) -> None:
+    world = published_world(tmp_path, file_format="delta")
+    world.spark.table(ORDERS).change("OPTIMIZE")
+    world.select(*AFTER)
+
+    world.run()
+
+    world.assert_right(AFTER)
+
+
+def test_a_column_that_others_have_added_is_not_taken_for_published(tmp_path: Path) -> None:
+    world = published_world(tmp_path, file_format="delta")
+    table = world.spark.table(ORDERS)
+    columns = {**table.rows.columns, "n": "int"}
+    table.change("ADD COLUMNS", Rows(columns, tuple((*row, None) for row in BEFORE)))
+    table.change("UPDATE", Rows(columns, tuple((*row, 1) for row in BEFORE)))
+    rows = ((1, "a", 1), (2, "changed", 1))
+    world.select(*rows, columns=columns)
+
+    response = world.run()
+
+    assert (response.rows_updated, response.rows_deleted) == (2, 1)
+    world.assert_right(rows)
+
+
+def test_lost_metadata_is_written_again(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    metadata = "shop.schema/orders/_metadata.json"
+    before = world.zone.read(metadata)
+    world.zone.write(metadata, b"{}")
+
+    world.run()
+
+    assert world.zone.read(metadata) == before
+    assert any("written again" in text for text in world.told)
+    world.assert_right(AFTER)
+
+
+def test_a_table_whose_folder_is_gone_is_loaded_anew_and_says_so(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    world.zone.delete("shop.schema/orders")
+
+    response = world.run()
+
+    assert (response.publication, response.reason) == ("initial", "the table folder was gone")
+    world.assert_right(AFTER)
+
+
+def test_a_lost_snapshot_is_not_replaced_in_silence(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    world.spark.tables.clear()
+
+    with pytest.raises(SnapshotMismatchError, match="no published snapshot"):
+        world.run()
+
+    assert world.mirrored == list(BEFORE)
+
+
+def test_a_node_that_was_not_mirrored_meanwhile_is_rebuilt(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    world.config["mirror"] = False
+    world.select(*AFTER)
+    world.run()
+    assert world.mirrored == list(BEFORE)
+
+    world.config["mirror"] = True
+    response = world.run()
+
+    assert response.reason == "was not mirrored meanwhile"
+    world.assert_right(AFTER)
+
+
+# Other runs
+
+
+def test_a_run_beside_another_one_changes_nothing(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    found = []
+
+    def run_too() -> None:
+        with pytest.raises(ConcurrentPublicationError) as error:
+            World(tmp_path).run()
+        found.append(error.value.msg)
+
+    world.pre_hooks = ["call other()"]
+    world.spark.effects["call other()"] = run_too
+    world.run()
+
+    assert "is publishing this table now" in found[0]
+    world.assert_right(AFTER)
+
+
+def test_a_run_that_has_lost_a_race_publishes_nothing(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+
+    def publish_on_another_machine() -> None:
+        other = replace(world.journal.batch, id=new_batch_id())
+        journal = replace(world.journal, batch=other)
+        world.zone.write(JOURNAL, journal.to_json())
+
+    world.pre_hooks = ["call other()"]
+    world.spark.effects["call other()"] = publish_on_another_machine
+    with pytest.raises(ConcurrentPublicationError, match="Another run has published"):
+        world.run()
+
+    assert (world.mirrored, world.rows) == (list(BEFORE), list(BEFORE))
+    assert set(world.spark.tables) == {"orders"}
+    world.assert_zone_in_order()
+
+
+# Interrupted batches
+
+
+def test_a_batch_is_finished_by_the_next_run(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    kill_before(world, published(2))
+
+    world.select(*BEFORE)
+    world.run()
+
+    assert any("which an earlier run had left" in text for text in world.told)
+    assert len(world.files) == 3
+    world.assert_right(BEFORE)
+
+
+def test_a_damaged_manifest_stops_the_run_and_changes_nothing(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    world.zone.write(MANIFEST, b"{")
+    world.select(*AFTER)
+
+    with pytest.raises(MirrorError, match=r"manifest\.json"):
+        world.run()
+
+    assert (world.mirrored, world.rows) == (list(BEFORE), list(BEFORE))
+    world.zone.delete(MANIFEST)
+    world.run()
+    world.assert_right(AFTER)
+
+
+@pytest.mark.parametrize("config", [{}, DELTA], ids=["swap", "in place"])
+def test_a_batch_whose_rows_are_lost_is_replaced_by_a_full_refresh(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    world = published_world(tmp_path, **config)
+    kill_before(world, "mirror_merge_part" if config else published(2))
+    for name in set(world.spark.tables) - {"orders"}:
+        del world.spark.tables[name]
+
+    with pytest.raises(SnapshotMismatchError, match="or its warehouse was lost"):
+        world.run()
+
+    assert world.mirrored == list(BEFORE)
+    world.run(full_refresh=True)
+    world.assert_right(AFTER)
+
+
+def test_a_batch_whose_files_are_lost_is_replaced_by_a_full_refresh(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    kill_before(world, published(2))
+    (rows,) = (tmp_path / "zone" / "_scratchPad").glob("*/*/rows/*.parquet")
+    rows.unlink()
+
+    with pytest.raises(StagedFilesLostError):
+        world.run()
+
+    assert world.mirrored == list(BEFORE)
+    world.run(full_refresh=True)
+    world.assert_right(AFTER)
+
+
+def test_sql_that_was_compiled_before_a_batch_was_finished_is_refused(tmp_path: Path) -> None:
+    world = published_world(tmp_path, **INCREMENTAL)
+    world.select((4, "d"))
+    kill_before(world, published(2))
+
+    with pytest.raises(CompilationError, match="run it again"):
+        world.run(recovers=False)
+
+    world.run()
+    world.assert_right([*BEFORE, (4, "d")])
+
+
+def test_the_journal_knows_the_last_batches(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    world.run()
+
+    journal: Journal = world.journal
+    assert [batch.publication for batch in journal.batches] == ["changes", "initial"]

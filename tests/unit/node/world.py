@@ -1,0 +1,285 @@
+"""One node, its runs, and what they leave: a Spark in memory and a real local landing zone.
+
+Each step of a run, which is a statement or an operation of the storage, can go wrong.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dbt_common.exceptions import DbtDatabaseError
+
+from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
+from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.node.materialize import materialize
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.publish import publish_held, rebuild, recover_node
+from dbt.adapters.openmirroring.node.response import MirrorResponse
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
+from tests.unit.node.fake_rows import Row, Rows, read_file
+from tests.unit.node.fake_warehouse import SCHEMA, FakeAdapter, FakeSpark
+from tests.unit.node.faults import READING, Fault, WatchedDestination
+
+SQL = "select * from source"
+RECOVERED = "openmirroring.recovered_by"
+BEFORE = ((1, "a"), (2, "b"), (3, "c"))
+AFTER = ((1, "a"), (2, "changed"), (4, "new"))
+ORDERS = OpenMirroringRelation.create(schema=SCHEMA, identifier="orders")
+COLUMNS = {"id": "int", "name": "string"}
+
+
+class World:
+    """A node, with what outlives its runs.
+
+    Args:
+        folder: an empty folder
+        config: the configuration of the node
+
+    Attributes:
+        steps: what the runs have done, in short
+        told: what the runs have told and warned of
+    """
+
+    def __init__(self, folder: Path, **config: Any) -> None:
+        self.config: dict[str, Any] = {"materialized": "table", "unique_key": "id", **config}
+        self.spark = FakeSpark(self._statement)
+        self.spark.file_format = config.get("file_format", "parquet")
+        self.zone = LocalStorage(folder / "zone")
+        self.pre_hooks: list[str] = []
+        self.post_hooks: list[str] = []
+        self.steps: list[str] = []
+        self.told: list[str] = []
+        self.dry_run = False
+        self.empty = False
+        self._folder = folder
+        self._fault = Fault()
+
+    def copy(self, folder: Path) -> World:
+        """Return a world with the same tables and files, in another empty folder."""
+        copied = World(folder, **self.config)
+        copied.spark.tables = deepcopy(self.spark.tables)
+        shutil.copytree(self._folder, folder, dirs_exist_ok=True)
+        return copied
+
+    # What changes between runs
+
+    def select(self, *rows: Row, columns: Mapping[str, str] = COLUMNS) -> None:
+        """Let the SQL of the node select other rows."""
+        self.spark.results[SQL] = lambda: Rows(columns, rows)
+
+    def select_new(self, *rows: Row) -> None:
+        """Let the SQL of the node select rows that the relation does not have."""
+
+        def new() -> Rows:
+            found = Rows(COLUMNS, rows)
+            if "orders" not in self.spark.tables:
+                return found
+            known = self.spark.table(ORDERS).rows.rows
+            return replace(found, rows=tuple(row for row in rows if row not in known))
+
+        self.spark.results[SQL] = new
+
+    def hook(self, statement: str, *rows: Row) -> str:
+        """Return a user's statement that adds rows which the relation does not have."""
+
+        def insert() -> None:
+            rows_before = self.spark.table(ORDERS).rows
+            new = tuple(row for row in rows if row not in rows_before.rows)
+            changed = replace(rows_before, rows=rows_before.rows + new)
+            self.spark.table(ORDERS).change("WRITE", changed)
+
+        sql = f"{statement} {ORDERS}"
+        self.spark.effects[sql] = insert
+        return sql
+
+    # Runs
+
+    def run(
+        self, fault: Fault | None = None, full_refresh: bool = False, recovers: bool = True
+    ) -> MirrorResponse:
+        """Run the node as a command of dbt does.
+
+        Args:
+            recovers: the command first finishes what is committed, before it compiles the node
+        """
+        self._fault = fault or Fault()
+        adapter = FakeAdapter(self.spark)
+        is_incremental = self.config["materialized"] == "incremental" and not full_refresh
+        if is_incremental and recovers and not self.dry_run and self.config.get("mirror", True):
+            recover_node(self.node(adapter), self.destination())
+        responses: list[MirrorResponse] = []
+        materialize(self.node(adapter, full_refresh, responses), self.destination())
+        return responses[0]
+
+    def publish_held(self, fault: Fault | None = None, **named: Any) -> MirrorResponse | None:
+        """Run `mirror_publish`."""
+        self._fault = fault or self._fault
+        node = self.node(FakeAdapter(self.spark))
+        return publish_held(node, self.destination(), lambda: None, **named)
+
+    def rebuild(self, fault: Fault | None = None) -> MirrorResponse:
+        """Run `mirror_rebuild`."""
+        self._fault = fault or Fault()
+        return rebuild(self.node(FakeAdapter(self.spark)), self.destination())
+
+    def destination(self) -> Destination:
+        target = Target(str(self._folder / "zone"), dry_run=self.dry_run)
+        return WatchedDestination(target, self._folder, self._operation)
+
+    def node(
+        self,
+        adapter: FakeAdapter,
+        full_refresh: bool = False,
+        responses: list[MirrorResponse] | None = None,
+    ) -> Node:
+        def exists() -> bool:
+            found = adapter.get_relation(None, SCHEMA, "orders")
+            return found is not None and found.is_table
+
+        def store(_: str, response: Any) -> None:
+            if responses is not None:
+                responses.append(response)
+
+        context = {
+            "adapter": adapter,
+            "model": {
+                "unique_id": "model.shop.orders",
+                "alias": "orders",
+                "language": "sql",
+                "depends_on": {"nodes": []},
+                "config": self.config,
+            },
+            "this": ORDERS,
+            "project_name": "shop",
+            "invocation_id": "1",
+            "target": {"name": "local"},
+            "graph": {"nodes": {}},
+            "invocation_args_dict": {"empty": self.empty},
+            "compiled_code": SQL,
+            "pre_hooks": [{"sql": sql, "transaction": True} for sql in self.pre_hooks],
+            "post_hooks": [{"sql": sql, "transaction": True} for sql in self.post_hooks],
+            "render": str,
+            "write": lambda _: None,
+            "is_incremental": lambda: (
+                self.config["materialized"] == "incremental" and exists() and not full_refresh
+            ),
+            "should_full_refresh": lambda: full_refresh,
+            "incremental_validate_on_schema_change": lambda value, default: value or default,
+            "persist_docs": lambda *_: None,
+            "store_result": store,
+            "log": lambda text, info: self.told.append(text),
+            "exceptions": {"warn": self.told.append},
+        }
+        return Node(context, Warehouse(adapter, context))
+
+    # Steps
+
+    def _statement(self, sql: str, carry_out: Callable[[], Any]) -> Any:
+        return self._fault.around(carry_out, self._noted(sql), DbtDatabaseError)
+
+    def _operation(self, step: str, carry_out: Callable[[], Any]) -> Any:
+        return self._fault.around(carry_out, self._noted(step), LandingZoneUnavailableError)
+
+    def _noted(self, step: str) -> str:
+        short = re.sub(r"\d{14}[0-9a-f]{8}", "ID", step)
+        short = re.sub(r" #\d+|`shop`\.|`|shop\.schema/|^\(|\)$", "", short)
+        self.steps.append(short.replace("_scratchPad/shop.orders", "_scratchPad"))
+        return self.steps[-1]
+
+    # What there is
+
+    @property
+    def changes(self) -> list[str]:
+        """The steps that have changed something, since this was asked last."""
+        steps, self.steps = self.steps, []
+        return [step for step in steps if not step.startswith(READING)]
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of the relation."""
+        return sorted(self.spark.table(ORDERS).rows.rows, key=str)
+
+    @property
+    def journal(self) -> Journal:
+        content = self.zone.read("shop.schema/orders/_journal.json")
+        assert content
+        return Journal.from_json(content, "_journal.json")
+
+    @property
+    def files(self) -> list[Path]:
+        """The published files, in their order."""
+        return sorted((self._folder / "zone" / "shop.schema" / "orders").glob("*.parquet"))
+
+    @property
+    def mirrored(self) -> list[Row]:
+        """The rows that the service would have after it has applied all files."""
+        keys = self.journal.batch.definition.key_columns
+        columns = [column.name for column in self.journal.batch.definition.columns]
+        rows: dict[Any, Row] = {}
+        for file in self.files:
+            found = read_file(file)
+            is_marked = ROW_MARKER in found.columns
+            names = [name for name in columns if name in found.columns]
+            values = [dict(zip(names, row, strict=True)) for row in found.of(names)]
+            markers = [m for (m,) in found.of([ROW_MARKER])] if is_marked else [0] * len(values)
+            for row, marker in zip(values, markers, strict=True):
+                key = tuple(row[name] for name in keys) if keys else len(rows)
+                known = rows.pop(key, None)
+                if marker == 2:
+                    assert known, f"{file.name} deletes {key}, which is not there"
+                    continue
+                assert (known is None) == (marker == 0) or marker == 4
+                rows[key] = tuple(row.get(name) for name in columns)
+        return sorted(rows.values(), key=str)
+
+    def assert_right(self, expected: Sequence[Row]) -> None:
+        """Mirror, relation and expected rows are the same, and nothing else is left."""
+        self.assert_published(expected)
+        assert set(self.spark.tables) == {"orders"}
+        self.assert_zone_in_order()
+        marks = self.spark.table(ORDERS).properties
+        assert {mark: value for mark, value in marks.items() if mark != RECOVERED} == {
+            BATCH_ID_PROPERTY: self.journal.batch.id
+        }
+
+    def assert_published(self, expected: Sequence[Row]) -> None:
+        """Mirror, relation and expected rows are the same."""
+        assert self.rows == sorted(expected, key=str)
+        assert self.mirrored == self.rows
+
+    def assert_zone_in_order(self) -> None:
+        """The numbers of the files are consecutive, and the scratch pad is empty."""
+        numbers = [int(file.stem) for file in self.files]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert self.journal.batch.last_file == len(numbers)
+        assert self.journal.batch.table_rows == len(self.mirrored)
+        assert self.zone.list("_scratchPad") == []
+
+
+def published_world(folder: Path, *rows: Row, **config: Any) -> World:
+    """Return a node that was published, and selects other rows now.
+
+    Args:
+        rows: the published rows, if they are not BEFORE
+    """
+    world = World(folder, **config)
+    world.select(*(rows or BEFORE))
+    world.run()
+    if config.get("publish"):
+        world.publish_held()
+    if world.config.get("mirror", True):
+        world.assert_right(rows or BEFORE)
+    assert world.changes
+    world.select(*AFTER)
+    return world
