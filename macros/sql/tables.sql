@@ -81,7 +81,7 @@
   select count(*) from {{ table }}
 {% endmacro %}
 
-{#- What a table has in storage: its files say it. -#}
+{#- The size of a table in storage: its files say it. -#}
 {% macro openmirroring__mirror_table_bytes(table) %}
   select coalesce(sum(size), 0) from (select distinct _metadata.file_path, _metadata.file_size as size from {{ table }})
 {% endmacro %}

@@ -73,7 +73,7 @@ def journal(definition: TableDefinition) -> Journal:
 
 
 def word_of(change: Change) -> str:
-    """What the macro says that the package has."""
+    """Return the word of the package's own macro."""
     return str(warehouse().ask(f"mirror_on_{change.kind}", change=change))
 
 

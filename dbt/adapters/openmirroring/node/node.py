@@ -197,7 +197,7 @@ class Node:
         """Run the post-hooks. `allows` is as for `run_code_before`."""
         hooks = sorted(self._context["post_hooks"], key=lambda hook: not hook["transaction"])
         if hooks:
-            with self.warehouse.users_session():  # which may remember files of before the build
+            with self.warehouse.users_session():  # it may remember files of before the build
                 self.warehouse.find_files(self.target)
         self._run_hooks(hooks, allows)
 

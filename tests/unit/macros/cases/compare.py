@@ -75,7 +75,7 @@ CASES = {
     "compare_keyed_large_two_keys_column_added": case(
         "mirror_compare_keyed",
         after=side(AFTER, KEYS, PLACED, TAGS, STATUS),
-        # what the snapshot has lands by its own types
+        # rows of the snapshot land by its own types
         before=side(BEFORE, (ID, landing("code", "string")), PLACED, TAGS, None),
         is_small=False,
         insert_marker="insert",
