@@ -22,7 +22,11 @@ from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import (
+    OpenMirroringColumn,
+    OpenMirroringRelation,
+    StandIns,
+)
 from tests.unit.macros.rendered import warehouse as rendered
 from tests.unit.node.fake_macros import Macros
 from tests.unit.node.fake_rows import Rows, answer
@@ -199,6 +203,7 @@ class FakeAdapter:
         self.spark = spark
         self.progress = Progress(None)
         self.checked: dict[tuple[str, str], OpenMirroringRelation] = {}
+        self.stand_ins = StandIns()
         self.connections = self.cache = self  # no more is needed of them
         self.embedded_warehouse: Path | None = None
         self._relations: dict[str, OpenMirroringRelation] = {}

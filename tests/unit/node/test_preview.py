@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,11 @@ import pytest
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.node.preview import drop_stand_ins
-from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.node.preview import preview
 from tests.unit.node.fake_rows import Row
 from tests.unit.node.fake_warehouse import FakeAdapter, Table
 from tests.unit.node.faults import Fault, Killed
 from tests.unit.node.world import AFTER, BEFORE, World, published_world
-
-
-@pytest.fixture(autouse=True)
-def no_stand_ins() -> Iterator[None]:
-    yield
-    OpenMirroringRelation.stand_ins.clear()
 
 
 def dry_run(world: World, **named: Any) -> Any:
@@ -31,7 +22,6 @@ def dry_run(world: World, **named: Any) -> Any:
         return world.run(**named)
     finally:
         world.dry_run = False
-        OpenMirroringRelation.stand_ins.clear()
 
 
 @pytest.mark.parametrize(
@@ -79,18 +69,15 @@ def test_a_dry_run_of_a_new_table_makes_no_landing_zone(tmp_path: Path) -> None:
     assert not (tmp_path / "zone").exists()
 
 
-def test_nodes_downstream_read_what_a_dry_run_has_built_until_it_ends(tmp_path: Path) -> None:
+def test_nodes_downstream_read_the_relation_that_a_dry_run_has_built(tmp_path: Path) -> None:
     world = published_world(tmp_path)
-    world.dry_run = True
-    world.run()
-    ((real, built),) = OpenMirroringRelation.stand_ins.values()
-    assert real.identifier == "orders"
+    adapter = FakeAdapter(world.spark)
+
+    preview(world.node(adapter), world.destination())
+
+    [built] = adapter.stand_ins.take_all()
     assert str(built.identifier) in world.spark.tables
-
-    drop_stand_ins(Warehouse(FakeAdapter(world.spark), {}))
-
-    assert set(world.spark.tables) == {"orders"}
-    assert not OpenMirroringRelation.stand_ins
+    assert set(world.spark.tables) == {"orders", built.identifier}
 
 
 def test_a_dry_run_fails_where_a_run_would_hold_rows(tmp_path: Path) -> None:

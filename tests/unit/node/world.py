@@ -181,7 +181,7 @@ class World:
             "log": lambda text, info: self.told.append(text),
             "exceptions": {"warn": self.told.append},
         }
-        return Node(context, Warehouse(adapter, context))
+        return Node(context, Warehouse(adapter, context))  # type: ignore[arg-type]
 
     # Steps
 
