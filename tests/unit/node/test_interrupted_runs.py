@@ -177,11 +177,7 @@ def test_the_next_run_brings_mirror_and_model_together(
         history.change(world)
         fault = Fault(point, kind)
 
-        try:
-            history.again(world, fault)
-            is_done = True
-        except (Killed, DbtRuntimeError):
-            is_done = False
+        is_done = interrupted(history, world, fault)
         print(f"{kind} at {point}: {world.steps[-1]}")  # pytest shows it if the test fails
         if is_done:  # perhaps with a scratch table that could not be dropped
             world.assert_published(history.expected)
@@ -192,3 +188,37 @@ def test_the_next_run_brings_mirror_and_model_together(
             assert is_done
             break
     assert point > 3
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", MAIN)
+def test_a_run_may_be_killed_while_it_finishes_another_one(tmp_path: Path, name: str) -> None:
+    history = HISTORIES[name]
+    published = history.begin(tmp_path / "0")
+    folders = map(str, count(1))
+    for first in count(1):
+        once = published.copy(tmp_path / next(folders))
+        history.change(once)
+        if interrupted(history, once, Fault(first)):
+            break
+        for second in count(1):
+            world = once.copy(tmp_path / next(folders))
+            history.change(world)
+
+            is_done = interrupted(history, world, Fault(second))
+            print(f"killed at {first}, then at {second}: {world.steps[-1]}")
+            history.again(world, None)
+
+            world.assert_right(history.expected)
+            if is_done:
+                break
+
+
+def interrupted(history: History, world: World, fault: Fault) -> bool:
+    """Run a node with a fault. Return whether the run succeeds."""
+    try:
+        history.again(world, fault)
+    except (Killed, DbtRuntimeError):
+        return False
+    return True

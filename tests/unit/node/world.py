@@ -263,7 +263,7 @@ class World:
         numbers = [int(file.stem) for file in self.files]
         assert numbers == list(range(1, len(numbers) + 1))
         assert self.journal.batch.last_file == len(numbers)
-        assert self.journal.batch.table_rows == len(self.mirrored)
+        assert self.journal.batch.table_rows == len(self.rows)
         assert self.zone.list("_scratchPad") == []
 
 
