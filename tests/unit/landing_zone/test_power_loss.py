@@ -104,7 +104,7 @@ class Run:
             opened.publish(manifest)
             opened.complete(manifest)
         journal = opened.journal()
-        opened.verify(journal.batch.id if journal else None, full_refresh=False)
+        opened.verify(journal.batch.id if journal else None, rebuilds=False)
         opened.close()
 
     def _open(self) -> Publication:
