@@ -20,8 +20,9 @@ from dbt.adapters.openmirroring.destination.replica import (
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
-from dbt.adapters.openmirroring.landing_zone.onelake.url import STORAGE_SCOPE, OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.rest import scopes
 from dbt.adapters.openmirroring.service.monitoring import Service
 from dbt.adapters.openmirroring.text.shown import shown
 
@@ -101,7 +102,7 @@ class OneLakeReplica:
 
         table = self._table.mirrored_table
         url = self._place.mirrored_table(table)
-        options = {**OPTIONS, "bearer_token": self._credential.get_token(STORAGE_SCOPE).token}
+        options = {**OPTIONS, "bearer_token": self._credential.get_token(scopes.STORAGE).token}
         try:
             delta = DeltaTable(quote(url, safe=":/@"), storage_options=options)
             version, fields = delta.version(), delta.schema().fields

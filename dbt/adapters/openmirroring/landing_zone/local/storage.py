@@ -28,7 +28,7 @@ from dbt.adapters.openmirroring.text.shown import shown
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
 
 # seconds between the attempts to delete such a folder
-_PATIENCE = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 # Nanoseconds to add to a time. A millisecond is enough for most file systems; the coarsest ones
 # store times in steps of two seconds.
 _CLOCK_STEPS = (1_000_000, 2_000_000_000)
@@ -113,7 +113,7 @@ class LocalStorage:
 
     def delete(self, path: str) -> None:
         with self._explained("delete", path):
-            for seconds in (*_PATIENCE, None):
+            for seconds in (*_PAUSES, None):
                 try:
                     with self._folders.place(path) as place:
                         place.remove()

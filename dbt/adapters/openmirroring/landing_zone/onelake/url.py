@@ -24,9 +24,6 @@ FOLDER = "Files/LandingZone"
 
 _TYPE = "MirroredDatabase"
 
-# the scope of tokens for OneLake
-STORAGE_SCOPE = "https://storage.azure.com/.default"
-
 
 @dataclass(frozen=True)
 class OneLakeUrl:
