@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 OPTIONS = {"use_fabric_endpoint": "true"}
 
 _FILE = "rows.parquet"
-
-_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class OneLakeReplica:
@@ -111,7 +108,7 @@ class OneLakeReplica:
         except (DeltaError, OSError) as error:
             raise DbtRuntimeError(
                 f"The mirrored table {table} cannot be compared: "
-                f"{shown(_COLOR.sub('', str(error)))}. The identity needs the permission to read "
+                f"{shown(error)}. The identity needs the permission to read "
                 "all OneLake data of the mirrored database."
             ) from error
         fire_event(Note(msg=f"Comparing version {version} of the Delta table of {table}"))
