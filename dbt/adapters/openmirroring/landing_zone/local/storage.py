@@ -10,16 +10,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from dbt.adapters.openmirroring.disk.place import OddItemError, Place
 from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.local.folders import Folders, Place
+from dbt.adapters.openmirroring.landing_zone.local.folders import Folders, oddity
 from dbt.adapters.openmirroring.landing_zone.local.lock import FolderLock
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
     components,
+    not_plain,
     too_large,
 )
 from dbt.adapters.openmirroring.text.shown import shown
@@ -162,6 +164,8 @@ class LocalStorage:
     def _explained(self, action: str, path: str) -> Iterator[None]:
         try:
             yield
+        except OddItemError as odd:
+            raise not_plain(odd.path, oddity(odd.mode)) from None
         except OSError as error:
             raise LandingZoneUnavailableError(
                 f"Cannot {action} {shown(self._root / path)}: {error.strerror or shown(error)}. "
