@@ -24,7 +24,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
-from dbt.adapters.openmirroring.service import fabric_api
+from dbt.adapters.openmirroring.rest import client as rest_client
 from tests.onelake_server import TOKEN
 
 HOST = "api.fabric.microsoft.com"
@@ -137,7 +137,7 @@ class FabricServer:
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the client of the REST API talk to this server."""
-        monkeypatch.setattr(fabric_api, "RequestsTransport", lambda **_: _Transport(self))
+        monkeypatch.setattr(rest_client, "RequestsTransport", lambda **_: _Transport(self))
 
     def workspace(self, name: str, *databases: Database) -> Workspace:
         workspace = Workspace(name, list(databases))

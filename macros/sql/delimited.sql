@@ -7,7 +7,7 @@
       rows: a query, with what lands of each column
       rows_per_file: 0 for no limit -#}
 {% macro openmirroring__mirror_lines(rows, columns, plan, rows_per_file) %}
-  {%- set text = plan.definition.delimited -%}
+  {%- set text = plan.text -%}
   {%- set names, values = [], [] -%}
   {%- for column in columns -%}
     {%- do names.append(mirror_quoted_text("'" ~ mirror_literal(column.name) ~ "'", 'The name of the column ' ~ column.name, text)) -%}
@@ -113,7 +113,7 @@
 
 {#- The lines of staged files, as a temporary view, which the next one replaces. -#}
 {% macro openmirroring__mirror_staged_lines(url, plan) %}
-  {%- set text = plan.definition.delimited -%}
+  {%- set text = plan.text -%}
   {%- set columns = [] -%}
   {%- for _ in plan.definition.columns -%}{%- do columns.append('c' ~ loop.index0 ~ ' string') -%}{%- endfor -%}
   {%- if plan.is_marked -%}{%- do columns.append('marker int') -%}{%- endif -%}

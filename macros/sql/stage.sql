@@ -4,7 +4,7 @@
       rows_per_file: where Spark begins another file; 0 for no limit -#}
 {% macro openmirroring__mirror_write_files(url, rows, options, rows_per_file) %}
   insert overwrite directory '{{ mirror_literal(url) }}' using {{ 'text' if options.delimited else 'parquet' }}
-  options (compression '{{ options.compression }}', maxRecordsPerFile {{ rows_per_file }} {{- mirror_text_options(options.delimited) }})
+  options (compression '{{ options.compression }}', maxRecordsPerFile {{ rows_per_file }} {{- mirror_text_options(options.text) }})
   {{ rows }}
 {% endmacro %}
 

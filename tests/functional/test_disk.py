@@ -141,7 +141,7 @@ def test_a_disk_that_fails_within_a_publication_is_reported_and_the_next_run_fin
 def test_a_table_folder_in_use_is_left_to_the_next_run_to_drop(
     project: Project, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "_PATIENCE", (0.01, 0.02))
+    monkeypatch.setattr(local, "_PAUSES", (0.01, 0.02))
     project.model("select id, 1 as a from range(9)", **KEYED)
     project.run()
     in_use = project.folder() / "in_use"

@@ -42,7 +42,7 @@ from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.embedded.short_commands import ShortCommand
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 from dbt.adapters.openmirroring.spark.embedded.submit import launch_jvm_of_next_context
-from dbt.adapters.openmirroring.spark.errors import explained, told
+from dbt.adapters.openmirroring.spark.errors import explained, useful
 from dbt.adapters.openmirroring.spark.session import (
     SESSION_SETTINGS,
     PySparkHandle,
@@ -304,9 +304,15 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             yield
         except (DbtDatabaseError, PySparkException, Py4JJavaError) as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(told(_message(error))) from None
+            raise DbtDatabaseError(useful(error.msg)) from None
         except DbtRuntimeError:
             raise
+        except PySparkException as error:
+            logger.debug(f"Error while running:\n{sql}\n{error}")
+            raise DbtDatabaseError(useful(str(error))) from None
+        except Py4JJavaError as error:  # a Java error without a PySpark class
+            logger.debug(f"Error while running:\n{sql}\n{error}")
+            raise DbtDatabaseError(useful(explained(error))) from None
         except Exception:
             with super().exception_handler(sql):
                 raise

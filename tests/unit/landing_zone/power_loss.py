@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.local import folders as local_folders
-from dbt.adapters.openmirroring.landing_zone.local.disk import UNABLE, rename_to_new
+from dbt.adapters.openmirroring.disk import place as disk_place
+from dbt.adapters.openmirroring.disk.calls import UNABLE, rename_to_new
 
 ROOT = 0
 
@@ -88,7 +88,7 @@ class Recorder:
             patched.setattr(os, name, _recorded(getattr(os, name), getattr(self, f"_{name}")))
         rename = self._rename_to_new if renames_at_once else _refuse
         carry_out = rename_to_new if renames_at_once else _nothing
-        patched.setattr(local_folders, "rename_to_new", _recorded(carry_out, rename))
+        patched.setattr(disk_place, "rename_to_new", _recorded(carry_out, rename))
 
     def say(self, what: str) -> None:
         self.events.append(Said(what))

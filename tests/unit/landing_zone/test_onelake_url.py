@@ -26,7 +26,7 @@ def test_the_forms_of_a_url_are_one_place(url: str) -> None:
     assert place == OneLakeUrl(HOST, "shop", "mirror.MirroredDatabase")
     assert place.account_url == f"https://{HOST}"
     assert place.root == "mirror.MirroredDatabase/Files/LandingZone"
-    assert place.spark_url == f"abfss://shop@{HOST}/mirror.MirroredDatabase/Files/LandingZone"
+    assert place.files_url == f"abfss://shop@{HOST}/mirror.MirroredDatabase/Files/LandingZone"
 
 
 @pytest.mark.parametrize("host", [HOST, f"westeurope-{HOST}", PRIVATE])
@@ -41,7 +41,7 @@ def test_names_with_spaces_need_guids_only_for_spark() -> None:
 
     assert place.workspace == "my shop"
     with pytest.raises(DbtConfigError, match=r"'my shop'\. Use the GUIDs"):
-        assert place.spark_url
+        assert place.files_url
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +19,6 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import drop_table, landed_table
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.local import folders as local_folders
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
@@ -104,7 +105,7 @@ class Run:
             opened.publish(manifest)
             opened.complete(manifest)
         journal = opened.journal()
-        opened.verify(journal.batch.id if journal else None, full_refresh=False)
+        opened.verify(journal.batch.id if journal else None, rebuilds=False)
         opened.close()
 
     def _open(self) -> Publication:
@@ -127,8 +128,8 @@ def recorder(tmp_path: Path) -> Recorder:
 
 def forget_flushes(patched: pytest.MonkeyPatch) -> None:
     """After the power is back the disk is quick again."""
-    patched.setattr(local_folders, "flush", lambda descriptor: None)
-    patched.setattr(local_folders, "flush_names", lambda descriptor: None)
+    patched.delattr(fcntl, "F_FULLFSYNC", raising=False)
+    patched.setattr(os, "fsync", lambda descriptor: None)
 
 
 @SEEDS

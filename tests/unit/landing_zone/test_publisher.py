@@ -104,9 +104,9 @@ def recover(storage: Storage) -> bool:
         return manifest is not None
 
 
-def verify(opened: Publication, snapshot: str | None, full_refresh: bool) -> Journal | None:
+def verify(opened: Publication, snapshot: str | None, rebuilds: bool) -> Journal | None:
     assert not opened.pending()
-    return opened.verify(snapshot, full_refresh)
+    return opened.verify(snapshot, rebuilds)
 
 
 def data_files(storage: Storage) -> dict[str, bytes | None]:
@@ -479,7 +479,7 @@ def test_a_rebuild_of_rows_read_before_another_run_completed_is_not_committed(
         stage(storage, opened, [b"rows from before"])
         opened._lock.close()  # as a lease that ran out
         published = publish(storage, "changes", [b"b"])
-        journal = opened.verify(published, full_refresh=True)
+        journal = opened.verify(published, rebuilds=True)
         plan = Plan("rebuild", "", DEFINITION, RowCounts(inserted=1), journal=journal)
 
         with pytest.raises(ConcurrentPublicationError):
@@ -516,13 +516,13 @@ def test_a_number_taken_by_somebody_else_is_never_overwritten(storage: Storage) 
 
 def test_verify_finds_nothing_for_a_new_table(storage: Storage) -> None:
     with publication(storage) as opened:
-        assert verify(opened, None, full_refresh=False) is None
+        assert verify(opened, None, rebuilds=False) is None
 
 
 def test_verify_accepts_the_snapshot_that_was_published(storage: Storage) -> None:
     batch_id = publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
-        journal = verify(opened, batch_id, full_refresh=False)
+        journal = verify(opened, batch_id, rebuilds=False)
     assert journal
     assert journal.batch.id == batch_id
 
@@ -534,8 +534,8 @@ def test_verify_refuses_another_snapshot_unless_a_rebuild_is_asked_for(
     publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
         with pytest.raises(SnapshotMismatchError, match="--full-refresh"):
-            verify(opened, snapshot, full_refresh=False)
-        assert verify(opened, snapshot, full_refresh=True)
+            verify(opened, snapshot, rebuilds=False)
+        assert verify(opened, snapshot, rebuilds=True)
 
 
 @pytest.mark.parametrize(("rows", "is_proposed"), [(0, False), (1, True), (3, True)])
@@ -558,17 +558,17 @@ def test_no_way_out_empties_the_mirrored_table(
 def test_verify_refuses_a_folder_without_a_journal(storage: Storage) -> None:
     storage.write(TABLE.file(1, "parquet"), b"foreign")
     with publication(storage) as opened:
-        for full_refresh in (False, True):
+        for rebuilds in (False, True):
             with pytest.raises(ForeignTableFolderError, match=r"no _journal\.json"):
-                verify(opened, None, full_refresh)
+                verify(opened, None, rebuilds)
 
 
 def test_verify_refuses_the_folder_of_another_project(storage: Storage) -> None:
     batch_id = publish(storage, "initial", [b"a"])
     with publication(storage, Owner("other", "model.other.orders", "sales")) as opened:
-        for full_refresh in (False, True):
+        for rebuilds in (False, True):
             with pytest.raises(ForeignTableFolderError, match="'shop'"):
-                verify(opened, batch_id, full_refresh)
+                verify(opened, batch_id, rebuilds)
 
 
 def test_verify_refuses_the_folder_of_a_table_in_another_schema(storage: Storage) -> None:
@@ -578,16 +578,16 @@ def test_verify_refuses_the_folder_of_a_table_in_another_schema(storage: Storage
         plan = Plan("initial", "", DEFINITION, RowCounts())
         finish(opened, opened.commit(plan, []))
     with closing(Publication(storage, at_root, replace(OWNER, schema="archive"))) as opened:
-        for full_refresh in (False, True):
+        for rebuilds in (False, True):
             with pytest.raises(ForeignTableFolderError, match="in the schema 'sales'"):
-                verify(opened, None, full_refresh)
+                verify(opened, None, rebuilds)
 
 
 def test_verify_refuses_files_that_somebody_else_has_added(storage: Storage) -> None:
     batch_id = publish(storage, "initial", [b"a"])
     storage.write(TABLE.file(2, "parquet"), b"foreign")
     with publication(storage) as opened, pytest.raises(ForeignTableFolderError, match="number 2"):
-        verify(opened, batch_id, full_refresh=False)
+        verify(opened, batch_id, rebuilds=False)
 
 
 @pytest.mark.parametrize("kind", ["initial", "changes"])
@@ -625,7 +625,7 @@ def test_verify_refuses_a_file_among_files_without_numbers_that_is_not_of_a_batc
     storage.write(f"{TABLE.path}{folder}/{foreign}", b"foreign")
 
     with publication(storage) as opened, pytest.raises(ForeignTableFolderError) as error:
-        verify(opened, batch_id, full_refresh=False)
+        verify(opened, batch_id, rebuilds=False)
 
     assert "was not published from here: somebody else writes" in str(error.value)
 
@@ -639,7 +639,7 @@ def test_verify_accepts_files_without_numbers_that_the_service_is_moving(storage
     storage.write(f"{TABLE.path}/.part-00000.crc", b"")
 
     with publication(storage) as opened:
-        assert verify(opened, batch_id, full_refresh=False)
+        assert verify(opened, batch_id, rebuilds=False)
 
 
 @pytest.mark.parametrize("storage", ["local"], indirect=True)
@@ -659,14 +659,14 @@ def test_a_damaged_journal_is_an_error(storage: Storage) -> None:
     publish(storage, "initial", [b"a"])
     storage.write(TABLE.journal, b"{")
     with publication(storage) as opened, pytest.raises(MirrorError, match="damaged"):
-        verify(opened, None, full_refresh=False)
+        verify(opened, None, rebuilds=False)
 
 
 def test_a_record_of_a_later_version_is_an_error(storage: Storage) -> None:
     publish(storage, "initial", [b"a"])
     storage.write(TABLE.journal, b'{"version": 99}')
     with publication(storage) as opened, pytest.raises(MirrorError, match="version 99"):
-        verify(opened, None, full_refresh=False)
+        verify(opened, None, rebuilds=False)
 
 
 class LateService:
@@ -959,7 +959,7 @@ def test_a_publication_is_a_small_number_of_requests(
         storage = server.storage()
         server.requests.clear()
         with publication(storage) as opened:
-            verify(opened, last, full_refresh=False)
+            verify(opened, last, rebuilds=False)
             finish(opened, commit(storage, opened, "changes", contents))
             last = opened.batch_id
         # the stand-in for Spark writes three files for one, and the plan reads the journal again

@@ -159,7 +159,7 @@ def recovered(zone: LocalStorage) -> str:
         if manifest:
             opened.publish(manifest)
             opened.complete(manifest)
-        opened.verify(None, full_refresh=True)
+        opened.verify(None, rebuilds=True)
     except MirrorError as error:
         return str(error.msg)
     finally:

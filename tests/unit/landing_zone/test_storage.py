@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from dbt.adapters.openmirroring.disk import place as disk_place
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.local import folders as local_folders
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 
@@ -76,7 +76,7 @@ def test_without_hard_links_a_rename_never_replaces_a_file_either(
     def refuse(*args: object, **options: object) -> None:
         raise OSError(errno.ENOTSUP, "Operation not supported")
 
-    monkeypatch.setattr(local_folders, "rename_to_new", refuse)
+    monkeypatch.setattr(disk_place, "rename_to_new", refuse)
     monkeypatch.setattr("os.link", refuse)
     storage = LocalStorage(tmp_path)
     storage.write("a", b"new")

@@ -12,7 +12,7 @@ import jinja2
 import jinja2.meta
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.plan import Change
+from dbt.adapters.openmirroring.node.changes import Change
 from dbt.adapters.openmirroring.node.config import INCREMENTAL_STRATEGIES, NodeConfig
 from tests.unit.macros.rendered import CLAUSES, OURS, our_macros, warehouse
 from tests.unit.macros.test_golden import CASES
@@ -133,7 +133,7 @@ def asked_by_macros() -> set[str]:
 def kinds_of_changes() -> set[str]:
     """The kinds that the package spells, also where one is chosen from two."""
     found = set()
-    for file in (PACKAGE / "landing_zone" / "plan.py", PACKAGE / "node" / "decide.py"):
+    for file in (PACKAGE / "node" / "changes.py", PACKAGE / "node" / "decide.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             named = None
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Change":

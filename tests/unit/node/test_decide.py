@@ -18,13 +18,14 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     TableDefinition,
 )
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
-from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, Rebuild
 from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.node.changes import Change
 from dbt.adapters.openmirroring.node.compare import Comparison
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.decide import decide
-from tests.unit.landing_zone.test_plan import table
+from dbt.adapters.openmirroring.node.plan import Rebuild, SparkPlan
 from tests.unit.macros.rendered import warehouse
+from tests.unit.node.test_changes import table
 
 PUBLISHED = table("id int, a string, b date")
 KEYLESS = replace(PUBLISHED, key_columns=())
@@ -89,7 +90,7 @@ def decided(
     options: NodeConfig | None = None,
     rebuild: Rebuild | None = None,
     **why: str,
-) -> Plan:
+) -> SparkPlan:
     before = journal(published) if published else None
     plan = decide(
         before,

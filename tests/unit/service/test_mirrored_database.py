@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from azure.core.pipeline.transport import HttpTransport
 
-from dbt.adapters.openmirroring.rest import azure_requests
+from dbt.adapters.openmirroring.rest import azure_requests, scopes
 from dbt.adapters.openmirroring.service.definition import Settings
-from dbt.adapters.openmirroring.service.fabric_api import SCOPE, FabricError
+from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from dbt.adapters.openmirroring.service.sql_endpoint import TableSync
@@ -157,7 +157,7 @@ def test_a_token_goes_to_fabric_alone_and_is_for_fabric(
     mirrored_database(server, credential=credential).start()
 
     assert {request.authorization for request in server.requests} == {f"Bearer {TOKEN}"}
-    assert set(credential.scopes) == {SCOPE}
+    assert set(credential.scopes) == {scopes.FABRIC}
     assert TOKEN not in caplog.text
 
 

@@ -14,13 +14,13 @@ from azure.identity import (
 )
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.openmirroring.landing_zone.onelake.url import STORAGE_SCOPE
+from dbt.adapters.openmirroring.rest import scopes
 from dbt.adapters.openmirroring.service.authentication import (
     GivenToken,
     Identity,
     token_credential,
 )
-from dbt.adapters.openmirroring.service.fabric_api import SCOPE, FabricApi, FabricError
+from dbt.adapters.openmirroring.service.fabric_api import FabricApi, FabricError
 from dbt.adapters.openmirroring.service.notebook import NotebookCredential
 from tests.fabric_notebook import Notebook
 from tests.fabric_server import FabricServer
@@ -45,7 +45,9 @@ def ask(api: FabricApi) -> None:
     list(api.pages("GET", "workspaces", "value", "The workspaces cannot be listed"))
 
 
-@pytest.mark.parametrize(("scope", "audience"), [(STORAGE_SCOPE, "storage"), (SCOPE, "pbi")])
+@pytest.mark.parametrize(
+    ("scope", "audience"), [(scopes.STORAGE, "storage"), (scopes.FABRIC, "pbi")]
+)
 def test_onelake_and_the_rest_api_have_tokens_of_their_own(
     notebook: Notebook, scope: str, audience: str
 ) -> None:
@@ -78,7 +80,7 @@ def test_a_token_that_does_not_say_when_it_expires_is_soon_asked_for_again(
 ) -> None:
     monkeypatch.setattr(notebook, "token", lambda _: token)
 
-    given = NotebookCredential().get_token(SCOPE)
+    given = NotebookCredential().get_token(scopes.FABRIC)
 
     assert given.token == token
     # Azure's clients ask five minutes earlier
@@ -127,7 +129,7 @@ def test_by_default_the_notebook_comes_before_the_other_ways(notebook: Notebook)
     assert isinstance(credential, ChainedTokenCredential)
     tried = [type(each) for each in credential.credentials]
     assert tried == [NotebookCredential, DefaultAzureCredential]
-    assert credential.get_token(SCOPE).token == notebook.token("pbi")
+    assert credential.get_token(scopes.FABRIC).token == notebook.token("pbi")
 
 
 def test_another_way_is_tried_where_the_notebook_has_no_token(
@@ -138,7 +140,7 @@ def test_another_way_is_tried_where_the_notebook_has_no_token(
 
     chain = ChainedTokenCredential(NotebookCredential(), GivenToken("another"))
 
-    assert chain.get_token(SCOPE).token == "another"
+    assert chain.get_token(scopes.FABRIC).token == "another"
 
 
 def test_the_module_is_found_before_it_is_imported(
@@ -152,4 +154,4 @@ def test_the_module_is_found_before_it_is_imported(
 
     credential = token_credential(Identity("notebook"))
     with pytest.raises(CredentialUnavailableError, match="not in a session"):
-        credential.get_token(SCOPE)
+        credential.get_token(scopes.FABRIC)

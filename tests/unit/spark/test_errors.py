@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.errors import told
+from dbt.adapters.openmirroring.spark.errors import useful
 
 
 @pytest.mark.parametrize(
@@ -16,15 +16,15 @@ from dbt.adapters.openmirroring.spark.errors import told
         "No FileSystem for scheme: abfss",
     ],
 )
-def test_the_error_of_a_spark_without_a_driver_for_onelake_has_the_way_out(error: str) -> None:
-    assert "`staging_location`" in told(f"org.apache.spark.SparkException: {error}\n\tat a.b.C")
+def test_a_spark_without_a_driver_for_onelake_is_told_the_way_out(error: str) -> None:
+    assert "`staging_location`" in useful(f"org.apache.spark.SparkException: {error}\n\tat a.b.C")
 
 
 @pytest.mark.parametrize(
     "error", ['No FileSystem for scheme "s3a"', "abfss://shop@onelake/orders was not found"]
 )
 def test_other_errors_have_no_such_way_out(error: str) -> None:
-    assert told(error) == error
+    assert useful(error) == error
 
 
 FUNCTION = "\n\n== SQL ==\n/* dbt */\ncreate or replace function `a`.`f` (`x` int)\nreturn ((\n"
@@ -33,11 +33,11 @@ FUNCTION = "\n\n== SQL ==\n/* dbt */\ncreate or replace function `a`.`f` (`x` in
 def test_the_error_of_a_spark_without_functions_in_sql_has_the_way_out() -> None:
     error = "[PARSE_SYNTAX_ERROR] Syntax error at or near '('.(line 2, pos 36)"
 
-    assert told(error + FUNCTION).endswith("\nFunctions need Spark 4 or newer.")
-    assert told(error) == error
+    assert useful(error + FUNCTION).endswith("\nFunctions need Spark 4 or newer.")
+    assert useful(error) == error
 
 
 def test_a_mistake_in_a_function_is_not_taken_for_an_old_spark() -> None:
     error = "[PARSE_SYNTAX_ERROR] Syntax error at or near '('. SQLSTATE: 42601 (line 3, pos 8)"
 
-    assert told(error + FUNCTION) == error
+    assert useful(error + FUNCTION) == error

@@ -15,7 +15,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-from dbt.adapters.openmirroring.spark.livy import client as livy_client
+from dbt.adapters.openmirroring.rest import client as rest_client
 from dbt.adapters.openmirroring.spark.livy.client import (
     LivyClient,
     LivyError,
@@ -146,7 +146,7 @@ def test_fabric_gets_a_token_at_the_url_of_its_documentation(
         session.mount("https://", Adapter())
         return RequestsTransport(session=session, session_owner=False)
 
-    monkeypatch.setattr(livy_client, "RequestsTransport", transport)
+    monkeypatch.setattr(rest_client, "RequestsTransport", transport)
     for host in (FABRIC, f"{FABRIC}/", f"{FABRIC}/sessions"):
         client = LivyClient(credentials(host=host).livy_server, Credential())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -20,8 +19,9 @@ from dbt.adapters.openmirroring.destination.replica import (
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
-from dbt.adapters.openmirroring.landing_zone.onelake.url import STORAGE_SCOPE, OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.rest import scopes
 from dbt.adapters.openmirroring.service.monitoring import Service
 from dbt.adapters.openmirroring.text.shown import shown
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 OPTIONS = {"use_fabric_endpoint": "true"}
 
 _FILE = "rows.parquet"
-
-_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class OneLakeReplica:
@@ -101,7 +99,7 @@ class OneLakeReplica:
 
         table = self._table.mirrored_table
         url = self._place.mirrored_table(table)
-        options = {**OPTIONS, "bearer_token": self._credential.get_token(STORAGE_SCOPE).token}
+        options = {**OPTIONS, "bearer_token": self._credential.get_token(scopes.STORAGE).token}
         try:
             delta = DeltaTable(quote(url, safe=":/@"), storage_options=options)
             version, fields = delta.version(), delta.schema().fields
@@ -110,7 +108,7 @@ class OneLakeReplica:
         except (DeltaError, OSError) as error:
             raise DbtRuntimeError(
                 f"The mirrored table {table} cannot be compared: "
-                f"{shown(_COLOR.sub('', str(error)))}. The identity needs the permission to read "
+                f"{shown(error)}. The identity needs the permission to read "
                 "all OneLake data of the mirrored database."
             ) from error
         fire_event(Note(msg=f"Comparing version {version} of the Delta table of {table}"))

@@ -14,16 +14,6 @@ from dbt.adapters.openmirroring.landing_zone.delimited import COLUMN_SEPARATORS,
 from dbt.adapters.openmirroring.landing_zone.layout import file_name
 from dbt.adapters.openmirroring.text.shown import shown
 
-# the remedy for a committed batch that cannot be completed
-WITHDRAW = (
-    "Delete {manifest} and run again: the batch is computed again. If a part of it was published "
-    "already, that run says so."
-)
-# the publication that follows when a table folder was deleted
-LOAD_ANEW = (
-    "run again to publish a full load of the rows that the node then has in Spark, in place of "
-    "those that the mirrored table has"
-)
 # the alternatives to the default file detection and row marker (specification, "Nonsequential
 # files")
 LAST_UPDATE_TIME = "last_update_time"
@@ -48,8 +38,8 @@ class MirroredColumn:
     """A column of the model.
 
     Args:
-        type: the type in Spark, as Spark spells it
-        landed_type: the type in the mirror, as Spark spells it
+        type: the type in the snapshot
+        landed_type: the type in the mirror, in the same spelling
     """
 
     name: str
@@ -98,13 +88,13 @@ class TableDefinition:
 
 @dataclass(frozen=True)
 class Owner:
-    """The owner of a table: the dbt node that publishes it.
+    """The owner of a table: the node that publishes it.
 
     Args:
-        project: the name of the dbt project
+        project: the name of the node's project
         node: the unique id of the node
-        schema: the schema of the node's relation in Spark
-        invocation_id: the id of the dbt invocation
+        schema: the schema of the node's relation
+        invocation_id: the id of the invocation
         target: the name of the target in the profile; empty in records of earlier versions
     """
 

@@ -1,9 +1,9 @@
 """The errors of a landing zone. Every message says what was found and what to do."""
 
-from dbt_common.exceptions import DbtRuntimeError
+from dbt.adapters.openmirroring.text.errors import RunError
 
 
-class MirrorError(DbtRuntimeError):
+class MirrorError(RunError):
     """The mirror and the model cannot be reconciled without a decision by the user."""
 
 
@@ -28,8 +28,8 @@ class ConcurrentPublicationError(MirrorError):
 
 
 class ForeignTableFolderError(MirrorError):
-    """The table folder holds something that this dbt project did not publish."""
+    """The table folder holds something that this project did not publish."""
 
 
 class SnapshotMismatchError(MirrorError):
-    """The snapshot in Spark is not the one that was published last."""
+    """The snapshot is not the one that was published last."""

@@ -41,11 +41,11 @@ class LandedTable:
     files: TableFiles = TableFiles()  # noqa: RUF009 - it is frozen
 
     def is_of(self, project: str) -> bool:
-        """Check whether a dbt project has published the table."""
+        """Check whether a project has published the table."""
         return self.journal is not None and self.journal.batch.owner.project == project
 
     def is_held_of(self, project: str) -> bool:
-        """Check whether rows of a dbt project are held back, or were when a run was killed.
+        """Check whether rows of a project are held back, or were when a run was killed.
 
         A record that cannot be read is taken for that of the table's owner.
         """
@@ -57,7 +57,7 @@ class LandedTable:
         return is_publishing and self.is_pending_of(project)
 
     def is_pending_of(self, project: str) -> bool:
-        """Check whether the pending batch of the table belongs to a dbt project."""
+        """Check whether the pending batch of the table belongs to a project."""
         return self.pending is not None and self.pending.batch.owner.project == project
 
 
@@ -130,7 +130,7 @@ def pending_batches(storage: Readable) -> Iterator[Manifest]:
 def last_published(
     storage: Storage, schema: str, identifier: str
 ) -> tuple[TableFolder, Journal | None]:
-    """Find where a Spark relation was published last, with or without a schema folder.
+    """Find where a relation was published last, with or without a schema folder.
 
     Args:
         schema, identifier: the names of the relation

@@ -18,7 +18,7 @@ DEFAULT_SCHEMA = "dbo"
 PROCESSED_FOLDERS = ("_ProcessedFiles", "_FilesReadyToDelete")
 
 _FILE_NAME = re.compile(r"(\d{20})(-\w+)?(\.\w+)+")
-# characters that the storage refuses, or that Spark reads as a pattern
+# characters that the storage refuses, or that readers of a folder take for a pattern
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|\[\]{}]')
 
 # the limit for identifiers of the SQL analytics endpoint

@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.requirements import (
     SameState,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.text.ways_out import RECOVER
 
 
 class PublishedTable:
@@ -50,8 +51,8 @@ class PublishedTable:
         if pending:
             raise MirrorError(
                 f"An earlier run has committed batch {pending.batch.id} of {self.table}, and was "
-                "interrupted. A dry run changes nothing, so it cannot finish it. Run `dbt "
-                "run-operation mirror_recover` with a target that is no dry run."
+                f"interrupted. A dry run changes nothing, so it cannot finish it. Run {RECOVER} "
+                "with a target that is no dry run."
             )
 
     @property
@@ -88,13 +89,13 @@ class PublishedTable:
         content = self._storage.read(self.table.manifest)
         return Manifest.from_json(content, self.table.manifest) if content is not None else None
 
-    def verify(self, snapshot_batch_id: str | None, full_refresh: bool) -> Journal | None:
+    def verify(self, snapshot_batch_id: str | None, rebuilds: bool) -> Journal | None:
         """2. Check that journal, table folder and snapshot belong together.
 
         Args:
             snapshot_batch_id: the batch id of the snapshot; None if there is no snapshot, or it
                 was never published
-            full_refresh: whether the table is rebuilt, so that snapshot and files need not match
+            rebuilds: whether the table is rebuilt, so that snapshot and files need not match
 
         Returns:
             the journal; None for a table that does not exist yet
@@ -111,7 +112,7 @@ class PublishedTable:
                 NoFolder(self.table).validate(self._storage)
             return None
         SameOwner(self.table, self._owner).validate(journal.batch)
-        if not full_refresh:
+        if not rebuilds:
             SameBatch(self.table, self._owner, snapshot_batch_id).validate(journal)
             FilesUntouched(self.table, self._owner, self._storage).validate(journal)
         return journal

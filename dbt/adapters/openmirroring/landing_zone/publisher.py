@@ -1,7 +1,7 @@
 """A publication in the landing zone: recovery, commit, publication, journal.
 
-The numbers in the docstrings are the steps of a publication. The caller does the steps that run
-in Spark: build, compare and stage.
+The numbers in the docstrings are the steps of a publication. The caller does the steps in which
+rows are computed: build, compare and stage.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from dbt.adapters.openmirroring.landing_zone.batch import LOAD_ANEW, Owner, StagedFile
+from dbt.adapters.openmirroring.landing_zone.batch import Owner, StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     ForeignTableFolderError,
@@ -35,7 +35,9 @@ from dbt.adapters.openmirroring.landing_zone.service_watch import ServiceWatch
 from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
+from dbt.adapters.openmirroring.text.findings import not_withdrawn
 from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.ways_out import LOAD_ANEW
 
 
 class Publication(PublishedTable):
@@ -154,11 +156,11 @@ class Publication(PublishedTable):
         return True
 
     def staging_url(self, name: str) -> str:
-        """4. Return the URL for Spark of a folder of this batch on the scratch pad."""
+        """4. Return the URL of a folder of this batch on the scratch pad."""
         return self._storage.url(f"{self.table.staging(self.batch_id)}/{name}")
 
     def staged(self, plan: Plan) -> list[StagedFile]:
-        """4. Find the files that Spark has written to `rows`.
+        """4. Find the files that were written to `rows`.
 
         Raises:
             MirrorError: if there are none
@@ -249,7 +251,7 @@ class Publication(PublishedTable):
             raise
 
     def withdraw(self, manifest: Manifest) -> None:
-        """5. Withdraw a batch whose rows Spark has refused to store.
+        """5. Withdraw a batch whose rows the snapshot could not store.
 
         Raises:
             MirrorError: if a part of the batch is already published
@@ -257,10 +259,7 @@ class Publication(PublishedTable):
         waiting = self._staged(manifest.batch.id).waiting()
         published = [file.name for file in manifest.files if file.name not in waiting]
         if published:
-            raise MirrorError(
-                f"Batch {manifest.batch.id} cannot be withdrawn: {published[0]} is published or "
-                "gone already. Remove what keeps Spark from storing its rows, then run again."
-            )
+            raise MirrorError(not_withdrawn(manifest.batch.id, published[0]))
         self._storage.delete(self.table.manifest)
         self._storage.flush(self.table.scratch)
         self._storage.delete(self.table.staging(manifest.batch.id))

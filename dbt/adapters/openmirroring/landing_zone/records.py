@@ -13,8 +13,6 @@ from typing import Any, Literal, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
-    LOAD_ANEW,
-    WITHDRAW,
     Batch,
     Count,
     Owner,
@@ -25,6 +23,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.ways_out import LOAD_ANEW, RECOVER, withdraw
 
 VERSION = 1
 
@@ -43,7 +42,7 @@ class PastBatch:
         published_at: when its last file appeared, or when its run began if nobody saw that; UTC,
             ISO 8601
         table_rows: the number of rows in the mirrored table after this batch
-        invocation_id: the id of the dbt invocation that published it
+        invocation_id: the id of the invocation that published it
     """
 
     id: str
@@ -140,7 +139,7 @@ class Manifest:
         progress = f" {published:,} of its {files:,} files are published." if done else ""
         return (
             f"Batch {self.batch.id} ({self.batch.summary}) is committed.{progress} The next run "
-            "of the node, or `dbt run-operation mirror_recover`, finishes it."
+            f"of the node, or {RECOVER}, finishes it."
         )
 
     def to_json(self) -> bytes:
@@ -156,7 +155,7 @@ class Manifest:
         Raises:
             MirrorError: if the content is not what `to_json` has returned
         """
-        remedy = f"{WITHDRAW.format(manifest='it')} Or restore it."
+        remedy = f"{withdraw('it')} Or restore it."
         found = _from_json(_MANIFESTS, content, where, remedy)
         if found.table.manifest != where:
             raise _damaged(where, f"it is of the table {found.table}", remedy)
@@ -223,7 +222,7 @@ class Journal:
 class HeldRecord:
     """The record that rows are held back from publication.
 
-    Only Spark has the rows. The record is for reports on the state of the mirror.
+    Only the snapshot has the rows. The record is for reports on the state of the mirror.
 
     Args:
         held_at: when the record was written; UTC, ISO 8601

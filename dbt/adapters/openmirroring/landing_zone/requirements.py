@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dbt.adapters.openmirroring.landing_zone.batch import LOAD_ANEW, Batch, Owner
+from dbt.adapters.openmirroring.landing_zone.batch import Batch, Owner
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ForeignTableFolderError,
     MirrorError,
@@ -16,44 +16,19 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_num
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
+from dbt.adapters.openmirroring.text import findings
 from dbt.adapters.openmirroring.text.shown import shown
-
-
-def anew(owner: Owner, rows: int) -> str:
-    """Return the way out that computes the rows of a node anew, and what it publishes.
-
-    Args:
-        rows: the number of rows of the table, which it replaces
-    """
-    name = ".".join(owner.node.split(".")[2:])
-    return (
-        f"`dbt build --full-refresh --select {name}` publishes the rows that the node computes "
-        f"anew, in place of the {rows:,} rows that were published: those that "
-        "it cannot compute again are lost, as the history of a dbt snapshot."
-    )
-
-
-def _ways_out(journal: Journal, table: TableFolder, owner: Owner, rows: int) -> str:
-    """Return the ways out of rows in Spark that are not those that were published.
-
-    Args:
-        rows: the number of rows that Spark has; no way out empties a mirrored table
-    """
-    told = anew(owner, journal.batch.table_rows)
-    return f"{told} {_from_spark(table, f'the {rows:,} rows')}" if rows else told
-
-
-def _from_spark(table: TableFolder, rows: str) -> str:
-    """Return the way out that computes nothing, and what it publishes."""
-    return (
-        f"`dbt run-operation mirror_rebuild --args '{{table: {table}}}'` publishes {rows} that "
-        "Spark has, and computes nothing."
-    )
+from dbt.adapters.openmirroring.text.ways_out import (
+    FULL_LOAD,
+    LOAD_ANEW,
+    compute_anew,
+    publish_present,
+)
 
 
 @dataclass(frozen=True)
 class SameOwner:
-    """The requirement that a batch belongs to this table of this dbt project."""
+    """The requirement that a batch belongs to this table of this project."""
 
     table: TableFolder
     owner: Owner
@@ -66,11 +41,11 @@ class SameOwner:
         """
         found = batch.owner
         if found.project != self.owner.project:
+            project, node = shown(found.project), shown(found.node)
             raise ForeignTableFolderError(
-                f"The table folder {self.table.path} belongs to the dbt project "
-                f"{shown(found.project)!r} (node {shown(found.node)}). Nothing was "
-                "changed. Give the model another `alias` or `schema`; if that project is gone, "
-                f"delete the folder and {self.table.scratch}, and {LOAD_ANEW}."
+                f"{findings.other_project(self.table.path, project, node)} Nothing was changed. "
+                "Give the model another `alias` or `schema`; if that project is gone, delete the "
+                f"folder and {self.table.scratch}, and {LOAD_ANEW}."
             )
         if not self.table.schema and found.schema != self.owner.schema:
             raise ForeignTableFolderError(
@@ -123,14 +98,12 @@ class SameBatch:
             SnapshotMismatchError: if the snapshot carries another batch, or none
         """
         if self.batch_id != journal.batch.id:
-            found = f"batch {self.batch_id}" if self.batch_id else "no published snapshot"
-            raise SnapshotMismatchError(
-                f"{self.table.journal} says that batch {journal.batch.id} was published last "
-                f"({shown(journal.published_at)}), but Spark has {found} of {self.table}. "
-                "Somebody else has published this table, or this is another warehouse, or the "
-                "warehouse was lost. Nothing was changed. Run with the warehouse that has this "
-                f"batch, or put it back. {anew(self.owner, journal.batch.table_rows)}"
+            published_at = shown(journal.published_at)
+            finding = findings.other_batch(
+                self.table, self.table.journal, journal.batch.id, published_at, self.batch_id
             )
+            way_out = compute_anew(self.owner.node, journal.batch.table_rows)
+            raise SnapshotMismatchError(f"{finding} {way_out}")
 
 
 @dataclass(frozen=True)
@@ -154,11 +127,9 @@ class SameRows:
         """
         published = journal.batch.table_rows
         if self.rows != published:
+            finding = findings.other_rows(self.table, self.rows, published)
             raise SnapshotMismatchError(
-                f"Spark has {self.rows:,} rows of {self.table}, but {published:,} were published: "
-                "somebody else has written to the table in Spark, or a hook has, or files of it "
-                "are lost. Nothing was changed. "
-                f"{_ways_out(journal, self.table, self.owner, self.rows)}"
+                f"{finding} {_ways_out(journal, self.table, self.owner, self.rows)}"
             )
 
 
@@ -184,11 +155,9 @@ class SameState:
             SnapshotMismatchError: if it is in another state
         """
         if journal.snapshot_state not in (None, self.state):
+            finding = findings.other_state(self.table, shown(journal.published_at))
             raise SnapshotMismatchError(
-                f"The rows of {self.table} in Spark are not those that were published last "
-                f"({shown(journal.published_at)}): somebody else has written to the table, or a "
-                "hook has, for example `on-run-end`, or files of it are lost. Nothing was "
-                f"changed. {_ways_out(journal, self.table, self.owner, self.count())}"
+                f"{finding} {_ways_out(journal, self.table, self.owner, self.count())}"
             )
 
 
@@ -209,8 +178,8 @@ class FilesUntouched:
         problem = problem_with(self.table, TableFiles.of(self.storage, self.table), journal)
         if problem:
             raise ForeignTableFolderError(
-                f"{problem}. Nothing was changed. {_from_spark(self.table, 'the rows')} "
-                f"{anew(self.owner, journal.batch.table_rows)}"
+                f"{problem}. Nothing was changed. {publish_present(self.table)} "
+                f"{compute_anew(self.owner.node, journal.batch.table_rows)}"
             )
 
 
@@ -235,6 +204,15 @@ class IncreasingTimes:
                 raise MirrorError(
                     f"In {self.table.path}, {later.name} is not later than {earlier.name}: the "
                     "storage does not keep the time of a file that it renames, so the service "
-                    "cannot know their order. Set `file_detection: sequential`, and run with "
-                    "--full-refresh to publish a full load of the rows that the node computes."
+                    f"cannot know their order. Set `file_detection: sequential`, and {FULL_LOAD}."
                 )
+
+
+def _ways_out(journal: Journal, table: TableFolder, owner: Owner, rows: int) -> str:
+    """Return the ways out of a snapshot with other rows than those that were published.
+
+    Args:
+        rows: the number of its rows; no way out empties a mirrored table
+    """
+    anew = compute_anew(owner.node, journal.batch.table_rows)
+    return f"{anew} {publish_present(table, f'the {rows:,} rows')}" if rows else anew

@@ -8,14 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dbt_common.exceptions import DbtConfigError
-
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     MirrorError,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.text.errors import ProfileError
 from dbt.adapters.openmirroring.text.shown import shown
 
 PARTNER_EVENTS = "_partnerEvents.json"
@@ -45,21 +44,21 @@ class Source:
         """Read `source` of the profile.
 
         Raises:
-            DbtConfigError: if an option is unknown, `type` is missing, or a value is not text
+            ProfileError: if an option is unknown, `type` is missing, or a value is not text
         """
         names = [field.name for field in fields(cls)]
         unknown = [name for name in options if name not in names]
         if unknown:
-            raise DbtConfigError(
+            raise ProfileError(
                 f"Unknown option `source.{unknown[0]}` in profile. There are: {', '.join(names)}"
             )
         if not options.get("type"):
-            raise DbtConfigError(
+            raise ProfileError(
                 "`source` in profile requires a `type`, e.g. SQL, Oracle, Salesforce"
             )
         information = options.get("additional_information")
         if not isinstance(information or {}, Mapping):
-            raise DbtConfigError(
+            raise ProfileError(
                 "`source.additional_information` in profile must be a mapping of names to values"
             )
         texts = {name: _text(name, options[name]) for name in names[:3] if options.get(name)}
@@ -113,5 +112,5 @@ def _is_declared(storage: Storage, source: Source) -> bool:
 
 def _text(name: object, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise DbtConfigError(f"`source` in profile: {name} is {value!r}. It must be text.")
+        raise ProfileError(f"`source` in profile: {name} is {value!r}. It must be text.")
     return str(value)

@@ -1,19 +1,20 @@
-"""The files of a batch on the scratch pad, after Spark has written them."""
+"""The files of a batch on the scratch pad, after they were written."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.openmirroring.landing_zone.batch import WITHDRAW, StagedFile
+from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.requirements import anew
 from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
+from dbt.adapters.openmirroring.text.findings import no_staged_files, other_staged_files
 from dbt.adapters.openmirroring.text.shown import shown_url
+from dbt.adapters.openmirroring.text.ways_out import compute_anew, withdraw
 
 # the folder with the files to publish, in the folder of a batch on the scratch pad
 ROWS = "rows"
@@ -39,7 +40,7 @@ class StagedFiles:
         return shown_url(self.storage.url(self.folder))
 
     def written(self, plan: Plan) -> list[StagedFile]:
-        """Find the data files that Spark has written, without its auxiliary files.
+        """Find the data files that were written, without auxiliary files.
 
         Raises:
             MirrorError: if there are none
@@ -50,15 +51,10 @@ class StagedFiles:
             if not entry.name.startswith((".", "_"))
         ]
         if plan.definition.delimited:
-            # Spark writes an empty file, without a header, if there are no rows
+            # without rows there may be an empty file, without a header
             files = [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
         if not files:
-            raise MirrorError(
-                f"Spark has written the files of this batch to {self._shown_folder}, but dbt "
-                "finds none there: the two do not share this folder. Nothing was published. Set "
-                "`landing_zone`, or for OneLake `staging_location`, to a place that all of Spark "
-                "and the machine of dbt can reach."
-            )
+            raise MirrorError(no_staged_files(self._shown_folder))
         return files
 
     def verified(
@@ -81,12 +77,7 @@ class StagedFiles:
         counted = [each for each in found if each.name in names]
         finding = plan.finding(counted)
         if finding:
-            raise MirrorError(
-                f"The files that Spark has written to {self._shown_folder} have, as far as "
-                f"dbt sees them, {finding}. Nothing was published. If Spark runs on several "
-                "machines, all of them must reach this folder: set `landing_zone`, or for OneLake "
-                "`staging_location`, accordingly."
-            )
+            raise MirrorError(other_staged_files(self._shown_folder, finding))
         with_rows = {each.name for each in counted}
         return [file for file in files if file.name in with_rows] or files[:1]
 
@@ -134,6 +125,6 @@ class StagedFiles:
                 raise StagedFilesLostError(
                     f"The staged file {self.folder}/{file.name} is gone, or not as it was "
                     "written: somebody else has deleted or changed it. Nothing was changed. "
-                    f"{WITHDRAW.format(manifest=self.table.manifest)} Or: "
-                    f"{anew(manifest.batch.owner, manifest.batch.table_rows)}"
+                    f"{withdraw(self.table.manifest)} Or: "
+                    f"{compute_anew(manifest.batch.owner.node, manifest.batch.table_rows)}"
                 )

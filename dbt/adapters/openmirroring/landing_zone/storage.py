@@ -56,10 +56,10 @@ class Storage(Readable, Protocol):
     """
 
     def url(self, path: str) -> str:
-        """Return the URL of a path for Spark."""
+        """Return the URL of a path for what writes and reads data files."""
 
     def collect(self, folder: str) -> Sequence[Entry]:
-        """Upload, if needed, the files that Spark has written to a folder's URL, and list them."""
+        """Upload, if needed, the files that were written to a folder's URL, and list them."""
 
     def at_once(self) -> Readable:
         """Return the present files, for reading many tables with as few requests as possible."""

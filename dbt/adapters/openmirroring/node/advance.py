@@ -8,7 +8,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.landing_zone.requirements import anew
 from dbt.adapters.openmirroring.node.endings import ENDINGS
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.snapshot.held import finish_hold, is_half_held
@@ -25,6 +24,7 @@ from dbt.adapters.openmirroring.node.snapshot.table_folders import (
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.text.ways_out import compute_anew
 
 
 def recover(
@@ -105,5 +105,5 @@ def _lost(manifest: Manifest, target: OpenMirroringRelation) -> SnapshotMismatch
         f"this Spark has neither a next snapshot of {target} nor a snapshot with that batch. "
         "It was another Spark, or its warehouse was lost. Nothing was changed. Run the node "
         "there to complete the batch. If that warehouse is lost: "
-        f"{anew(manifest.batch.owner, manifest.batch.table_rows)}"
+        f"{compute_anew(manifest.batch.owner.node, manifest.batch.table_rows)}"
     )

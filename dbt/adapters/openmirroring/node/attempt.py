@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.landing_zone.plan import Rebuild
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.hooks import CodeBefore
 from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.plan import Rebuild
 from dbt.adapters.openmirroring.node.planning import Planner, meanwhile
 from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows, published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
@@ -94,8 +94,8 @@ def before_build(
         node.run_code_before(lambda _: True)
         return attempt, rebuild
     if node.has_code_before or node.has_post_hooks:
-        # this code cannot be undone if the table is refused later
-        publication.verify(published.batch_id, full_refresh=False)
+        # what this code does cannot be undone if the table is refused later
+        publication.verify(published.batch_id, rebuilds=False)
     published = verify_state(attempt.warehouse, publication, published)
     attempt = replace(attempt, published=published)
     if not node.has_code_before:

@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.delimited import (
 )
 from dbt.adapters.openmirroring.node.max_deleted import MaxDeleted
 from dbt.adapters.openmirroring.node.other_options import refuse_other_options
+from dbt.adapters.openmirroring.node.text_files import TextFiles
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 
 _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
@@ -97,6 +98,11 @@ class NodeConfig:
     partition_by: tuple[str, ...] = ()
     publish: str = IMMEDIATELY
     max_deleted: MaxDeleted | None = None
+
+    @property
+    def text(self) -> TextFiles | None:
+        """How Spark writes delimited text; None for Parquet."""
+        return TextFiles.of(self.delimited)
 
     @property
     def strategy_macro(self) -> str:

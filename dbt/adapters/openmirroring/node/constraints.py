@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.dbt_core.constraints import (
-    ConstraintParser,
-    supported_constraints,
-)
-from dbt.adapters.openmirroring.node.refusals import shown
+from dbt.adapters.openmirroring.node.refusals import listed
 from dbt.adapters.openmirroring.spark.relation import quoted
 
 if TYPE_CHECKING:
@@ -55,7 +51,7 @@ class BrokenConstraint:
         what = "value" if self.constraint.unique else "row"
         told = f"{self.constraint.name} by {self.count} {what}{'s' if self.count > 1 else ''}"
         return told + (
-            f", e.g. {shown(self.columns, self.examples)}" if self.examples is not None else ""
+            f", e.g. {listed(self.columns, self.examples)}" if self.examples is not None else ""
         )
 
 

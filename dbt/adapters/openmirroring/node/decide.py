@@ -8,10 +8,11 @@ from typing import Protocol
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
-from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, Rebuild, changes_between
 from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.node.changes import Change, changes_between
 from dbt.adapters.openmirroring.node.compare import Comparison
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.plan import Rebuild, SparkPlan
 
 OUTCOMES = ("rebuild", "changes", "unchanged")
 
@@ -45,7 +46,7 @@ def decide(
     rebuild: Rebuild | None = None,
     moved: str | None = None,
     initial: str = "",
-) -> Plan:
+) -> SparkPlan:
     """Decide what to publish.
 
     Changes of the table's definition decide first: each kind of change leads to `rebuild`,
@@ -64,9 +65,9 @@ def decide(
             of the project returns an outcome that is not allowed
     """
     if journal is None:
-        return Plan("initial", initial, definition, counts.load())
+        return SparkPlan("initial", initial, definition, counts.load())
     if rebuild:
-        return Plan("rebuild", rebuild.why, definition, counts.load(), journal=journal)
+        return SparkPlan("rebuild", rebuild.why, definition, counts.load(), journal=journal)
     reasons = reasons_of(journal, definition, outcome_of)
     if moved:
         reasons["unchanged"].insert(0, moved)
@@ -77,16 +78,16 @@ def decide(
     if found is None or reasons["rebuild"]:
         refuse_rebuild(reasons, options)
         reason = _told(reasons)
-        return Plan("rebuild", reason, definition, counts.load(), journal=journal)
+        return SparkPlan("rebuild", reason, definition, counts.load(), journal=journal)
     publication = "changes" if found.rows or reasons["changes"] else "unchanged"
-    return Plan(
+    return SparkPlan(
         publication,
         "; ".join(reasons[publication]),
         definition,
         found.rows,
+        journal,
         found.changed,
         found.in_full,
-        journal,
     )
 
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 import sqlparse
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.plan import Rebuild
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.plan import Rebuild
 from dbt.adapters.openmirroring.node.snapshot.held import (
     PublishedRows,
     beside,

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.plan import Change, Plan, Rebuild
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.node.changes import Change
 from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.decide import decide, reasons_of, refuse_rebuild
 from dbt.adapters.openmirroring.node.definition import table_definition
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.plan import Rebuild, SparkPlan
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
 from dbt.adapters.openmirroring.node.refusals import LeftRows
 from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows
@@ -87,7 +88,7 @@ class Planner:
     def _outcome_of(self, change: Change) -> str:
         return str(self.node.warehouse.ask(f"mirror_on_{change.kind}", change=change))
 
-    def plan(self, built: NextSnapshot, rebuild: Rebuild | None) -> Plan:
+    def plan(self, built: NextSnapshot, rebuild: Rebuild | None) -> SparkPlan:
         """Decide what to publish.
 
         Args:
@@ -157,7 +158,7 @@ def meanwhile(published: PublishedRows) -> Rebuild | None:
     return Rebuild("was not mirrored meanwhile") if is_lost else None
 
 
-def beyond_limit(node: Node, plan: Plan) -> str | None:
+def beyond_limit(node: Node, plan: SparkPlan) -> str | None:
     """Describe by how much a publication exceeds the limit of its node; None if it does not."""
     limit = node.options.max_deleted
     return limit.finding(plan) if limit else None
@@ -173,7 +174,7 @@ def too_many_deleted(node: Node, finding: str) -> CompilationError:
     )
 
 
-def refuse_deletion(node: Node, plan: Plan, finding: str | None) -> None:
+def refuse_deletion(node: Node, plan: SparkPlan, finding: str | None) -> None:
     """Check that rows which Spark has lost are not taken for the rows of a node.
 
     Args:

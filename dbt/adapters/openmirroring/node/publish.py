@@ -8,7 +8,6 @@ from dataclasses import replace
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.landing_zone.plan import FULL_REFRESH, Plan, Rebuild
 from dbt.adapters.openmirroring.node.advance import finish
 from dbt.adapters.openmirroring.node.attempt import (
     Attempt,
@@ -21,6 +20,7 @@ from dbt.adapters.openmirroring.node.config import IMMEDIATELY
 from dbt.adapters.openmirroring.node.hooks import run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
+from dbt.adapters.openmirroring.node.plan import FULL_REFRESH, Rebuild, SparkPlan
 from dbt.adapters.openmirroring.node.planning import (
     beyond_limit,
     meanwhile,
@@ -242,7 +242,7 @@ def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: s
     )
 
 
-def _plan(attempt: Attempt, built: NextSnapshot, rebuild: Rebuild | None) -> Plan:
+def _plan(attempt: Attempt, built: NextSnapshot, rebuild: Rebuild | None) -> SparkPlan:
     """2 and 3. Decide what to publish, and check whether it can be published."""
     node, publication = attempt.node, attempt.publication
     plan = attempt.planner.plan(built, rebuild)

@@ -35,7 +35,7 @@ def bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
             the number of its rows
     """
     how_many, *_ = examples.rows[0]
-    found = shown(keys, examples.exclude([examples.column_names[0]]))
+    found = listed(keys, examples.exclude([examples.column_names[0]]))
     return DbtRuntimeError(
         f"{how_many} of the keys ({', '.join(keys)}) are NULL or not unique, e.g. "
         f"{found}. The service would apply a later change to the wrong rows, so nothing was "
@@ -140,7 +140,7 @@ def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntime
         examples: a few of the keys, each with the number of its rows
     """
     return DbtRuntimeError(
-        f"Several new rows have the same key ({', '.join(keys)}), e.g. {shown(keys, examples)}: "
+        f"Several new rows have the same key ({', '.join(keys)}), e.g. {listed(keys, examples)}: "
         "a row of the table can be merged with one of them only. Nothing was changed. Make the "
         "new rows unique, or set another `unique_key`."
     )
@@ -222,11 +222,12 @@ def check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig) 
         )
 
 
-def shown(names: Sequence[str], examples: agate.Table) -> str:
-    shown = []
+def listed(names: Sequence[str], examples: agate.Table) -> str:
+    """Return a few keys, each with the number of its rows."""
+    keys = []
     for *values, count in (tuple(row) for row in examples.rows):
-        shown.append(f"{_key(names, values)} ({count} {'row' if count == 1 else 'rows'})")
-    return "; ".join(shown)
+        keys.append(f"{_key(names, values)} ({count} {'row' if count == 1 else 'rows'})")
+    return "; ".join(keys)
 
 
 def _key(names: Sequence[str], values: Sequence[object]) -> str:

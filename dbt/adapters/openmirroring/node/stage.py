@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
-from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
+from dbt.adapters.openmirroring.landing_zone.plan import FileRows
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import WRITING
 from dbt.adapters.openmirroring.node.snapshot import footers
 from dbt.adapters.openmirroring.node.snapshot.ready_files import ready_files
@@ -20,7 +21,7 @@ from dbt.adapters.openmirroring.spark.table import TableDescription, local_path
 def stage(
     warehouse: Warehouse,
     publication: Publication,
-    plan: Plan,
+    plan: SparkPlan,
     options: NodeConfig,
     built: NextSnapshot,
 ) -> list[StagedFile]:
@@ -49,7 +50,7 @@ def stage(
 def _link_ready_files(
     warehouse: Warehouse,
     publication: Publication,
-    plan: Plan,
+    plan: SparkPlan,
     options: NodeConfig,
     description: TableDescription,
 ) -> bool:
@@ -67,7 +68,7 @@ def _link_ready_files(
 def _write(
     warehouse: Warehouse,
     publication: Publication,
-    plan: Plan,
+    plan: SparkPlan,
     options: NodeConfig,
     built: NextSnapshot,
 ) -> None:
@@ -108,7 +109,7 @@ def _write(
 
 
 def _count(
-    warehouse: Warehouse, publication: Publication, plan: Plan, staged: Sequence[StagedFile]
+    warehouse: Warehouse, publication: Publication, plan: SparkPlan, staged: Sequence[StagedFile]
 ) -> list[FileRows]:
     """Count the rows of staged files, by file and row marker."""
     url = publication.staging_url(ROWS)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dbt_common.exceptions import DbtRuntimeError
 
-# maximum characters of a message, because the file content that it quotes may have any length
-_LONGEST = 2_000
+from dbt.adapters.openmirroring.text.shown import escaped
 
 
 class ReplicatorError(DbtRuntimeError):
@@ -21,7 +20,7 @@ class TableError(DbtRuntimeError):
     """
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(printable(message))
+        super().__init__(escaped(message))
         self.code = code
 
     @classmethod
@@ -43,16 +42,3 @@ def unreadable(name: str, reason: object) -> TableError:
         f"{name} cannot be read: {reason}. The files after it wait until a valid file of the same "
         "name is in its place.",
     )
-
-
-def printable(text: str) -> str:
-    """Return a text as one line that every terminal and encoding can print.
-
-    Characters that are not printable are escaped, and a long text is cut off.
-    """
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-    if shown.isprintable():
-        return shown
-    # file names that are not UTF-8 contain surrogates, which cannot be encoded
-    escaped = (c if c.isprintable() else repr(c)[1:-1] for c in shown.replace("\n", " "))
-    return "".join(escaped)

@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from dbt.adapters.openmirroring.disk.place import Item
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.plain_files import (
-    Entry,
     entries,
     open_file,
     open_folder,
@@ -265,7 +265,7 @@ def find_folders(landing_zone: Path) -> LandingZoneFolders:
     return found
 
 
-def _find_tables(found: LandingZoneFolders, landing_zone: Path, root: int, entry: Entry) -> None:
+def _find_tables(found: LandingZoneFolders, landing_zone: Path, root: int, entry: Item) -> None:
     """Add the tables of a schema."""
     schema = entry.name.removesuffix(SCHEMA_SUFFIX)
     try:

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from dbt.adapters.openmirroring.replicator.errors import (
-    ReplicatorError,
-    TableError,
-    printable,
-)
+from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
 from dbt.adapters.openmirroring.replicator.plain_files import read_record, write_record
 from dbt.adapters.openmirroring.replicator.text_table import text_table
+from dbt.adapters.openmirroring.text.shown import escaped
 
 # the fields of an entry in `tables.json`
 _TEXTS = {
@@ -60,17 +57,17 @@ class TableReport:
         if self.error:
             return self.error.description
         if self.waits_for:
-            return printable(f"waits for {self.waits_for}")
+            return escaped(f"waits for {self.waits_for}")
         if self.status == "Initialized":
             return "waits for _metadata.json"
         if self.ignored:
-            return printable(f"ignores {', '.join(self.ignored)}")
+            return escaped(f"ignores {', '.join(self.ignored)}")
         return ""
 
     @property
     def name(self) -> str:
         """Schema and table in a printable form."""
-        return printable(f"{self.schema}.{self.table}")
+        return escaped(f"{self.schema}.{self.table}")
 
 
 class Monitoring:
@@ -97,7 +94,7 @@ class Monitoring:
         former = {(t["sourceSchemaName"], t["sourceTableName"]): t for t in self._tables()}
         known = {} if of_all_tables else dict(former)
         for report in reports:
-            key = printable(report.schema), printable(report.table)
+            key = escaped(report.schema), escaped(report.table)
             if report.status == "Dropped":
                 known.pop(key, None)
             else:
@@ -157,9 +154,9 @@ def _entry(report: TableReport, former: dict[str, Any] | None, now: str) -> dict
         "status": report.status,
         "errorCode": report.error.code if report.error else "",
         "errorMessage": report.error.msg if report.error else "",
-        "normalizedTableName": printable(report.table),
-        "sourceTableName": printable(report.table),
-        "sourceSchemaName": printable(report.schema),
+        "normalizedTableName": escaped(report.table),
+        "sourceTableName": escaped(report.table),
+        "sourceSchemaName": escaped(report.schema),
         "sourceObjectType": "Table",
         "metrics": metrics,
     }

@@ -1,76 +1,28 @@
-"""Safe access to folders and regular files in places where others can write.
-
-A landing zone contains only folders and regular files. A link could lead anywhere, a FIFO blocks
-its reader, and a device is no data, so nothing here follows or reads them. Each item is opened by
-its name relative to an open folder, so nobody can replace a folder on the path meanwhile.
-"""
+"""Plain files of a landing zone, and what stands in their place."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO
 
+from dbt.adapters.openmirroring.disk.place import Item, OddItemError, Place, items_of
 from dbt.adapters.openmirroring.replicator.errors import TableError
 
 # Maximum bytes of a record. The columns of the widest table and the states of a thousand tables
 # need less.
 _LARGEST_RECORD = 4 * 2**20
 
-_KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
-    (stat.S_ISREG, "a file"),
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISLNK, "a link"),
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-)
+_KINDS = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
-@dataclass(frozen=True)
-class Entry:
-    """An item in a folder.
-
-    Args:
-        name: the name within the folder
-        mode: the mode from `lstat`
-        size: the size in bytes
-        modified: the modification time in nanoseconds since 1970
-    """
-
-    name: str
-    mode: int
-    size: int
-    modified: int
-
-    @property
-    def is_file(self) -> bool:
-        return stat.S_ISREG(self.mode)
-
-    @property
-    def is_folder(self) -> bool:
-        return stat.S_ISDIR(self.mode)
-
-    @property
-    def is_link(self) -> bool:
-        return stat.S_ISLNK(self.mode)
-
-
-def entries(folder: int) -> list[Entry]:
+def entries(folder: int) -> list[Item]:
     """List an open folder by name, without items that begin with an underscore or a dot."""
-    found = []
-    with os.scandir(folder) as items:
-        for item in items:
-            if item.name.startswith(("_", ".")):
-                continue
-            with suppress(FileNotFoundError):  # deleted meanwhile
-                state = item.stat(follow_symlinks=False)
-                entry = Entry(item.name, state.st_mode, state.st_size, state.st_mtime_ns)
-                found.append(entry)
-    return sorted(found, key=lambda entry: entry.name)
+    return [item for item in items_of(folder) if not item.name.startswith(("_", "."))]
 
 
 def open_folder(name: str, within: int) -> int:
@@ -84,8 +36,8 @@ def open_folder(name: str, within: int) -> int:
         FileNotFoundError: if there is no such folder
         TableError: if the item is not a folder
     """
-    _check(name, os.stat(name, dir_fd=within, follow_symlinks=False).st_mode, stat.S_IFDIR)
-    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
+    with _checked(name, "a folder"):
+        return Place(within, Path(name)).open_folder()
 
 
 def open_file(name: str, within: int) -> BinaryIO:
@@ -99,16 +51,8 @@ def open_file(name: str, within: int) -> BinaryIO:
         FileNotFoundError: if there is no such file
         TableError: if the item is not a regular file
     """
-    _check(name, os.stat(name, dir_fd=within, follow_symlinks=False).st_mode, stat.S_IFREG)
-    # The item may be replaced after the check: these flags follow no link and wait for no FIFO.
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-    file = os.fdopen(os.open(name, flags, dir_fd=within), "rb")
-    try:
-        _check(name, os.fstat(file.fileno()).st_mode, stat.S_IFREG)
-    except TableError:
-        file.close()
-        raise
-    return file
+    with _checked(name, "a regular file"):
+        return os.fdopen(Place(within, Path(name)).open_file(), "rb")
 
 
 def read_record(name: str, within: int) -> dict[str, Any] | None:
@@ -148,22 +92,24 @@ def write_record(name: str, record: dict[str, Any], within: int) -> None:
         record: the object to write
         within: the descriptor of its open parent folder
     """
-    new = f"_{name}.new"
-    with suppress(FileNotFoundError):
-        os.unlink(new, dir_fd=within)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with os.fdopen(os.open(new, flags, 0o644, dir_fd=within), "w") as file:
-        json.dump(record, file, indent=2)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, name, src_dir_fd=within, dst_dir_fd=within)
+    new = Place(within, Path(f"_{name}.new"))
+    new.write(json.dumps(record, indent=2).encode())
+    new.replace(Place(within, Path(name)))
 
 
-def _check(name: str, mode: int, expected: int) -> None:
-    if stat.S_IFMT(mode) == expected:
+@contextmanager
+def _checked(name: str, wanted: str) -> Iterator[None]:
+    """Raise a TableError if an item is not what it must be."""
+    try:
+        yield
+    except OddItemError as odd:
+        kind = _KINDS.get(stat.S_IFMT(odd.mode), "a device")
+    except NotADirectoryError:
+        kind = "a file"
+    except IsADirectoryError:
+        kind = "a folder"
+    else:
         return
-    kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "a device")
-    wanted = "a folder" if expected == stat.S_IFDIR else "a regular file"
     raise TableError(
         "UnsupportedFile",
         f"{name} is {kind}, and must be {wanted}. Only plain folders and regular files are read: "

@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 
+from dbt.adapters.openmirroring.text.shown import printable
+
 _GAP = "  "
 _INDENT = "    "
 # `textwrap` does not break lines at it, and no cell contains it, because it is not printable
@@ -44,7 +46,7 @@ def text_table(
             below each row, with their names
         paint: by column position, a function that adds colour to a cell
     """
-    headline, *body = ([_printable(cell) for cell in row] for row in rows)
+    headline, *body = ([printable(cell) for cell in row] for row in rows)
     columns = [i for i in range(len(headline)) if not body or any(row[i] for row in body)]
     widths = {i: max(len(row[i]) for row in (headline, *body)) for i in columns}
     ends = accumulate(widths[i] + len(_GAP) for i in columns)
@@ -84,7 +86,3 @@ def _wrapped(cells: Iterator[tuple[str, str]], width: int) -> list[str]:
         break_on_hyphens=False,
     )
     return [line.replace(_NO_BREAK, " ") for line in lines]
-
-
-def _printable(cell: str) -> str:
-    return "".join(each if each.isprintable() else "?" for each in cell)

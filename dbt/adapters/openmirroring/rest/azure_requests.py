@@ -6,6 +6,7 @@ import random
 import socket
 import time
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,27 +25,39 @@ from dbt.adapters.openmirroring.text.shown import shown
 
 # Seconds in which a name that was never resolved is looked up again. A name that was resolved
 # before has the patience of all other failures, because then the network is away for a moment.
-_NAME_PATIENCE = 5.0
+_NAME_SECONDS = 5.0
 
 # seconds that are left for the last attempt
 _LAST_ATTEMPT = 1.0
+
+# the longest wait before an attempt that a service may ask for, in seconds
+_LONGEST_WAIT = 300.0
+
+# Too many requests, and in Fabric no capacity for another Spark ("Concurrency limits and
+# queueing"). Such a request was not carried out.
+_THROTTLED = (429, 430)
 
 
 class Retry(RetryPolicy[Any, Any]):
     """Azure's retries. They end with the last answer of the service, or with the last failure.
 
     Azure's own policy waits until its time is over, and then raises "Response timeout" or
-    "Request timeout", whatever the service has answered.
+    "Request timeout", whatever the service has answered. It does not repeat every throttled
+    request.
+
+    Args:
+        most_attempts: after so many attempts, only throttled requests are repeated
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, most_attempts: float = inf, **options: Any) -> None:
         super().__init__(**options)
+        self._most_attempts = most_attempts
         self._resolved: set[str] = set()
 
     def configure_retries(self, options: dict[str, Any]) -> dict[str, Any]:
         settings = super().configure_retries(options)
         settings["started"] = time.monotonic()
-        settings["patience"] = settings["timeout"]
+        settings["seconds"] = settings["timeout"]
         return settings
 
     def increment(
@@ -55,17 +68,22 @@ class Retry(RetryPolicy[Any, Any]):
     ) -> bool:
         host = unresolved_host(error) if error else None
         is_unknown = host is not None and host not in self._resolved
-        settings["patience"] = _NAME_PATIENCE if is_unknown else settings["timeout"]
+        settings["seconds"] = _NAME_SECONDS if is_unknown else settings["timeout"]
         return self._rest(settings) > 0 and super().increment(settings, response, error)
 
     def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
         self._resolved.add(str(urlsplit(response.http_request.url).hostname))
         wait = self.get_retry_after(response) or 0
-        return wait <= self._rest(settings) and self.is_temporary(settings, response)
+        longest = min(_LONGEST_WAIT, self._rest(settings))
+        return wait <= longest and self.is_temporary(settings, response)
 
     def is_temporary(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
         """Check whether the same request may succeed later."""
-        return bool(super().is_retry(settings, response))
+        if response.http_response.status_code in _THROTTLED:
+            return True
+        # a request without methods to repeat starts something with each attempt
+        may_repeat = settings["methods"] and len(settings["history"]) < self._most_attempts
+        return bool(may_repeat and super().is_retry(settings, response))
 
     def get_backoff_time(self, settings: dict[str, Any]) -> float:
         tried = len(settings["history"])
@@ -74,7 +92,7 @@ class Retry(RetryPolicy[Any, Any]):
 
     def _rest(self, settings: dict[str, Any]) -> float:
         """Return the seconds in which another attempt may begin."""
-        deadline = settings["started"] + settings["patience"] - _LAST_ATTEMPT
+        deadline = settings["started"] + settings["seconds"] - _LAST_ATTEMPT
         return float(deadline - time.monotonic())
 
 

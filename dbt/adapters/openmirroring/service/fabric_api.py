@@ -10,16 +10,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
-from azure.core import PipelineClient
 from azure.core.credentials import TokenCredential
-from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
-from azure.core.pipeline import PipelineResponse
-from azure.core.pipeline.policies import (
-    BearerTokenCredentialPolicy,
-    RequestIdPolicy,
-    UserAgentPolicy,
-)
-from azure.core.pipeline.transport import RequestsTransport
+from azure.core.exceptions import AzureError, HttpResponseError
 from azure.core.polling import LROPoller
 from azure.core.polling.base_polling import (
     LROBasePolling,
@@ -28,23 +20,25 @@ from azure.core.polling.base_polling import (
 )
 from azure.core.rest import HttpRequest, HttpResponse
 
-from dbt.adapters.openmirroring.__version__ import version
-from dbt.adapters.openmirroring.rest.azure_requests import Retry, reason
+from dbt.adapters.openmirroring.rest.azure_requests import Retry
+from dbt.adapters.openmirroring.rest.client import (
+    RestClient,
+    RestError,
+    body_of,
+    error_text,
+    json_object,
+)
 from dbt.adapters.openmirroring.service.reports import PAUSE, ServiceError, ServiceUnavailableError
 from dbt.adapters.openmirroring.text.shown import shown
 
 # Tokens are sent only to this host: URLs in answers are never followed.
 API = "https://api.fabric.microsoft.com/v1"
-SCOPE = "https://api.fabric.microsoft.com/.default"
 
 # seconds that an operation may take
 TIMEOUT = 600.0
 
 # the header with the id of a long running operation
 _OPERATION_ID = "x-ms-operation-id"
-
-# the longest wait before a retry that Fabric may ask for, in seconds
-_PATIENCE = 300.0
 
 # the limit for the pages of a list; a page has about a hundred elements
 _MOST_PAGES = 1000
@@ -65,16 +59,8 @@ _WAYS_OUT = {
 }
 
 
-class FabricError(ServiceError):
-    """Fabric's REST API refused a request, or did not answer.
-
-    Args:
-        status: the HTTP status; None without an answer
-    """
-
-    def __init__(self, msg: str, status: int | None = None) -> None:
-        super().__init__(msg)
-        self.status = status
+class FabricError(RestError, ServiceError):
+    """Fabric's REST API refused a request, or did not answer."""
 
 
 class FabricUnavailableError(FabricError, ServiceUnavailableError):
@@ -92,15 +78,13 @@ class FabricApi:
     """
 
     def __init__(self, credential: TokenCredential) -> None:
-        self._client: PipelineClient[HttpRequest, HttpResponse] = PipelineClient(
+        self._client = RestClient(
             API,
-            transport=RequestsTransport(connection_timeout=10, read_timeout=60),
-            policies=[
-                RequestIdPolicy(),
-                UserAgentPolicy(f"dbt-openmirroring/{version}"),
-                _Retry(retry_status=5),
-                BearerTokenCredentialPolicy(credential, SCOPE),
-            ],
+            str(urlsplit(API).hostname),
+            Retry(retry_status=5),
+            credential,
+            refused=FabricError,
+            unanswered=FabricUnavailableError,
         )
 
     def pages(self, method: str, path: str, key: str, doing: str) -> Iterator[dict[str, Any]]:
@@ -132,7 +116,7 @@ class FabricApi:
         """Send a request that changes nothing. So it can be retried after any failure."""
         options = {"retry_on_methods": frozenset(("GET", "POST"))}
         request = HttpRequest(method, f"{API}/{path}")
-        return _body(self._send(request, doing, **options).http_response)
+        return body_of(self._send(request, doing, **options).http_response)
 
     def run(
         self, path: str, doing: str, body: Any = None, has_result: bool = False
@@ -155,7 +139,7 @@ class FabricApi:
         except HttpResponseError as error:
             raise _refusal(doing, cast(HttpResponse, error.response)) from None
         except AzureError as error:
-            raise _unreachable(doing, error) from None
+            raise self._client.unreachable(doing, error) from None
         if not poller.done():
             raise FabricError(
                 f"{doing} within {TIMEOUT / 60:g} minutes. It may be later: look at its page in "
@@ -164,31 +148,13 @@ class FabricApi:
         operation = initial.http_response.headers.get(_OPERATION_ID)
         if has_result and operation and initial.http_response.status_code == 202:
             return self.ask("GET", f"operations/{quote(operation, safe='')}/result", doing)
-        return _body(initial.http_response)
+        return body_of(initial.http_response)
 
     def _send(self, request: HttpRequest, doing: str, **options: Any) -> Any:
-        """Send a request. Return the pipeline response, which azure-core's pollers need."""
-        try:
-            response: Any = self._client.send_request(
-                request, _return_pipeline_response=True, **options
-            )
-        except ClientAuthenticationError as error:
-            raise FabricError(
-                f"{doing}: there is no token for Fabric. {shown(error.message)} Check "
-                "`authentication` in the profile.",
-                401,
-            ) from None
-        except AzureError as error:
-            raise _unreachable(doing, error) from None
+        response = self._client.call(request, doing, **options)
         if response.http_response.status_code >= 300:
             raise _refusal(doing, response.http_response)
         return response
-
-
-class _Retry(Retry):
-    def is_temporary(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
-        is_too_long = (self.get_retry_after(response) or 0) > _PATIENCE
-        return not is_too_long and super().is_temporary(settings, response)
 
 
 class _Operation(OperationResourcePolling[Any, Any]):
@@ -210,17 +176,6 @@ class _Operation(OperationResourcePolling[Any, Any]):
         return f"{API}/operations/{super().get_polling_url()}"
 
 
-def _body(response: HttpResponse) -> dict[str, Any]:
-    try:
-        return json_object(response.json())
-    except (ValueError, RecursionError):
-        return {}
-
-
-def json_object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _continuation(body: dict[str, Any]) -> str:
     """Return the query of a list's next page, with its question mark; empty after the last one.
 
@@ -234,19 +189,9 @@ def _continuation(body: dict[str, Any]) -> str:
     return f"?{following}" if following else ""
 
 
-def error_text(error: Any) -> str:
-    """Return Fabric's `ErrorResponse` in one line; empty if there is none."""
-    if not isinstance(error, dict):
-        return ""
-    words = (error.get("errorCode") or error.get("code"), error.get("message"))
-    more = [error_text(detail) for detail in error.get("moreDetails") or ()]
-    return shown("; ".join([": ".join(str(word) for word in words if word), *more]))
-
-
 def _refusal(doing: str, response: HttpResponse) -> FabricError:
-    body = _body(response)
-    error = body.get("error") if isinstance(body.get("error"), dict) else body
-    assert isinstance(error, dict)
+    body = body_of(response)
+    error = json_object(body.get("error")) or body
     code, status = str(error.get("errorCode") or error.get("code") or ""), response.status_code
     told = error_text(error) or f"HTTP {status} {shown(response.reason)}"
     request = error.get("requestId") or response.headers.get("RequestId")
@@ -259,8 +204,3 @@ def _refusal(doing: str, response: HttpResponse) -> FabricError:
     return error_class(
         f"{doing}. Fabric says {told.rstrip('.')}{identified}. {way_out}".rstrip(), status
     )
-
-
-def _unreachable(doing: str, error: AzureError) -> FabricUnavailableError:
-    host = urlsplit(API).hostname
-    return FabricUnavailableError(f"{doing}: {host} cannot be reached: {reason(error)}")

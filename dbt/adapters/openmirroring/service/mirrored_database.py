@@ -14,6 +14,7 @@ from azure.core.credentials import TokenCredential
 
 from dbt.adapters.openmirroring.landing_zone.layout import mirrored_table
 from dbt.adapters.openmirroring.landing_zone.onelake.url import is_guid
+from dbt.adapters.openmirroring.rest.client import error_text, json_object
 from dbt.adapters.openmirroring.service.definition import (
     DEFAULT_SCHEMA,
     Definition,
@@ -24,8 +25,6 @@ from dbt.adapters.openmirroring.service.fabric_api import (
     TIMEOUT,
     FabricApi,
     FabricError,
-    error_text,
-    json_object,
 )
 from dbt.adapters.openmirroring.service.reports import (
     NOT_STARTED,

@@ -15,14 +15,13 @@ import jwt
 from azure.core.credentials import AccessToken
 from azure.identity import CredentialUnavailableError
 
-from dbt.adapters.openmirroring.landing_zone.onelake.url import STORAGE_SCOPE
-from dbt.adapters.openmirroring.service.fabric_api import SCOPE
+from dbt.adapters.openmirroring.rest import scopes
 from dbt.adapters.openmirroring.text.shown import shown
 
 MODULE = "notebookutils"
 
 # Azure's clients pass a scope; `getToken` takes the short name of an audience
-_AUDIENCES = {STORAGE_SCOPE: "storage", SCOPE: "pbi"}
+_AUDIENCES = {scopes.STORAGE: "storage", scopes.FABRIC: "pbi"}
 
 # The assumed seconds until a token expires that does not say when. Azure's clients ask for a new
 # token five minutes before the old one expires, so with this value they ask after five minutes.

@@ -34,12 +34,12 @@ _WITHOUT_FUNCTION = "Functions need Spark 4 or newer."
 _REMEDIES = ((_NO_DRIVER, _WITHOUT_DRIVER), (_NO_FUNCTION, _WITHOUT_FUNCTION))
 
 
-def told(text: str) -> str:
+def useful(text: str) -> str:
     """Return the useful part of a Spark error: its message, its cause and a remedy."""
-    told = _NOISE.sub("", _WRAPPING.sub("", text)).strip()
-    causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause.rstrip(";") not in told]
+    message = _NOISE.sub("", _WRAPPING.sub("", text)).strip()
+    causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause.rstrip(";") not in message]
     remedies = [remedy for symptom, remedy in _REMEDIES if symptom.search(text)]
-    return "\n".join([told, *causes, *remedies])
+    return "\n".join([message, *causes, *remedies])
 
 
 def explained(error: Py4JJavaError) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.node.columns import LandingColumn
+from dbt.adapters.openmirroring.node.plan import SparkPlan
 from tests.unit.macros.cases.shop import (
     DAY,
     ID,
@@ -35,11 +35,11 @@ def lines(
     )
 
 
-def loaded(text: DelimitedText, columns: tuple[LandingColumn, ...] = COLUMNS) -> Plan:
+def loaded(text: DelimitedText, columns: tuple[LandingColumn, ...] = COLUMNS) -> SparkPlan:
     return plan(columns, ("id",), RowCounts(3), publication="initial", delimited=text)
 
 
-def changed(text: DelimitedText) -> Plan:
+def changed(text: DelimitedText) -> SparkPlan:
     return plan(COLUMNS, ("id",), RowCounts(3, 2, 1), delimited=text)
 
 

@@ -13,8 +13,8 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     TableDefinition,
 )
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.node.columns import LandingColumn
+from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 
 
@@ -71,7 +71,7 @@ def plan(
     in_full: bool = False,
     delimited: DelimitedText | None = None,
     default_row_marker: str = "insert",
-) -> Plan:
+) -> SparkPlan:
     definition = TableDefinition(
         tuple(MirroredColumn(c.name, c.dtype, c.landed_type) for c in columns),
         keys,
@@ -80,4 +80,4 @@ def plan(
         default_row_marker=default_row_marker,
     )
     changed = None if publication == "initial" else str(CHANGED)
-    return Plan(publication, "", definition, rows, changed, in_full)
+    return SparkPlan(publication, "", definition, rows, changed=changed, in_full=in_full)

@@ -7,10 +7,10 @@ import fcntl
 import os
 from contextlib import suppress
 
+from dbt.adapters.openmirroring.disk.place import OddItemError
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
-    NotPlainError,
 )
 from dbt.adapters.openmirroring.landing_zone.local.folders import Folders
 from dbt.adapters.openmirroring.landing_zone.local.mount import Mount, mount_of
@@ -51,7 +51,7 @@ class FolderLock:
         for names in (self._names, self._names[:-1]):
             try:
                 self._folders.remove_empty("/".join(names))
-            except (OSError, NotPlainError):  # not empty, or gone already
+            except (OSError, OddItemError):  # not empty, or gone already
                 break
         os.close(self._descriptor)
 

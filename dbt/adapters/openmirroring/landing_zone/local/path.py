@@ -6,9 +6,9 @@ import os
 import re
 from pathlib import Path
 
-from dbt_common.exceptions import DbtConfigError
-
+from dbt.adapters.openmirroring.text.errors import ProfileError
 from dbt.adapters.openmirroring.text.shown import shown_url
+from dbt.adapters.openmirroring.text.ways_out import PROJECT
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
@@ -29,7 +29,7 @@ def check_path(setting: str, text: str) -> None:
         text: its value
 
     Raises:
-        DbtConfigError: if it begins with a scheme or a host
+        ProfileError: if it begins with a scheme or a host
     """
     if os.name == "nt" and _DRIVE.match(text):
         return
@@ -39,7 +39,7 @@ def check_path(setting: str, text: str) -> None:
         begins, url = "a scheme", re.sub(":/*", "://", text, count=1)
     else:
         return
-    raise DbtConfigError(
+    raise ProfileError(
         f"`{setting}` begins with {begins}, but is no URL. Is it {shown_url(url)}? If it is the "
         "path of a folder, begin it with ./"
     )
@@ -50,16 +50,16 @@ def folder_of(landing_zone: str, project: Path) -> Path:
 
     Args:
         landing_zone: as the profile has it; a relative path starts at the project
-        project: the folder of the dbt project
+        project: the folder of the project
 
     Raises:
-        DbtConfigError: if files of somebody else are in it: the whole machine, the home folder of
+        ProfileError: if files of somebody else are in it: the whole machine, the home folder of
             the user, or the project
     """
     folder = (project / Path(landing_zone).expanduser()).resolve()
-    for other, name in ((project.resolve(), "the dbt project"), (_home(), "your home folder")):
+    for other, name in ((project.resolve(), PROJECT), (_home(), "your home folder")):
         if other and folder in (other, *other.parents):
-            raise DbtConfigError(
+            raise ProfileError(
                 f"`landing_zone` {landing_zone!r} is the folder {folder}, which contains {name}. "
                 "Files in a landing zone are published. Give it a folder of its own, e.g. "
                 "mirror.MirroredDatabase/Files/LandingZone"

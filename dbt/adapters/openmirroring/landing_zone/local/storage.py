@@ -10,16 +10,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from dbt.adapters.openmirroring.disk.place import OddItemError, Place
 from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.local.folders import Folders, Place
+from dbt.adapters.openmirroring.landing_zone.local.folders import Folders, oddity
 from dbt.adapters.openmirroring.landing_zone.local.lock import FolderLock
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
     components,
+    not_plain,
     too_large,
 )
 from dbt.adapters.openmirroring.text.shown import shown
@@ -28,7 +30,7 @@ from dbt.adapters.openmirroring.text.shown import shown
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
 
 # seconds between the attempts to delete such a folder
-_PATIENCE = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 # Nanoseconds to add to a time. A millisecond is enough for most file systems; the coarsest ones
 # store times in steps of two seconds.
 _CLOCK_STEPS = (1_000_000, 2_000_000_000)
@@ -113,7 +115,7 @@ class LocalStorage:
 
     def delete(self, path: str) -> None:
         with self._explained("delete", path):
-            for seconds in (*_PATIENCE, None):
+            for seconds in (*_PAUSES, None):
                 try:
                     with self._folders.place(path) as place:
                         place.remove()
@@ -162,6 +164,8 @@ class LocalStorage:
     def _explained(self, action: str, path: str) -> Iterator[None]:
         try:
             yield
+        except OddItemError as odd:
+            raise not_plain(odd.path, oddity(odd.mode)) from None
         except OSError as error:
             raise LandingZoneUnavailableError(
                 f"Cannot {action} {shown(self._root / path)}: {error.strerror or shown(error)}. "

@@ -22,7 +22,7 @@ _API_VERSION = "2021-06-08"
 BLOCK = 8 * 1024 * 1024
 
 # seconds in which a failed request is retried; `Claim` relies on this limit
-_PATIENCE = 90
+_RETRY_SECONDS = 90
 
 # more than there can be in this time
 _MOST_RETRIES = 1000
@@ -81,7 +81,7 @@ class _OneLakeRetry(Retry):
             retry_status=_MOST_RETRIES,
             retry_backoff_factor=1,
             retry_backoff_max=15,
-            timeout=_PATIENCE,
+            timeout=_RETRY_SECONDS,
         )
 
     def is_temporary(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:

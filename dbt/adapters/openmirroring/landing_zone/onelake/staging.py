@@ -1,4 +1,4 @@
-"""The staging folder, in which Spark and dbt exchange files that go to OneLake or come from it."""
+"""The staging folder, through which files go to OneLake or come from it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import fsspec
 
 
 class StagingFolder:
-    """A folder that Spark and dbt share.
+    """A folder that is shared with what computes the rows.
 
     Args:
-        url: the URL of the folder, in a scheme that both Spark and fsspec know, such as file, s3a
-            or gs
+        url: the URL of the folder, in a scheme that both sides know, such as file, s3a or gs
 
     Raises:
         ImportError: if a package that fsspec needs for this scheme is not installed
@@ -22,12 +21,12 @@ class StagingFolder:
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
-        # Spark writes files too, so a cached listing may be outdated
+        # the other side writes files too, so a cached listing may be outdated
         self._files, root = fsspec.url_to_fs(self._url, use_listings_cache=False)
         self._root = str(root).rstrip("/")
 
     def url(self, path: str) -> str:
-        """Return the URL for Spark of a path in the folder."""
+        """Return the URL of a path in the folder."""
         return f"{self._url}/{path}"
 
     def sizes(self, folder: str) -> dict[str, int]:

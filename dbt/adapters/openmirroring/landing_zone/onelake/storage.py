@@ -47,6 +47,7 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     too_large,
 )
 from dbt.adapters.openmirroring.rest.azure_requests import reason, unresolved_host
+from dbt.adapters.openmirroring.text.findings import unreadable_staging
 from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
 # parallel uploads, and attempts for files that failed
@@ -68,7 +69,7 @@ class OneLakeStorage:
     Each publication has its own object, because the object keeps the claims of the publication.
 
     Args:
-        staging: the folder where Spark writes files for upload; None if Spark writes to OneLake
+        staging: the folder with files for upload; None if they are written to OneLake
         progress: called with the progress of uploads
         tell: called with a message for the user
         ended: the claims that earlier runs of this machine could not delete
@@ -95,7 +96,7 @@ class OneLakeStorage:
         place = "/".join(components(path))
         if self._staging:
             return self._staging.url(place)
-        return f"{self._client.place.spark_url}/{place}"
+        return f"{self._client.place.files_url}/{place}"
 
     def collect(self, folder: str) -> Sequence[Entry]:
         return self._upload(folder, self._staging) if self._staging else self.list(folder)
@@ -180,7 +181,7 @@ class OneLakeStorage:
         folder_and_name(path)  # raises for an empty path, which is the whole landing zone
         self._check_claims()
         with self._explained("delete", path), suppress(ResourceNotFoundError):
-            # this deletes a file too: Spark's driver sends the same request for files
+            # this deletes a file too: other drivers send the same request for files
             self._files.get_directory_client(self._path(path)).delete_directory()
 
     @contextmanager
@@ -226,7 +227,7 @@ class OneLakeStorage:
         return "/".join((self._client.place.root, *components(path)))
 
     def _clear_staging(self, folder: str) -> None:
-        """Remove the files that Spark has staged for upload, in this run or in a killed one."""
+        """Remove the files that this run, or a killed one, has staged for upload."""
         if self._staging:
             self._staging.clear(folder)
 
@@ -282,7 +283,7 @@ class OneLakeStorage:
         )
 
     def _upload(self, folder: str, staging: StagingFolder) -> Sequence[Entry]:
-        """Upload the files that Spark has staged, and list them.
+        """Upload the files that are staged, and list them.
 
         Each block is retried on its own. A file appears only with its last block. Files that do
         not appear with their size are uploaded again.
@@ -294,11 +295,8 @@ class OneLakeStorage:
         try:
             sizes = staging.sizes(folder)
         except OSError as error:
-            raise LandingZoneUnavailableError(
-                f"Cannot read what Spark has written to {shown_url(staging.url(folder))}: "
-                f"{error.strerror or error}. `staging_location` must be a folder that Spark and "
-                "dbt share."
-            ) from error
+            where, why = shown_url(staging.url(folder)), error.strerror or error
+            raise LandingZoneUnavailableError(unreadable_staging(where, why)) from error
         files = list(sizes)
         with self._explained("upload files to", folder):
             for _ in range(_ROUNDS):

@@ -7,8 +7,8 @@ import uuid
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from dbt_common.exceptions import DbtConfigError
-
+from dbt.adapters.openmirroring.text.errors import ProfileError
+from dbt.adapters.openmirroring.text.findings import DRIVER
 from dbt.adapters.openmirroring.text.shown import shown_url
 
 # Tokens are sent only to these hosts: the global endpoint, and the endpoints of regions and of
@@ -23,9 +23,6 @@ _EXAMPLE = "https://onelake.dfs.fabric.microsoft.com/<workspace>/<item>.Mirrored
 FOLDER = "Files/LandingZone"
 
 _TYPE = "MirroredDatabase"
-
-# the scope of tokens for OneLake
-STORAGE_SCOPE = "https://storage.azure.com/.default"
 
 
 @dataclass(frozen=True)
@@ -46,10 +43,10 @@ class OneLakeUrl:
 
     @classmethod
     def parse(cls, url: str) -> OneLakeUrl:
-        """Read a URL as Fabric's portal shows it (https), or as Spark writes it (abfss).
+        """Read a URL as Fabric's portal shows it (https), or as file systems name it (abfss).
 
         Raises:
-            DbtConfigError: if it is not the URL of a landing zone in OneLake
+            ProfileError: if it is not the URL of a landing zone in OneLake
         """
         try:
             parts = urlsplit(url)
@@ -60,7 +57,7 @@ class OneLakeUrl:
         except ValueError:  # its message may quote a password
             problem = f"it is not a URL, as in {_EXAMPLE}."
         if problem:
-            raise DbtConfigError(f"`landing_zone` {shown_url(url)!r}: {problem}")
+            raise ProfileError(f"`landing_zone` {shown_url(url)!r}: {problem}")
         return cls(str(parts.hostname), names[0], names[1])
 
     @property
@@ -82,31 +79,31 @@ class OneLakeUrl:
         return replace(self, folder="Files/Monitoring")
 
     def mirrored_table(self, table: str) -> str:
-        """Return the URL of a mirrored table for Spark and deltalake.
+        """Return the URL of a mirrored table for readers of Delta tables.
 
         Args:
             table: `schema.table`
 
         Raises:
-            DbtConfigError: if the name of the workspace or item needs percent-encoding in a URL
+            ProfileError: if the name of the workspace or item needs percent-encoding in a URL
         """
         schema, _, identifier = table.rpartition(".")
         return f"{self._abfss('deltalake does', '')}/Tables/{schema}/{identifier}"
 
     @property
-    def spark_url(self) -> str:
-        """The URL of the landing zone for Spark.
+    def files_url(self) -> str:
+        """The URL of the landing zone for what writes its files.
 
         Raises:
-            DbtConfigError: if the name of the workspace or item needs percent-encoding in a URL
+            ProfileError: if the name of the workspace or item needs percent-encoding in a URL
         """
-        item = self._abfss("Spark's driver for OneLake does", ", or set `staging_location`")
+        item = self._abfss(f"{DRIVER} does", ", or set `staging_location`")
         return f"{item}/{self.folder}"
 
     def _abfss(self, who_does: str, or_else: str) -> str:
         for name in (self.workspace, self.item):
             if quote(name) != name:
-                raise DbtConfigError(
+                raise ProfileError(
                     f"{who_does} not take the name {name!r}. Use the GUIDs of workspace and item "
                     f"in `landing_zone`{or_else}."
                 )

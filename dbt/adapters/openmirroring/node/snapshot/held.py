@@ -12,8 +12,8 @@ from functools import cached_property
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.plan import Rebuild
 from dbt.adapters.openmirroring.node.next_rows import NextRows
+from dbt.adapters.openmirroring.node.plan import Rebuild
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEXT,
     PUBLISHED_SUFFIX,

@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 from dbt.adapters.openmirroring.spark.embedded.java import find_java_home
 from dbt.adapters.openmirroring.spark.embedded.place import SparkPlace, SparkPlaceError, is_at_home
 from dbt.adapters.openmirroring.spark.embedded.submit import end_jvm, launch_jvm, spark_defaults
-from dbt.adapters.openmirroring.spark.errors import explained, told
+from dbt.adapters.openmirroring.spark.errors import explained, useful
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
 
 # the folder of the embedded Spark's files, in the folder of the dbt project
@@ -158,7 +158,7 @@ def _start(
             raise
         except Exception as error:
             # a JVM error can be read only while the JVM runs
-            text = told(explained(error)) if isinstance(error, Py4JJavaError) else str(error)
+            text = useful(explained(error)) if isinstance(error, Py4JJavaError) else str(error)
             reason = ": ".join((text or type(error).__name__).splitlines())
             if gateway:
                 end_jvm(gateway)

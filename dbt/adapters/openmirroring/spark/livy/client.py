@@ -14,33 +14,21 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from azure.core import PipelineClient
 from azure.core.credentials import TokenCredential
-from azure.core.exceptions import AzureError, ClientAuthenticationError
-from azure.core.pipeline import PipelineResponse
-from azure.core.pipeline.policies import (
-    BearerTokenCredentialPolicy,
-    HeadersPolicy,
-    RequestIdPolicy,
-    RetryPolicy,
-    UserAgentPolicy,
+from azure.core.rest import HttpRequest
+
+from dbt.adapters.openmirroring.rest.azure_requests import Retry
+from dbt.adapters.openmirroring.rest.client import (
+    RestClient,
+    RestError,
+    body_of,
+    error_text,
+    json_object,
 )
-from azure.core.pipeline.transport import RequestsTransport
-from azure.core.rest import HttpRequest, HttpResponse
-from dbt_common.exceptions import DbtRuntimeError
-
-from dbt.adapters.openmirroring.__version__ import version
 from dbt.adapters.openmirroring.spark.livy.server import LivyServer
+from dbt.adapters.openmirroring.text.shown import shown
 
-_SCOPE = "https://api.fabric.microsoft.com/.default"
 _SESSION_ID = re.compile(r"[\w-]+")
-
-# Fabric's status codes for too many requests, and for no capacity for another Spark
-# ("Concurrency limits and queueing")
-_THROTTLED = (429, 430)
-
-# maximum seconds that Livy may ask to wait before a request is repeated
-_PATIENCE = 300.0
 
 # the states of a session; Fabric adds states of its own for the time before Livy has the session
 _STARTING = ("starting", "not_started")
@@ -61,17 +49,8 @@ _WAYS_OUT = {
 }
 
 
-class LivyError(DbtRuntimeError):
-    """Livy refused a request, or did not answer.
-
-    Args:
-        msg: the message
-        status: the HTTP status; None without an answer
-    """
-
-    def __init__(self, msg: str, status: int | None = None) -> None:
-        super().__init__(msg)
-        self.status = status
+class LivyError(RestError):
+    """Livy refused a request, or did not answer."""
 
 
 @dataclass(frozen=True)
@@ -128,22 +107,28 @@ class LivyClient:
 
     def __init__(self, server: LivyServer, credential: TokenCredential | None) -> None:
         self._server = server
-        policies: list[Any] = [
-            RequestIdPolicy(),
-            UserAgentPolicy(f"dbt-openmirroring/{version}"),
-            # Livy requires this header if its protection against cross-site requests is on
-            HeadersPolicy({"X-Requested-By": "dbt-openmirroring"}),
-            _Retry(),
-        ]
-        if credential:
-            policies.append(BearerTokenCredentialPolicy(credential, _SCOPE))
-        elif server.user:
+        # Livy requires this header if its protection against cross-site requests is on
+        headers = {"X-Requested-By": "dbt-openmirroring"}
+        if server.user and not credential:
             login = base64.b64encode(f"{server.user}:{server.password}".encode()).decode()
-            policies.append(HeadersPolicy({"Authorization": f"Basic {login}"}))
-        self._client: PipelineClient[HttpRequest, HttpResponse] = PipelineClient(
+            headers["Authorization"] = f"Basic {login}"
+        self._client = RestClient(
             server.sessions,
-            transport=RequestsTransport(connection_timeout=10, read_timeout=60),
-            policies=policies,
+            server.shown_url,
+            Retry(
+                # few, because Apache Livy always answers 500 for a session that has ended
+                most_attempts=3,
+                retry_total=12,
+                retry_connect=6,
+                retry_read=6,
+                retry_status=12,
+                retry_backoff_factor=1,
+                retry_backoff_max=60,
+            ),
+            credential,
+            headers,
+            refused=LivyError,
+            unanswered=LivyError,
         )
 
     @property
@@ -204,9 +189,9 @@ class LivyClient:
         """Return the state of a statement."""
         path = f"/{session}/statements/{number}"
         body = self._send("GET", path, "Livy does not tell the state of the statement")
-        output = _object(body.get("output"))
+        output = json_object(body.get("output"))
         data = output.get("data")
-        printed = str(_object(data).get("text/plain", "")) if data is not None else None
+        printed = str(json_object(data).get("text/plain", "")) if data is not None else None
         error = ""
         if output.get("status") == "error":
             error = f"{output.get('ename', '')}: {output.get('evalue', '')}"
@@ -227,53 +212,16 @@ class LivyClient:
     ) -> dict[str, Any]:
         request = HttpRequest(method, f"{self._server.sessions}{path}", json=content)
         methods = frozenset(("GET", "POST", "DELETE") if repeatable else ())
-        try:
-            response = self._client.send_request(request, retry_on_methods=methods)
-        except ClientAuthenticationError as error:
-            raise LivyError(
-                f"{doing}: there is no token for Fabric. {error.message} Check `authentication` "
-                "in the profile.",
-                401,
-            ) from None
-        except AzureError as error:
-            raise LivyError(
-                f"{doing}: {self._server.shown_url} cannot be reached. {error.message}"
-            ) from None
-        try:
-            body = _object(response.json())
-        except (ValueError, RecursionError):
-            body = {}
+        response = self._client.call(request, doing, retry_on_methods=methods).http_response
+        body = body_of(response)
         if response.status_code >= 300:
-            told = _told(body) or f"HTTP {response.status_code} {response.reason}"
+            told = error_text(body) or f"HTTP {response.status_code} {shown(response.reason)}"
             way_out = _WAYS_OUT.get(response.status_code, "")
             raise LivyError(
                 f"{doing}. {self._server.shown_url} says: {told.rstrip('.')}. {way_out}".rstrip(),
                 response.status_code,
             )
         return body
-
-
-class _Retry(RetryPolicy[Any, Any]):
-    """A retry policy that repeats every throttled request, because it was not carried out."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            retry_total=12,
-            retry_connect=6,
-            retry_read=6,
-            retry_status=12,
-            retry_backoff_factor=1,
-            retry_backoff_max=60,
-        )
-
-    def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
-        if (self.get_retry_after(response) or 0) > _PATIENCE:
-            return False
-        if response.http_response.status_code in _THROTTLED:
-            return True
-        # few retries, because Apache Livy always answers 500 for a session that has ended
-        may_repeat = bool(settings["methods"]) and len(settings["history"]) < 3
-        return may_repeat and bool(super().is_retry(settings, response))
 
 
 def is_session_id(text: object) -> bool:
@@ -287,39 +235,23 @@ def session_state(body: dict[str, Any]) -> SessionState:
     Fabric returns up to three states, each of them optional: its own state while it gets a Spark,
     the state of the session, and the state that Livy reports.
     """
-    fabric = _object(body.get("fabricSessionStateInfo"))
+    fabric = json_object(body.get("fabricSessionStateInfo"))
     named = (
         fabric.get("state"),
         body.get("state"),
-        _object(body.get("livyInfo")).get("currentState"),
+        json_object(body.get("livyInfo")).get("currentState"),
     )
     states = [str(state).lower() for state in named if state]
     ended = [state for state in states if state in _ENDED]
     errors = body.get("errorInfo")
     log = body.get("log")
     reasons = [
-        *(_told(_object(error)) for error in (errors if isinstance(errors, list) else ())),
-        _line(fabric.get("errorMessage") or ""),
-        *(_line(line) for line in (log if isinstance(log, list) else ())[-1:]),
+        *(error_text(error) for error in (errors if isinstance(errors, list) else ())),
+        shown(fabric.get("errorMessage") or ""),
+        *(shown(line) for line in (log if isinstance(log, list) else ())[-1:]),
     ]
     state = (ended or states or ["unknown"])[-1]
     told = ": ".join([state, *[reason for reason in reasons if reason][:1]])
     is_ready = bool(states) and states[-1] in _READY
     is_ready = is_ready and not ended and not set(states).intersection(_STARTING)
     return SessionState(is_ready, bool(ended), told)
-
-
-def _told(body: dict[str, Any]) -> str:
-    """Return the text of an error of Fabric (`errorCode`, `message`) or Apache Livy (`msg`)."""
-    words = (body.get("errorCode"), body.get("message") or body.get("msg"))
-    return ": ".join(_line(word) for word in words if word)
-
-
-def _line(text: object) -> str:
-    """Return a text from outside as one short line without control characters."""
-    line = " ".join(str(text)[:1000].split())
-    return "".join(each if each.isprintable() else "?" for each in line)
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

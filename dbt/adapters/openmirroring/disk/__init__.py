@@ -1,0 +1,1 @@
+"""Folders and files of a local disk, where others can write too."""
