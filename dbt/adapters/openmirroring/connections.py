@@ -304,15 +304,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             yield
         except (DbtDatabaseError, PySparkException, Py4JJavaError) as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(useful(error.msg)) from None
+            raise DbtDatabaseError(useful(_message(error))) from None
         except DbtRuntimeError:
             raise
-        except PySparkException as error:
-            logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(useful(str(error))) from None
-        except Py4JJavaError as error:  # a Java error without a PySpark class
-            logger.debug(f"Error while running:\n{sql}\n{error}")
-            raise DbtDatabaseError(useful(explained(error))) from None
         except Exception:
             with super().exception_handler(sql):
                 raise

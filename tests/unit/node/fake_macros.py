@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.compare import Side
+from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
 from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows
 from dbt.adapters.openmirroring.spark.table import local_path
@@ -228,7 +228,7 @@ class Macros:
         return landed(columns, self._spark.select(table).of(names_of(columns)))
 
     def mirror_changes_keyed(
-        self, *, rows: FileRange, columns: Sequence[LandingColumn], plan: Plan, files: int
+        self, *, rows: FileRange, columns: Sequence[LandingColumn], plan: SparkPlan, files: int
     ) -> Rows:
         keys = plan.definition.key_columns
         latest, changed = self._range(rows), self._spark.select(plan.changed)
@@ -246,7 +246,7 @@ class Macros:
         return Rows({**found.columns, ROW_MARKER: "int"}, (*deletes, *others))
 
     def mirror_changes_keyless(
-        self, *, rows: FileRange, columns: Sequence[LandingColumn], plan: Plan, files: int
+        self, *, rows: FileRange, columns: Sequence[LandingColumn], plan: SparkPlan, files: int
     ) -> Rows:
         left = {k: n for k, n in self._spark.select(plan.changed).of(["k0", "n"]) if n > 0}
         found = []
@@ -266,7 +266,7 @@ class Macros:
             part = replace(found, rows=found.rows[start : start + ROWS_PER_FILE])
             write_file(folder / f"part-{number}.parquet", part)
 
-    def mirror_count_files(self, *, url: str, plan: Plan) -> Rows:
+    def mirror_count_files(self, *, url: str, plan: SparkPlan) -> Rows:
         folder = local_path(url)
         assert folder
         counts: Counter[Row] = Counter()

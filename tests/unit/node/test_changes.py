@@ -105,7 +105,7 @@ def test_changes_between_two_definitions(
         ),
     ],
 )
-def test_what_is_declared_of_delimited_text_does_not_evolve(
+def test_declared_columns_of_delimited_text_do_not_evolve(
     columns: str, text: DelimitedText, changes: list[tuple[str, str]]
 ) -> None:
     published = table("id int, a string", landing_format="csv", delimited=DelimitedText())
@@ -123,7 +123,7 @@ def test_what_is_declared_of_delimited_text_does_not_evolve(
         ({"default_row_marker": "upsert"}, "from 'insert' to 'upsert'"),
     ],
 )
-def test_what_is_declared_of_files_and_markers_cannot_change(
+def test_declared_options_of_files_and_markers_cannot_change(
     option: dict[str, str], detail: str
 ) -> None:
     (change,) = changes_between(PUBLISHED, replace(PUBLISHED, **option))  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.spark.errors import useful
         "No FileSystem for scheme: abfss",
     ],
 )
-def test_a_spark_without_a_driver_for_onelake_is_told_the_way_out(error: str) -> None:
+def test_the_error_of_a_spark_without_a_driver_for_onelake_has_the_way_out(error: str) -> None:
     assert "`staging_location`" in useful(f"org.apache.spark.SparkException: {error}\n\tat a.b.C")
 
 

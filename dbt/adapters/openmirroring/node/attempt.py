@@ -94,7 +94,7 @@ def before_build(
         node.run_code_before(lambda _: True)
         return attempt, rebuild
     if node.has_code_before or node.has_post_hooks:
-        # what this code does cannot be undone if the table is refused later
+        # this code cannot be undone if the table is refused later
         publication.verify(published.batch_id, rebuilds=False)
     published = verify_state(attempt.warehouse, publication, published)
     attempt = replace(attempt, published=published)

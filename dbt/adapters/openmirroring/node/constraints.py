@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
+from dbt.adapters.openmirroring.dbt_core.constraints import (
+    ConstraintParser,
+    supported_constraints,
+)
 from dbt.adapters.openmirroring.node.refusals import listed
 from dbt.adapters.openmirroring.spark.relation import quoted
 

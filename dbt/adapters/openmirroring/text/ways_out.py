@@ -12,7 +12,7 @@ PROJECT = "the dbt project"
 RECOVER = "`dbt run-operation mirror_recover`"
 DROP_ORPHANS = "dbt run-operation mirror_drop_orphans"
 
-# what is published after a table folder was deleted
+# the publication that follows when a table folder was deleted
 LOAD_ANEW = (
     "run again to publish a full load of the rows that the node then has in Spark, in place of "
     "those that the mirrored table has"
