@@ -121,6 +121,24 @@ def test_a_held_node_runs_its_post_hooks_when_it_is_built(
 
 
 @pytest.mark.parametrize("config", TABLES)
+def test_a_held_node_is_built_again_with_its_pre_hooks(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    world = published_world(tmp_path, **config)
+    world.config["publish"] = "on_request"
+    world.pre_hooks = [effect(world, "call other()", lambda: None)]
+
+    for _ in range(2):
+        assert world.run().publication == "held"
+        assert world.mirrored == list(BEFORE)
+
+    response = world.publish_held()
+    assert response
+    assert response.publication == "changes"
+    world.assert_right(result(config))
+
+
+@pytest.mark.parametrize("config", TABLES)
 def test_rows_of_a_pre_hook_are_part_of_the_build(tmp_path: Path, config: dict[str, Any]) -> None:
     world = published_world(tmp_path, **config)
     world.pre_hooks = [world.hook("insert into", HOOK)]

@@ -101,7 +101,8 @@ class CodeBefore:
         is_same = self._state() == self._unchanged
         is_kept = self._is_noted or self._copy
         # a table that was dropped and created again may have the version that it had before
-        if is_same and not is_kept and self._before != _FIRST_VERSION:
+        is_certain = published.are_beside or self._before != _FIRST_VERSION
+        if is_same and is_certain and not is_kept:
             return replace(published), None  # it is described again: columns may have changed
         marks = marks_now(self._node)
         if marks is None and self._extends:
