@@ -23,7 +23,7 @@ from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.rest import scopes
 from dbt.adapters.openmirroring.service.monitoring import Service
-from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.shown import shown, without_colors
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -108,7 +108,7 @@ class OneLakeReplica:
         except (DeltaError, OSError) as error:
             raise DbtRuntimeError(
                 f"The mirrored table {table} cannot be compared: "
-                f"{shown(error)}. The identity needs the permission to read "
+                f"{shown(without_colors(error))}. The identity needs the permission to read "
                 "all OneLake data of the mirrored database."
             ) from error
         fire_event(Note(msg=f"Comparing version {version} of the Delta table of {table}"))

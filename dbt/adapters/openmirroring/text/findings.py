@@ -14,13 +14,7 @@ def other_project(folder: str, project: str, node: str) -> str:
 def other_batch(
     table: object, journal: str, last: str, published_at: str, found: str | None
 ) -> str:
-    """Say that a snapshot does not have the batch that was published last.
-
-    Args:
-        journal: the path of the journal
-        last: the id of the batch that was published last
-        found: the id of the batch of the snapshot; None if none was published
-    """
+    """Say that a snapshot has another batch than `last`, or none that was published."""
     what = f"batch {found}" if found else "no published snapshot"
     return (
         f"{journal} says that batch {last} was published last ({published_at}), but Spark has "
@@ -49,7 +43,7 @@ def other_state(table: object, published_at: str) -> str:
 
 
 def not_withdrawn(batch: str, file: str) -> str:
-    """Say that rows which were refused are published already, at least the first file of them."""
+    """Say that a batch whose rows were refused is published already, in part at least."""
     return (
         f"Batch {batch} cannot be withdrawn: {file} is published or gone already. Remove what "
         "keeps Spark from storing its rows, then run again."

@@ -13,7 +13,7 @@ _CONTAINER_SCHEMES = ("abfs", "abfss", "wasb", "wasbs")
 # line ends, which become spaces, so that a message stays in one line
 _LINE_ENDS = re.compile(r"\s*[\n\r\t\v\f\x1c-\x1f\x85\u2028\u2029]\s*")
 
-# colors, which libraries add to their messages
+# colors of a terminal
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 # enough for an error message from Fabric
@@ -28,11 +28,15 @@ def shown(text: object) -> str:
 
     Others can write the records, the names and the answers of Fabric.
     """
-    plain = _COLORS.sub("", str(text)[: 2 * _MOST_CHARACTERS])
-    line = printable(_LINE_ENDS.sub(" ", plain).strip())
+    line = printable(_LINE_ENDS.sub(" ", str(text)[: 2 * _MOST_CHARACTERS]).strip())
     if len(line) <= _MOST_CHARACTERS:
         return line
     return f"{line[: _MOST_CHARACTERS - 3]}..."
+
+
+def without_colors(text: object) -> str:
+    """Return the message of a library that colors its messages, without the colors."""
+    return _COLORS.sub("", str(text))
 
 
 def printable(text: str) -> str:

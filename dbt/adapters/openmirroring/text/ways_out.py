@@ -1,11 +1,11 @@
 """The ways out that messages name: what to run, and what that publishes.
 
-Here they can name commands of dbt, and Spark. The rooms that ask for them know neither.
+They name commands of dbt, and Spark. Some rooms that ask for them know neither.
 """
 
 from __future__ import annotations
 
-# the folder of the user in which everything begins
+# the folder of the user, in which paths begin
 PROJECT = "the dbt project"
 
 # what finishes the batches of killed runs, and what drops the tables that no node has any more
@@ -21,11 +21,7 @@ FULL_LOAD = "run with --full-refresh to publish a full load of the rows that the
 
 
 def withdraw(manifest: str) -> str:
-    """Return the way out of a committed batch that cannot be completed.
-
-    Args:
-        manifest: the path of its manifest
-    """
+    """Return the way out of a committed batch that cannot be completed."""
     return (
         f"Delete {manifest} and run again: the batch is computed again. If a part of it was "
         "published already, that run says so."
@@ -48,12 +44,7 @@ def compute_anew(node: str, rows: int) -> str:
 
 
 def publish_present(table: object, rows: str = "the rows") -> str:
-    """Return the way out that computes nothing, and what it publishes.
-
-    Args:
-        table: the name of the table
-        rows: the rows that Spark has
-    """
+    """Return the way out that computes nothing, and what it publishes."""
     return (
         f"`dbt run-operation mirror_rebuild --args '{{table: {table}}}'` publishes {rows} that "
         "Spark has, and computes nothing."
