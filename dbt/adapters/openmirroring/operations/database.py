@@ -10,8 +10,8 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.openmirroring.operations.arguments import Flag, Name, number, operation
 from dbt.adapters.openmirroring.service.definition import (
     CHANGE_DATA_FEED,
-    DEFAULT_SCHEMA,
     RETENTION,
+    SCHEMA_SETTING,
 )
 from dbt.adapters.openmirroring.text.shown import shown
 
@@ -54,7 +54,7 @@ class DatabaseOperations:
             CompilationError: if an argument is not allowed
         """
         given = {
-            DEFAULT_SCHEMA: default_schema,
+            SCHEMA_SETTING: default_schema,
             RETENTION: retention_days,
             CHANGE_DATA_FEED: change_data_feed,
         }

@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA
+
 _PATH = "mirroring.json"
 
-DEFAULT_SCHEMA = "defaultSchema"
+SCHEMA_SETTING = "defaultSchema"
 RETENTION = "retentionInDays"
 CHANGE_DATA_FEED = "enableDeltaChangeDataFeed"
 
@@ -37,7 +39,7 @@ class Definition:
     @classmethod
     def new(cls, settings: Settings) -> Definition:
         """Return the definition of a new database for open mirroring."""
-        target = {DEFAULT_SCHEMA: "dbo", "format": "Delta", **settings}
+        target = {SCHEMA_SETTING: DEFAULT_SCHEMA, "format": "Delta", **settings}
         return cls(
             {
                 "properties": {

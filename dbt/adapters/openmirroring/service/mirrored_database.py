@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import mirrored_table
 from dbt.adapters.openmirroring.landing_zone.onelake.url import is_guid
 from dbt.adapters.openmirroring.rest.client import error_text, json_object
 from dbt.adapters.openmirroring.service.definition import (
-    DEFAULT_SCHEMA,
+    SCHEMA_SETTING,
     Definition,
     Settings,
 )
@@ -126,8 +126,8 @@ class MirroredDatabase:
         if not changes:
             return changes
         report = self._wait(lambda status: status != "Initializing", "ready to be changed")
-        if DEFAULT_SCHEMA in changes and report.status not in _SCHEMA_MAY_CHANGE:
-            old, new = changes[DEFAULT_SCHEMA]
+        if SCHEMA_SETTING in changes and report.status not in _SCHEMA_MAY_CHANGE:
+            old, new = changes[SCHEMA_SETTING]
             raise FabricError(
                 f"The default schema of {self.name!r} is {shown(old)!r}. It can become {new!r} "
                 f"only before mirroring starts or while it is stopped, and it is {report.status}. "
