@@ -23,7 +23,7 @@ from pyspark.sql.types import StructField
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ROWS
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ROLES_OF_ROWS
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from dbt.adapters.openmirroring.spark.json_text import with_keys_as_text
 from dbt.adapters.openmirroring.spark.relation import quoted
@@ -231,7 +231,7 @@ class Project:
     def assert_tidy(self) -> None:
         """Nothing is left on the scratch pad, and no table of a run in Spark."""
         assert not (self.landing_zone / "_scratchPad").exists()
-        kinds = "|".join((NEXT, *ROWS))
+        kinds = "|".join((NEXT, *ROLES_OF_ROWS))
         assert not [table for table in self.tables() if re.search(f"__({kinds})_", table)]
 
     def drop_schemas(self, pattern: str) -> None:

@@ -208,7 +208,7 @@ class OpenMirroringAdapter(SparkAdapter):
         Java and Spark start with the first statement.
         """
         super().debug_query()
-        process_spark.tell(self.connections.credentials.prepared_start)
+        process_spark.print_java(self.connections.credentials.prepared_start)
         self._destination.check()
 
     # Nodes
@@ -284,7 +284,7 @@ class OpenMirroringAdapter(SparkAdapter):
         """Fill dbt's cache, then recover interrupted runs before dbt runs hooks and nodes."""
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, *args, **named)
-        self._command.begin(cast("list[ManifestNode]", nodes))
+        self._command.before_first_node(cast("list[ManifestNode]", nodes))
 
     @contextmanager
     def connection_named(
@@ -298,6 +298,6 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def cleanup_connections(self) -> None:
         """End the command. Apply the published files if the profile asks for it."""
-        self._command.end()
+        self._command.after_last_node()
         super().cleanup_connections()
         end_command(self._destination)

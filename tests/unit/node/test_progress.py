@@ -38,7 +38,7 @@ def test_a_long_node_shows_its_step_its_tasks_and_its_seconds(
     progress: Progress, clock: Clock
 ) -> None:
     with progress.node("orders", lambda: lambda: (120, 1400)):
-        progress.begin(COMPARING)
+        progress.show_step(COMPARING)
         clock.seconds = 34
 
         assert progress.lines() == ["orders: comparing, 120 of 1,400 tasks, 34 s"]
@@ -48,7 +48,7 @@ def test_step_and_seconds_are_shown_where_spark_does_not_report_its_tasks(
     progress: Progress, clock: Clock
 ) -> None:
     with progress.node("orders", lambda: lambda: None):
-        progress.begin(WRITING)
+        progress.show_step(WRITING)
         clock.seconds = 10
 
         assert progress.lines() == ["orders: writing files, 10 s"]
@@ -74,7 +74,7 @@ def test_nodes_of_several_threads_have_a_line_each(progress: Progress, clock: Cl
 
     def run_customers() -> None:
         with progress.node("customers", lambda: lambda: None):
-            progress.begin(WRITING)
+            progress.show_step(WRITING)
             is_running.set()
             may_end.wait()
 
@@ -82,7 +82,7 @@ def test_nodes_of_several_threads_have_a_line_each(progress: Progress, clock: Cl
         other = threading.Thread(target=run_customers)
         other.start()
         is_running.wait()
-        progress.begin(COMPARING)
+        progress.show_step(COMPARING)
         clock.seconds = 12
         lines = progress.lines()
         may_end.set()
@@ -120,7 +120,7 @@ def test_spark_is_not_followed_where_nobody_looks() -> None:
     progress = Progress(None)
 
     with progress.node("orders", lambda: pytest.fail("Spark was asked")):
-        progress.begin(COMPARING)
+        progress.show_step(COMPARING)
 
         assert progress.lines() == []
         assert progress.uploads() is None

@@ -12,7 +12,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     CHANGED,
     NEW_ROWS,
     NEXT,
-    ROWS,
+    ROLES_OF_ROWS,
     ScratchTables,
     check_name,
     leftovers,
@@ -23,7 +23,9 @@ from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 BATCH_ID = "20261121204415ef7e865d"
-NEXT_ORDERS, *ORDERS_ROWS = (name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *ROWS))
+NEXT_ORDERS, *ORDERS_ROWS = (
+    name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *ROLES_OF_ROWS)
+)
 
 ORDERS = OpenMirroringRelation.create(schema="sales", identifier="orders")
 
@@ -124,13 +126,13 @@ def test_only_tables_of_earlier_runs_are_left_over() -> None:
     tables = Tables("orders", "orders__next_week", NEXT_ORDERS, new_rows)
 
     assert [str(found.identifier) for found in leftovers(tables, ORDERS, [NEXT])] == [NEXT_ORDERS]
-    assert len(leftovers(tables, ORDERS, (NEXT, *ROWS))) == 2
+    assert len(leftovers(tables, ORDERS, (NEXT, *ROLES_OF_ROWS))) == 2
 
 
 @pytest.mark.parametrize("name", [NEXT_ORDERS, NEXT_ORDERS.upper()])
 def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
     assert made_for("orders", NEXT)(name)
-    assert made_for("orders", *ROWS, NEXT)(name)
+    assert made_for("orders", *ROLES_OF_ROWS, NEXT)(name)
     assert not made_for("orders", NEW_ROWS)(name)
 
 

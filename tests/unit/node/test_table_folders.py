@@ -8,7 +8,11 @@ import pytest
 from dbt.adapters.contracts.relation import RelationType
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ROWS, name_beside
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    NEXT,
+    ROLES_OF_ROWS,
+    name_beside,
+)
 from dbt.adapters.openmirroring.node.snapshot.table_folders import (
     give_back,
     make_way,
@@ -22,7 +26,9 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
 
 BATCH_ID = "20261121204415ef7e865d"
-NEXT_ORDERS, *ORDERS_ROWS = (name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *ROWS))
+NEXT_ORDERS, *ORDERS_ROWS = (
+    name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *ROLES_OF_ROWS)
+)
 
 
 def table(name: str, schema: str = "sales", location: str = "") -> OpenMirroringRelation:

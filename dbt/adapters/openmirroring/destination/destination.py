@@ -116,7 +116,7 @@ class Destination:
                 self._onelake = OneLakeClient.connect(place, credential)
         kept = self._kept()
         ended = EndedClaims(kept / "ended_claims") if kept else None
-        return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _tell, ended)
+        return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _print_line, ended)
 
     @property
     def landing_zone(self) -> Path:
@@ -314,5 +314,5 @@ class Destination:
                 self._is_source_declared = True
 
 
-def _tell(text: str) -> None:
+def _print_line(text: str) -> None:
     fire_event(Note(msg=text))

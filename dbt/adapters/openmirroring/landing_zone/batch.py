@@ -194,7 +194,7 @@ class Batch:
 
         The line is safe for a terminal, because others can edit the record of a batch.
         """
-        what = told(self.publication, self.rows)
+        what = summary_of(self.publication, self.rows)
         first = self.first_file or self.last_file
         numbers = f"#{first}" if first == self.last_file else f"#{first}-#{self.last_file}"
         return shown(" · ".join(part for part in (what, numbers, self.reason) if part))
@@ -209,7 +209,7 @@ class Batch:
         return file_name(number, self.extension, self.id if self.definition.is_by_time else "")
 
 
-def told(publication: str, rows: RowCounts) -> str:
+def summary_of(publication: str, rows: RowCounts) -> str:
     """Return a short text for the effect of a publication on the mirrored table."""
     if publication in STARTS_FOLDER:
         return f"{publication} +{rows.inserted}"

@@ -15,7 +15,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     RowCounts,
     StagedFile,
     TableDefinition,
-    told,
+    summary_of,
 )
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.text.shown import shown
@@ -66,7 +66,7 @@ class Plan:
     @property
     def summary(self) -> str:
         """The plan in one line."""
-        what = told(self.publication, self.rows)
+        what = summary_of(self.publication, self.rows)
         return shown(" · ".join(part for part in (what, self.reason) if part))
 
     @property

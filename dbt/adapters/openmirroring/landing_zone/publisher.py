@@ -338,7 +338,7 @@ class Publication(PublishedTable):
         except NotPlainError:  # its message has a way out of its own
             raise
         except LandingZoneUnavailableError as error:
-            error.msg = f"{error.msg} {manifest.told(self._renamed)}"
+            error.msg = f"{error.msg} {manifest.progress(self._renamed)}"
             raise
 
     def complete(self, manifest: Manifest, snapshot_state: str | None = None) -> None:

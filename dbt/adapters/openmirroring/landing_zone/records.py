@@ -128,7 +128,7 @@ class Manifest:
             return "held"
         return "swap" if snapshot_version is None else "in_place"
 
-    def told(self, published: int | None) -> str:
+    def progress(self, published: int | None) -> str:
         """Return how much of the committed batch is published, and how it is finished.
 
         Args:

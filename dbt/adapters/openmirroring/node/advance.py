@@ -13,7 +13,7 @@ from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.snapshot.held import finish_hold, is_half_held
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEXT,
-    ROWS,
+    ROLES_OF_ROWS,
     leftovers,
     table_beside,
 )
@@ -68,7 +68,7 @@ def recover(
     if last and is_half_held(warehouse, target):
         publication.keep(last, None)  # the rows that are brought back may be a copy
     finish_hold(warehouse, target, last.batch.id if last else None)
-    for leftover in leftovers(warehouse, target, (NEXT, *ROWS)):
+    for leftover in leftovers(warehouse, target, (NEXT, *ROLES_OF_ROWS)):
         warehouse.drop(leftover)
     remove_unfinished(warehouse, target)
     return manifest
@@ -89,7 +89,7 @@ def finish(
             certainly not stored
         SnapshotMismatchError: if Spark does not have the rows of the batch
     """
-    warehouse.begin(PUBLISHING)
+    warehouse.show_step(PUBLISHING)
     ending = ENDINGS[manifest.ending](warehouse, publication, target, manifest)
     if not ending.has_rows():
         raise _lost(manifest, target)

@@ -60,7 +60,7 @@ class Attempt:
 
 
 @contextmanager
-def begin(node: Node, destination: Destination) -> Iterator[Attempt]:
+def begin_attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
     """Lock the table of a node, and finish or drop what earlier runs left of it."""
     warehouse, target = node.warehouse, node.target
     with (
@@ -71,7 +71,7 @@ def begin(node: Node, destination: Destination) -> Iterator[Attempt]:
     ):
         finished = recover(warehouse, publication, target, node.is_full_refresh)  # 0
         if finished:
-            node.tell(
+            node.print_line(
                 f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"
             )
         last = publication.last

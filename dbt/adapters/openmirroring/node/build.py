@@ -39,7 +39,7 @@ def build(
         DbtRuntimeError: if the node's SQL fails
     """
     warehouse = node.warehouse
-    warehouse.begin(BUILDING)
+    warehouse.show_step(BUILDING)
     if rows.in_place:
         return scratch.keep(PART, rows.query), AdapterResponse(_message="OK")
     query = rows.query

@@ -15,7 +15,7 @@ from dbt.adapters.openmirroring.node.publish import publish
 from dbt.adapters.openmirroring.node.snapshot.held import refuse_half_held
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEXT,
-    ROWS,
+    ROLES_OF_ROWS,
     ScratchTables,
     check_name,
     leftovers,
@@ -90,7 +90,7 @@ def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
     """
     warehouse, target = node.warehouse, node.target
     tidy(warehouse, target)
-    for leftover in leftovers(warehouse, target, ROWS):
+    for leftover in leftovers(warehouse, target, ROLES_OF_ROWS):
         warehouse.drop(leftover)
     for leftover in leftovers(warehouse, target, [NEXT]):
         if warehouse.found(target):

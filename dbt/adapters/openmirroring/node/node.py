@@ -325,7 +325,7 @@ class Node:
         """Pass the result of the node to dbt, for its log and its artifacts."""
         self._context["store_result"]("main", response=response)
 
-    def tell(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         self._context["log"](text, info=True)
 
     def warn(self, text: str) -> None:

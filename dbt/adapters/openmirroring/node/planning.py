@@ -74,7 +74,7 @@ class Planner:
             DbtRuntimeError: if a column cannot be mirrored, keys are NULL or not unique, or a
                 rebuild is needed and refused
         """
-        self.node.warehouse.begin(CHECKING)
+        self.node.warehouse.show_step(CHECKING)
         journal = self.table.verify(self.published.batch_id, rebuild is not None)
         description = self.node.warehouse.describe(built)
         columns = landing_columns(description.columns)
@@ -99,7 +99,7 @@ class Planner:
             DbtRuntimeError: if the rows cannot be published
         """
         published, warehouse = self.published, self.node.warehouse
-        warehouse.begin(COMPARING)
+        warehouse.show_step(COMPARING)
         rebuild = rebuild or meanwhile(published)
         journal = self.table.verify(published.batch_id, rebuild is not None)
         comparer = self._comparer(built)

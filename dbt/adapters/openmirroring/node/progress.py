@@ -91,7 +91,7 @@ class Progress:
                 if not self._nodes:
                     self._idle.set()
 
-    def begin(self, step: str) -> None:
+    def show_step(self, step: str) -> None:
         """Record the step that the node of this thread begins."""
         node = self._nodes.get(threading.get_ident())
         if node:

@@ -12,7 +12,7 @@ from dbt.adapters.openmirroring.node.advance import finish
 from dbt.adapters.openmirroring.node.attempt import (
     Attempt,
     before_build,
-    begin,
+    begin_attempt,
     reusable,
 )
 from dbt.adapters.openmirroring.node.build import build, verify_contract
@@ -54,7 +54,7 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
     """
     extends = node.is_incremental
     rebuild = FULL_REFRESH if node.is_full_refresh else None
-    with begin(node, destination) as attempt:
+    with begin_attempt(node, destination) as attempt:
         if attempt.finished and node.reads_itself:
             raise refuse_stale_compilation()
         is_held = node.options.publish != IMMEDIATELY
@@ -76,7 +76,7 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
     Raises:
         CompilationError: if Spark has no table of the node
     """
-    with begin(node, destination) as attempt:
+    with begin_attempt(node, destination) as attempt:
         destination.check_table(attempt.publication.table, rebuilds=True)
         _require_table(node)
         rows = NextRows(f"select * from {node.target}")
@@ -104,7 +104,7 @@ def publish_held(
         DbtRuntimeError: if a step fails. Then nothing was published, or the next run finishes
             the batch
     """
-    with begin(node, destination) as attempt:
+    with begin_attempt(node, destination) as attempt:
         publication, marks = attempt.publication, attempt.published.marks
         if not marks.held:
             publication.delete_held_record()
@@ -121,7 +121,7 @@ def publish_held(
 
 def recover_node(node: Node, destination: Destination) -> None:
     """Finish what an earlier run left of a node, and do nothing else."""
-    with begin(node, destination):
+    with begin_attempt(node, destination):
         pass
 
 
@@ -188,7 +188,7 @@ def _publish_snapshot(
         publication.delete_held_record()
         return MirrorResponse.unchanged(plan)
     files = stage(warehouse, publication, plan, node.options, built)  # 4
-    warehouse.begin(WAITING)
+    warehouse.show_step(WAITING)
     wait_for_turn()
     manifest = publication.commit(plan, files, held=marks.held, snapshot_state=state)  # 5
     finish(warehouse, publication, target, manifest)  # 6 and 7

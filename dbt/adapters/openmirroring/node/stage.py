@@ -40,7 +40,7 @@ def stage(
     """
     if plan.publication == "unchanged":
         return []
-    warehouse.begin(WRITING)
+    warehouse.show_step(WRITING)
     if not _link_ready_files(warehouse, publication, plan, options, built.description):
         _write(warehouse, publication, plan, options, built)
     staged = publication.staged(plan)

@@ -42,9 +42,9 @@ class Warehouse:
         self.adapter = adapter
         self._context = context
 
-    def begin(self, step: str) -> None:
+    def show_step(self, step: str) -> None:
         """Show a waiting user which step the node begins."""
-        self.adapter.progress.begin(step)
+        self.adapter.progress.show_step(step)
 
     def follow(self) -> Tasks:
         """Return a function that reports Spark's progress with this thread's next statements."""

@@ -112,7 +112,7 @@ class Command:
 
     # Before the first node
 
-    def begin(self, nodes: Sequence[ManifestNode]) -> None:
+    def before_first_node(self, nodes: Sequence[ManifestNode]) -> None:
         """Check the project and recover interrupted runs, before hooks run and nodes compile.
 
         Args:
@@ -261,7 +261,7 @@ class Command:
         schema, identifier = str(relation.schema), str(relation.identifier)
         return self._destination.last_published(schema, identifier)
 
-    def end(self) -> None:
+    def after_last_node(self) -> None:
         """Drop the relations of a dry run before dbt closes the connections, and tell the rest."""
         self.recovery.tell_left()
         built = self._adapter.stand_ins.take_all()

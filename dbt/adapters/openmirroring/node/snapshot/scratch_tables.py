@@ -36,7 +36,7 @@ PUBLISHED_SUFFIX = "__published"
 # a name that Spark's `SessionCatalog` takes
 _METASTORE_NAME = re.compile(r"\w+", re.ASCII)
 
-ROWS = (NEW_ROWS, TYPED_ROWS, STORED, CHANGED, BEFORE, PART)
+ROLES_OF_ROWS = (NEW_ROWS, TYPED_ROWS, STORED, CHANGED, BEFORE, PART)
 
 
 class ScratchTables:

@@ -21,7 +21,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     LEFT,
     NEXT,
     PUBLISHED_SUFFIX,
-    ROWS,
+    ROLES_OF_ROWS,
     is_plain,
     made_for,
     name_beside,
@@ -67,7 +67,7 @@ def remove_unfinished(warehouse: Warehouse, relation: OpenMirroringRelation) -> 
     home = _home(warehouse, relation)
     if home is None:
         return
-    is_leftover = made_for(str(relation.identifier).lower(), NEXT, *ROWS)
+    is_leftover = made_for(str(relation.identifier).lower(), NEXT, *ROLES_OF_ROWS)
     tables = _tables(warehouse, relation)
     for folder in home.glob("*"):
         if is_leftover(folder.name) and folder.name not in tables:

@@ -13,7 +13,7 @@ from dbt.adapters.openmirroring.spark.embedded.running_commands import RunningCo
 from dbt.adapters.openmirroring.spark.embedded.submit import end_jvm
 
 # seconds to wait until Java has written the image
-_PATIENCE = 300.0
+_LONGEST_TRAINING = 300.0
 
 # These models load most of the Spark classes that a publication uses. The rows of the large one
 # are shuffled.
@@ -62,7 +62,7 @@ def train(folder: Path, options: Sequence[str], wait: Callable[[], None] = lambd
         end_jvm(gateway, 0)
         raise
     spark.stop()
-    end_jvm(gateway, _PATIENCE)
+    end_jvm(gateway, _LONGEST_TRAINING)
 
 
 def main() -> None:

@@ -153,7 +153,7 @@ class ProcessSpark:
         finally:
             self._lock.release()
 
-    def tell(self, prepared_start: bool) -> None:
+    def print_java(self, prepared_start: bool) -> None:
         """Print for `dbt debug` what the embedded Spark uses, if this process has one.
 
         Args:

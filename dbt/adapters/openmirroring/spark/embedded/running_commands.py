@@ -13,7 +13,7 @@ from pathlib import Path
 
 # seconds between two looks, and seconds after which nobody waits any longer
 _PAUSE = 1.0
-_PATIENCE = 3600.0
+_LONGEST_WAIT = 3600.0
 
 
 class StillRunningError(Exception):
@@ -43,7 +43,7 @@ class RunningCommands:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def wait(self, seconds: float = _PATIENCE) -> None:
+    def wait(self, seconds: float = _LONGEST_WAIT) -> None:
         """Wait until no command runs.
 
         Args:

@@ -23,7 +23,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
 # seconds to wait until a JVM ends before it is killed
-_PATIENCE = 30.0
+_LONGEST_START = 30.0
 
 # characters with a special meaning in a properties file, and those that are not ASCII
 _SPECIAL = re.compile(r"[^\w.$/@*+,;()\[\]{}<>|&%'\"-]", re.ASCII)
@@ -63,7 +63,7 @@ def launch_jvm(
         return gateway
 
 
-def end_jvm(gateway: JavaGateway, seconds: float = _PATIENCE) -> None:
+def end_jvm(gateway: JavaGateway, seconds: float = _LONGEST_START) -> None:
     """End a JVM, and so release the metastore and its lock.
 
     Args:
