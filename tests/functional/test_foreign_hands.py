@@ -539,6 +539,7 @@ def test_a_table_whose_folder_is_gone_is_never_read_as_an_empty_one(
         assert len(project.relation(table)) == 6
 
 
+@pytest.mark.variant
 @pytest.mark.parquet("others keep their rows in versions")
 @pytest.mark.session("the folder is on the machine of the server")
 @pytest.mark.core

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
-from unittest.mock import Mock, patch
+from unittest.mock import patch
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
+from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord
-from dbt.adapters.openmirroring.node.snapshot import held
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, name_beside
 from tests.functional.project import Project
 from tests.variants import some
 
@@ -112,6 +110,7 @@ def test_many_builds_before_a_publication_lose_and_double_nothing(tested: Projec
     assert len(tested.files()) == 2
 
 
+@pytest.mark.variant
 def test_a_full_refresh_is_held_like_everything_else(tested: Project) -> None:
     orders(tested, "(1, null)")
     assert not tested.dbt("build", "--full-refresh")
@@ -143,31 +142,6 @@ def test_a_check_of_the_sql_alone_publishes_nothing_that_is_held(tested: Project
     assert tested.dbt("build", "--empty")
 
     assert published(tested) == {("1", "a"), ("2", "b")}
-
-
-@pytest.mark.parquet("other tables take held rows in place, without a rename")
-def test_a_hold_that_was_cut_in_two_survives_a_check_of_the_sql_alone(
-    tested: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sql = (
-        "select 3 as id, cast('c' as string) as name "
-        "{% if is_incremental() %} where 3 > (select max(id) from {{ this }}) {% endif %}"
-    )
-    tested.model(sql, materialized="incremental", **GATED)
-    with monkeypatch.context() as killed:
-        killed.setattr(held, "swap", Mock(side_effect=DbtRuntimeError("killed")))
-        tested.fail()
-    # a check that was killed has left a table too
-    leftover = name_beside("orders", NEXT, new_batch_id())
-    tested.sql(f"create table {tested.schema}.{leftover} using parquet as select 9 as id")
-
-    assert "without `--empty`" in tested.fail("--empty")
-    with tested.dry_run():
-        assert "`dry_run`" in tested.fail()
-    assert tested.dbt("build")
-
-    tested.assert_mirrored()
-    assert published(tested) == {("1", "a"), ("2", "b"), ("3", "c")}
 
 
 @pytest.mark.manifest_file
@@ -221,6 +195,7 @@ def test_a_retry_publishes_only_what_it_has_tested(tested: Project) -> None:
     tested.assert_mirrored()
 
 
+@pytest.mark.variant
 def test_a_node_that_waits_no_more_publishes_what_is_new(tested: Project) -> None:
     orders(tested, "(1, 'q')")
     assert tested.dbt("run")
@@ -245,17 +220,6 @@ def test_held_rows_are_dropped_when_the_model_has_the_published_rows_again(
     tested.assert_mirrored()
     assert published(tested) == {("1", "a"), ("2", "b")}
     assert len(tested.files()) == 1
-
-
-def test_a_table_of_the_name_that_the_published_rows_need_is_refused(tested: Project) -> None:
-    tested.sql(f"create table {tested.schema}.orders__published as select 1 as mine")
-    orders(tested, "(1, 'q')")
-
-    assert "orders__published" in tested.fail()
-
-    assert len(tested.sql(f"select mine from {tested.schema}.orders__published")) == 1
-    assert len(tested.sql(f"select * from {tested.schema}.orders")) == 2
-    tested.sql(f"drop table {tested.schema}.orders__published")
 
 
 def test_rows_in_partitions_are_held_too(project: Project) -> None:
@@ -391,16 +355,6 @@ def test_a_damaged_record_of_what_is_held_stops_no_publication(
     assert project.storage.read(record) is None
 
 
-def test_rows_with_bad_keys_are_an_error_of_the_node(tested: Project) -> None:
-    orders(tested, "(1, 'a')", "(1, 'b')")
-
-    message = tested.fail()
-
-    assert "not unique" in message
-    assert published(tested) == {("1", "a"), ("2", "b")}
-    assert len(tested.sql(f"select * from {tested.schema}.orders")) == 2
-
-
 def test_a_test_of_the_mirror_compares_what_was_published(project: Project) -> None:
     project.target["replicate"] = True
     project.write_project()
@@ -413,6 +367,7 @@ def test_a_test_of_the_mirror_compares_what_was_published(project: Project) -> N
         project.assert_mirrored()
 
 
+@pytest.mark.variant
 def test_a_rebuild_that_is_refused_is_refused_before_rows_are_held(project: Project) -> None:
     config: dict[str, Any] = {"publish": "on_request", "on_breaking_change": "fail"}
     orders(project, "(1, 'a')", **config)
@@ -468,6 +423,7 @@ def test_rows_held_for_their_deletes_are_published_once_the_model_is_corrected(
     project.assert_mirrored()
 
 
+@pytest.mark.variant
 def test_a_rebuild_may_not_take_too_much_away_either(project: Project) -> None:
     config = {"publish": "immediately", "max_deleted": "50%"}
     orders(project, *(f"({n}, 'a')" for n in range(4)), **config)
@@ -477,14 +433,6 @@ def test_a_rebuild_may_not_take_too_much_away_either(project: Project) -> None:
 
     assert "3 of 4 rows would be deleted" in project.fail()
     assert len(published(project)) == 4
-
-
-def test_a_limit_holds_after_tests_too(tested: Project) -> None:
-    orders(tested, "(1, 'a')", max_deleted=0)
-
-    assert not tested.dbt("build")
-
-    assert published(tested) == {("1", "a"), ("2", "b")}
 
 
 # Other kinds of nodes

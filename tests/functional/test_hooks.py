@@ -125,6 +125,7 @@ def test_rows_deleted_before_the_build_are_loaded_anew_as_a_change_set(
     project.assert_mirrored()
 
 
+@pytest.mark.variant
 @pytest.mark.core
 def test_a_table_that_a_pre_hook_drops_is_compared_with_what_was_published(
     project: Project,
@@ -141,39 +142,7 @@ def test_a_table_that_a_pre_hook_drops_is_compared_with_what_was_published(
     project.assert_mirrored()
 
 
-def test_an_incremental_model_whose_rows_a_pre_hook_drops_is_refused_and_keeps_them(
-    project: Project,
-) -> None:
-    sql = "select {{ var('n') }} as id"
-    project.model(sql, materialized="incremental")
-    project.run("--vars", "n: 1")
-    project.model(sql, materialized="incremental", pre_hook="drop table {{ this }}")
-
-    message = project.fail("--vars", "n: 2")
-
-    assert "A hook has dropped" in message
-    # the way out
-    project.model(sql, materialized="incremental")
-    project.run("--vars", "n: 2")
-    assert len(project.sql(f"select * from {project.schema}.orders")) == 2
-    project.assert_mirrored()
-
-
-def test_a_post_hook_that_drops_the_table_is_an_error_and_the_mirror_stays(
-    project: Project,
-) -> None:
-    project.model(THREE, unique_key="id")
-    project.run()
-    project.model(THREE.replace("'b'", "'B'"), unique_key="id", post_hook="drop table {{ this }}")
-
-    assert "A post-hook has dropped" in project.fail()
-
-    assert {dict(row)["name"] for row in project.mirror()} == {"str a", "str b", "str c"}
-    project.model(THREE.replace("'b'", "'B'"), unique_key="id")
-    project.run()
-    project.assert_mirrored()
-
-
+@pytest.mark.variant
 @pytest.mark.core
 def test_a_post_hook_that_replaces_the_table_is_published(project: Project) -> None:
     replace = [
@@ -188,6 +157,7 @@ def test_a_post_hook_that_replaces_the_table_is_published(project: Project) -> N
     assert len(project.mirror()) == 1
 
 
+@pytest.mark.variant
 def test_a_failed_post_hook_fails_the_node_and_the_next_run_publishes_all(
     project: Project,
 ) -> None:
@@ -525,14 +495,3 @@ def test_hooks_of_a_check_leave_the_published_rows_alone(project: Project, mode:
     project.run(mode)
 
     assert project.state() == before
-
-
-def test_rows_of_a_check_cannot_be_published_by_hand(project: Project) -> None:
-    project.model(THREE, unique_key="id")
-    project.run("--empty")
-
-    assert not project.dbt("run-operation", "mirror_rebuild", "--args", "{table: orders}")
-
-    assert not project.folder().exists()
-    project.run()
-    project.assert_mirrored()

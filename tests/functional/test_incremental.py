@@ -402,18 +402,6 @@ def test_new_rows_are_computed_once(project: Project) -> None:
     project.assert_mirrored()
 
 
-@pytest.mark.core
-def test_a_full_refresh_is_a_rebuild(project: Project) -> None:
-    incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
-    project.run()
-    project.run()
-
-    assert project.run("--full-refresh")["publication"] == "rebuild"
-
-    assert rows(project) == [(1, "a")]
-    project.assert_mirrored()
-
-
 @pytest.mark.parametrize("mode", ["--empty", "--sample=1 day"])
 def test_empty_and_sample_check_the_sql_of_the_new_rows_only(project: Project, mode: str) -> None:
     incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
@@ -719,6 +707,7 @@ def test_a_late_insert_of_a_dead_run_is_refused_after_another_run_has_finished_i
     assert rows(merging) == [(1, "a")]
 
 
+@pytest.mark.variant
 def test_a_refused_part_leaves_no_trace(merging: Project) -> None:
     incremental(merging, values("(1, 'a')"), values("(2, 'b')", "(2, 'c')"), unique_key="id")
     merging.run()

@@ -150,31 +150,6 @@ def test_other_key_columns_are_a_rebuild(project: Project) -> None:
     project.assert_mirrored()
 
 
-def test_a_rebuild_can_be_refused(project: Project) -> None:
-    project.model(TWO_ROWS, unique_key="id")
-    project.run()
-    before = project.state()
-    project.model(f"select id from ({TWO_ROWS})", unique_key="id", on_breaking_change="fail")
-
-    message = project.fail()
-
-    assert "column dropped: name" in message
-    assert "--full-refresh" in message
-    assert project.state() == before
-    project.assert_tidy()
-
-
-def test_a_full_refresh_rebuilds_even_where_a_rebuild_is_refused(project: Project) -> None:
-    project.model(TWO_ROWS, unique_key="id")
-    project.run()
-    project.model(f"select id from ({TWO_ROWS})", unique_key="id", on_breaking_change="fail")
-
-    response = project.run("--full-refresh")
-
-    assert (response["publication"], response["reason"]) == ("rebuild", "--full-refresh")
-    project.assert_mirrored()
-
-
 def test_reordered_columns_publish_nothing_and_reorder_the_relation(project: Project) -> None:
     project.model(TWO_ROWS, unique_key="id")
     project.run()
@@ -239,6 +214,7 @@ def test_without_a_key_rows_that_are_gone_or_changed_are_a_rebuild(
     project.assert_mirrored()
 
 
+@pytest.mark.variant
 def test_without_a_key_and_changes_nothing_is_written(project: Project) -> None:
     project.model("select * from values (1, 'a'), (1, 'a') as t(id, name)")
     project.run()
@@ -268,24 +244,6 @@ def test_an_empty_model_is_filled_and_emptied_again(project: Project) -> None:
         project.run()
         project.assert_mirrored()
     assert len(project.files()) == 3
-
-
-def test_an_unmirrored_table_stays_in_spark(project: Project) -> None:
-    project.model(TWO_ROWS, unique_key="id", mirror=False)
-    project.run()
-    project.run()
-
-    assert not project.landing_zone.exists()
-    assert len(project.relation()) == 2
-
-
-def test_a_table_that_was_not_mirrored_yet_is_loaded_when_it_is(project: Project) -> None:
-    project.model(TWO_ROWS, mirror=False)
-    project.run()
-    project.model(TWO_ROWS, unique_key="id")
-
-    assert project.run()["publication"] == "initial"
-    project.assert_mirrored()
 
 
 def test_a_view_stays_in_spark_and_can_become_a_mirrored_table(project: Project) -> None:

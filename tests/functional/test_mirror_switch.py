@@ -82,21 +82,6 @@ def test_changes_made_while_a_node_was_not_mirrored_are_published(
     project.assert_mirrored()
 
 
-@pytest.mark.parametrize("kind", some(list(NODES), 1))
-@pytest.mark.core
-def test_a_node_that_was_never_mirrored_is_loaded(project: Project, kind: str) -> None:
-    write = NODES[kind]
-    for step in range(2):
-        write(project, False, step)
-        build(project)
-
-    write(project, True, 2)
-    published = build(project)
-
-    assert (published["publication"], published.get("reason")) == ("initial", None)
-    project.assert_mirrored()
-
-
 @pytest.mark.parametrize("kind", some(["table", "appended"], 2))
 @pytest.mark.parametrize("was_held", [False, True])
 def test_a_held_node_catches_up_when_it_is_published(
@@ -147,6 +132,7 @@ def test_without_a_run_in_between_nothing_has_to_be_caught_up(project: Project) 
     project.assert_mirrored()
 
 
+@pytest.mark.variant
 def test_a_table_folder_that_was_dropped_meanwhile_is_loaded_anew(project: Project) -> None:
     incremental(project, True, 0)
     build(project)

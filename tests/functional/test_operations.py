@@ -445,21 +445,6 @@ def test_a_table_that_cannot_be_recovered_stops_only_its_own_node(project: Proje
         project.assert_mirrored(table)
 
 
-def test_an_incremental_model_that_was_compiled_before_the_recovery_stops(
-    project: Project,
-) -> None:
-    project.model(WATERMARK.format(3), **APPEND)
-    project.run()
-    project.model(WATERMARK.format(5), **APPEND)
-    kill_before(project, "publish")
-
-    assert "run it again" in project.fail("--no-populate-cache")
-    project.run("--no-populate-cache")
-
-    assert len(project.relation()) == project.relation().total() == 5
-    project.assert_mirrored()
-
-
 @pytest.mark.session("of which statements are refused")
 @pytest.mark.parquet("only a snapshot of files is renamed")
 def test_a_statement_that_fails_at_the_start_loses_nothing(project: Project) -> None:
@@ -540,24 +525,6 @@ def test_the_history_of_a_dbt_snapshot_is_rebuilt(project: Project, printed: Pri
     assert len(project.files("past")) == files
     assert len(project.mirror("past")) == 2
     project.assert_mirrored("past")
-
-
-@pytest.mark.local("Fabric has something else to say of a table")
-def test_a_rebuild_that_was_killed_is_finished(project: Project, printed: Printed) -> None:
-    in_one_file = ORDERS.replace("select", "select /*+ COALESCE(1) */")
-    project.model(in_one_file, materialized="incremental")
-    project.run()
-    with (
-        patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")),
-        patch.object(Publication, "close", lambda self: self._lock.close()),
-    ):
-        printed("mirror_rebuild", "--args", "{table: orders}", succeeds=False)
-
-    assert printed.status()["orders"][-1] == "rebuild +2 · #1 · mirror_rebuild"
-    printed("mirror_recover")
-
-    project.assert_mirrored()
-    assert printed.status()["orders"][:4] == ["published", "#1", "2", "rebuild"]
 
 
 def test_a_table_that_cannot_be_rebuilt_is_reported(project: Project, printed: Printed) -> None:

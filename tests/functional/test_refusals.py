@@ -148,20 +148,6 @@ def test_a_table_folder_of_another_dbt_project(project: Project) -> None:
     assert project.state() == before
 
 
-@pytest.mark.core
-def test_a_snapshot_that_was_lost(project: Project) -> None:
-    project.model(ROWS, unique_key="id")
-    project.run()
-    project.sql(f"drop table {project.schema}.orders")
-
-    error = project.fail()
-
-    assert "no published snapshot" in error
-    assert "--full-refresh" in error
-    assert project.run("--full-refresh")["publication"] == "rebuild"
-    project.assert_mirrored()
-
-
 def test_a_snapshot_of_another_batch(project: Project) -> None:
     project.model(ROWS, unique_key="id")
     project.run()
@@ -187,22 +173,6 @@ def test_files_that_somebody_else_has_added(project: Project) -> None:
     assert "somebody else writes to this folder" in project.fail()
 
     assert project.run("--full-refresh")["publication"] == "rebuild"
-    project.assert_mirrored()
-
-
-@pytest.mark.core
-def test_a_table_that_another_run_is_publishing(project: Project) -> None:
-    project.model(ROWS, unique_key="id")
-    project.run()
-    before = project.state()
-    project.model(ROWS.replace("'b'", "'B'"), unique_key="id")
-
-    with project.storage.lock(f"_scratchPad/{project.schema}.orders"):
-        error = project.fail()
-
-    assert "Another run holds" in error
-    assert project.state() == before
-    assert project.run()["rows_updated"] == 1
     project.assert_mirrored()
 
 
