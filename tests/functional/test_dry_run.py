@@ -112,6 +112,7 @@ def test_a_new_table_is_reported_where_there_is_no_landing_zone_yet(project: Pro
     assert project.tables() == []
 
 
+@pytest.mark.variant
 def test_a_dry_run_compares_held_rows_with_the_rows_published_last(orders: Project) -> None:
     config = {"unique_key": "id", "publish": "on_request"}
     orders.model("select id, 'a' as name from range(9)", **config)
@@ -119,14 +120,6 @@ def test_a_dry_run_compares_held_rows_with_the_rows_published_last(orders: Proje
     orders.model("select id, 'a' as name from range(7)", **config)
 
     assert dry(orders)["orders"]["message"] == "would publish +2 ~0 -0"
-
-
-def test_a_dry_run_fails_where_a_limit_would_hold_the_rows(orders: Project) -> None:
-    orders.model("select id, 'a' as name from range(1)", unique_key="id", max_deleted=1)
-    orders.target["dry_run"] = True
-    orders.write_project()
-
-    assert "4 of 5 rows would be deleted" in orders.fail()
 
 
 def test_no_operation_changes_anything_in_a_dry_run(orders: Project) -> None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord
 from tests.functional.project import Project
 from tests.variants import some
@@ -208,6 +205,7 @@ def test_a_node_that_waits_no_more_publishes_what_is_new(tested: Project) -> Non
     assert not [name for name in tested.tables() if name != "orders"]
 
 
+@pytest.mark.variant
 def test_held_rows_are_dropped_when_the_model_has_the_published_rows_again(
     tested: Project,
 ) -> None:
@@ -281,25 +279,6 @@ def test_a_table_that_is_published_on_request_waits_for_the_request(project: Pro
 
     assert project.dbt("run-operation", "mirror_publish")
 
-    project.assert_mirrored()
-    assert published(project) == {("1", "a")}
-
-
-def test_a_killed_publication_on_request_is_finished_by_the_next(
-    project: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
-    orders(project, "(1, 'a')", publish="on_request")
-    project.run()
-    with (
-        patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")),
-        patch.object(Publication, "close", lambda self: self._lock.close()),
-    ):
-        assert not project.dbt("run-operation", "mirror_publish")
-    capsys.readouterr()
-
-    assert project.dbt("run-operation", "mirror_publish")
-
-    assert f"{project.schema}.orders: initial +1" in capsys.readouterr().out
     project.assert_mirrored()
     assert published(project) == {("1", "a")}
 
@@ -406,21 +385,6 @@ def test_a_publication_that_takes_too_much_away_is_held(project: Project, limit:
     assert project.dbt("run-operation", "mirror_publish", "--args", "{table: orders}")
     project.assert_mirrored()
     assert len(published(project)) == 2
-
-
-def test_rows_held_for_their_deletes_are_published_once_the_model_is_corrected(
-    project: Project,
-) -> None:
-    config = {"publish": "immediately", "max_deleted": 0}
-    orders(project, "(1, 'a')", "(2, 'b')", **config)
-    project.run()
-    orders(project, "(1, 'a')", **config)
-    project.fail()
-
-    orders(project, "(1, 'a')", "(2, 'c')", **config)
-
-    assert project.run()["rows_updated"] == 1
-    project.assert_mirrored()
 
 
 @pytest.mark.variant

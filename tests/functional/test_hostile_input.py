@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.functional.project import Project
+from tests.variants import some
 
 ROWS = "select id, concat('v', id) as name from range(3)"
 
@@ -194,7 +195,7 @@ def test_a_path_is_no_name_of_a_table_that_is_not_mirrored(
     assert kept.read_text() == "of somebody else"
 
 
-@pytest.mark.parametrize("schema", ["../up", "a/b", "a`; drop schema x; --", "x" * 129])
+@pytest.mark.parametrize("schema", some(["../up", "a/b", "a`; drop schema x; --", "x" * 129]))
 def test_names_of_schemas_are_refused_before_anything_is_built(
     project: Project, schema: str
 ) -> None:

@@ -664,6 +664,7 @@ def test_rows_that_cannot_be_merged_replace_the_snapshot(merging: Project) -> No
     merging.assert_mirrored()
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize("config", [{"unique_key": "id"}, {}], ids=["keyed", "keyless"])
 def test_rows_that_a_table_refuses_to_store_are_not_published(
     merging: Project, file_format: str, config: dict[str, Any]

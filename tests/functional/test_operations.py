@@ -356,6 +356,7 @@ def test_batches_of_a_killed_run_are_finished(
     assert printed("mirror_recover") == ["Nothing was unfinished."]
 
 
+@pytest.mark.variant
 def test_a_committed_batch_is_not_published_by_a_spark_without_its_rows(
     project: Project, printed: Printed
 ) -> None:
