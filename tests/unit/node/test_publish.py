@@ -15,9 +15,6 @@ from tests.unit.node.fake_warehouse import FakeAdapter
 from tests.unit.node.faults import Fault, Killed
 from tests.unit.node.world import AFTER, BEFORE, ORDERS, World, published_world
 
-MANIFEST = "_scratchPad/shop.orders/manifest.json"
-JOURNAL = "shop.schema/orders/_journal.json"
-
 INCREMENTAL = {"materialized": "incremental"}
 DELTA = {**INCREMENTAL, "file_format": "delta"}
 HELD = {"publish": "on_request"}
@@ -31,12 +28,6 @@ SWAP = ["drop orders", "rename orders__next_ID to orders"]
 
 def published(number: int) -> str:
     return f"rename to orders/{number:020}.parquet"
-
-
-def kill_before(world: World, step: str) -> None:
-    """Run the node, and kill the process before a step."""
-    with pytest.raises(Killed):
-        world.run(Fault(step=step))
 
 
 @pytest.mark.parametrize(

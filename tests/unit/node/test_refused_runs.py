@@ -28,12 +28,6 @@ INCREMENTAL = {"materialized": "incremental"}
 DELTA = {**INCREMENTAL, "file_format": "delta"}
 HELD = {"publish": "on_request"}
 
-BUILD = "mirror_create_table orders__next_ID"
-COMMIT = ["mirror_write_files", "create _scratchPad/manifest.json"]
-UNSTAGE = "delete _scratchPad/ID"
-COMPLETE = ["write orders/_journal.json", "delete _scratchPad/manifest.json", UNSTAGE]
-SWAP = ["drop orders", "rename orders__next_ID to orders"]
-
 
 def published(number: int) -> str:
     return f"rename to orders/{number:020}.parquet"
