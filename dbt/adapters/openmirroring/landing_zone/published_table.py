@@ -60,6 +60,11 @@ class PublishedTable:
         """The journal that this publication follows; None before the first publication."""
         return self._last
 
+    @property
+    def last_batch_id(self) -> str | None:
+        """The id of the batch that was published last; None before the first publication."""
+        return self._last.batch.id if self._last else None
+
     def journal(self) -> Journal | None:
         """Read the journal; None if the table has never been published."""
         content = self._storage.read(self.table.journal)

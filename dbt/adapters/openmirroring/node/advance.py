@@ -67,7 +67,7 @@ def recover(
     last = publication.last
     if last and is_half_held(warehouse, target):
         publication.keep(last, None)  # the rows that are brought back may be a copy
-    finish_hold(warehouse, target, last.batch.id if last else None)
+    finish_hold(warehouse, target, publication.last_batch_id)
     for leftover in leftovers(warehouse, target, (NEXT, *ROLES_OF_ROWS)):
         warehouse.drop(leftover)
     remove_unfinished(warehouse, target)

@@ -54,8 +54,7 @@ class Attempt:
 
     def with_published_rows(self) -> Attempt:
         """Return the attempt with the published rows as Spark has them now."""
-        last = self.publication.last
-        found = published_rows(self.warehouse, self.target, last.batch.id if last else None)
+        found = published_rows(self.warehouse, self.target, self.publication.last_batch_id)
         return replace(self, published=found)
 
 
@@ -74,8 +73,7 @@ def begin_attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
             node.print_line(
                 f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"
             )
-        last = publication.last
-        published = published_rows(warehouse, target, last.batch.id if last else None)
+        published = published_rows(warehouse, target, publication.last_batch_id)
         yield Attempt(node, destination, publication, scratch, published, finished)
 
 

@@ -71,7 +71,7 @@ class CodeBefore:
         self._table = table
         self._published = published
         self._extends = extends
-        self._last = table.last.batch.id if table.last else None
+        self._last = table.last_batch_id
         self._before: str | None = None
         # the state that the table has as long as no row of it has changed
         self._unchanged: str | None = None

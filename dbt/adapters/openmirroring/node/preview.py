@@ -81,8 +81,7 @@ def _told(
     folder = replace(node.table_folder, identifier=str(target.identifier))
     table = destination.published_table(folder, node.owner)
     table.open()
-    last = table.last.batch.id if table.last else None
-    published = published_rows(node.warehouse, target, last)
+    published = published_rows(node.warehouse, target, table.last_batch_id)
     rebuild = FULL_REFRESH if node.is_full_refresh else None
     if node.options.publish != IMMEDIATELY:
         rebuild = rebuild or held_rebuild(published.marks)

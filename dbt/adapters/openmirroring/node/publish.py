@@ -237,7 +237,7 @@ def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: s
         built,
         rows,
         attempt.published,
-        publication.last.batch.id if publication.last else None,
+        publication.last_batch_id,
         publication.batch_id,
     )
 
