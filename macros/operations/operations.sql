@@ -26,6 +26,23 @@
   {%- do mirror_outcome(adapter.run_operations(graph).recover(kwargs)) -%}
 {% endmacro %}
 
+{#- Bring back the rows that were published last from the mirrored tables.
+
+    Args:
+      table: as for mirror_rebuild; its rows take the place of others that Spark has. Without it all tables that Spark has
+        lost -#}
+{% macro mirror_restore(table) %}
+  {%- do mirror_outcome(adapter.run_operations(graph).restore(dict(kwargs, table=table))) -%}
+{% endmacro %}
+
+{#- Publish the difference between the mirrored table and what Spark has of it: after mirror_equals_model has failed.
+
+    Args:
+      table: as for mirror_rebuild -#}
+{% macro mirror_repair(table) %}
+  {%- do mirror_outcome(adapter.run_operations(graph).repair(dict(kwargs, table=table))) -%}
+{% endmacro %}
+
 {#- Publish a table as it is in Spark as a rebuild, without computing its rows.
 
     Args:

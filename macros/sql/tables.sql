@@ -29,6 +29,33 @@
 {% endmacro %}
 
 
+{#- The rows of a mirrored table, with the types that the model has.
+
+    Args:
+      view: of the rows as they landed; none for a table without rows
+      columns: of the model -#}
+{% macro openmirroring__mirror_restored_rows(view, columns) %}
+  select
+  {%- for column in columns %}
+    {{ column.restored() if view else 'cast(null as ' ~ column.sql_type ~ ')' }} as {{ column.quoted }} {{- ',' if not loop.last }}
+  {%- endfor %}
+  {{ 'from ' ~ view if view else 'where false' }}
+{% endmacro %}
+
+
+{#- The rows of a mirrored table as they landed. The service may store them in wider types.
+
+    Args:
+      view: of the rows -#}
+{% macro openmirroring__mirror_landed_rows(view, columns) %}
+  select
+  {%- for column in columns %}
+    cast({{ column.quoted }} as {{ column.landed_type }}) as {{ column.quoted }} {{- ',' if not loop.last }}
+  {%- endfor %}
+  from {{ view }}
+{% endmacro %}
+
+
 {#- Rows that are kept until the node ends. -#}
 {% macro openmirroring__mirror_keep(table, query, properties={}) %}
   create table {{ table }} using parquet {{- mirror_properties(properties) }} as
@@ -79,6 +106,11 @@
 
 {% macro openmirroring__mirror_count_rows(table) %}
   select count(*) from {{ table }}
+{% endmacro %}
+
+{#- The rows that have no key. -#}
+{% macro openmirroring__mirror_count_without_key(table, keys) %}
+  select count(*) from {{ table }} where {{ mirror_any_null(keys) }}
 {% endmacro %}
 
 {#- The size of a table in storage: its files say it. -#}

@@ -62,6 +62,7 @@ class Project:
         self.landing_zone = path / "mirror.MirroredDatabase" / "Files" / "LandingZone"
         self.onelake: OneLakeServer | None = None
         self._spark = spark
+        self._is_on_another_machine = False
         self.name = NAME
         self.target: dict[str, Any] = {
             "type": "openmirroring",
@@ -221,7 +222,7 @@ class Project:
             table = journal.parent.name
             # with a warehouse of its own, another project may have published the table
             tables = self.tables()
-            if self._spark or table in tables:
+            if (self._spark and not self._is_on_another_machine) or table in tables:
                 published = f"{table}__published"  # while other rows are held
                 if published in tables:
                     assert self.mirror(table) == self.relation(published), table
@@ -243,17 +244,27 @@ class Project:
                         self.sql(f"drop {kind} `{schema}`.{quoted(found[1])}")
             self.sql(f"drop schema `{schema}` cascade")
 
+    def go_to_another_machine(self) -> None:
+        """Leave everything behind but the project, its landing zone and the mirrored tables."""
+        self.drop_schemas(f"{self.schema}*")
+        self._is_on_another_machine = True
+
     def tables(self) -> list[str]:
         """Return the tables of the schema, or the folders that are left of them."""
         if self._spark is None:
             return [path.name for path in (self.path / ".spark" / "warehouse").glob("*/*")]
+        if not self.sql(f"show schemas like '{self.schema}'"):
+            return []
         return [row["tableName"] for row in self.sql(f"show tables in {self.schema}")]
+
+    def state_of_zone(self) -> Any:
+        """All files of the landing zone."""
+        files = sorted(path for path in self.landing_zone.rglob("*") if path.is_file())
+        return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
     def state(self, table: str = "orders") -> Any:
         """All that must stay as it is when nothing is published."""
-        files = sorted(path for path in self.landing_zone.rglob("*") if path.is_file())
-        content = {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
-        return content, self.relation(table)
+        return self.state_of_zone(), self.relation(table)
 
 
 def mirrored_rows(landing_zone: Path, schema: str, table: str) -> Counter[Row]:

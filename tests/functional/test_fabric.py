@@ -323,7 +323,7 @@ def test_a_data_test_says_why_it_cannot_compare(
     database.scan = scan
     server.fail("refused", "list blobs", times=100)
     told = compare(project)
-    assert f"The mirrored table {project.schema}.orders cannot be compared" in told
+    assert f"The mirrored table {project.schema}.orders cannot be read" in told
     assert "permission to read all OneLake data" in told
 
 

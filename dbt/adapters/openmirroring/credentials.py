@@ -72,6 +72,8 @@ class OpenMirroringCredentials(SparkCredentials):
         wait_for_mirror: seconds that a command may wait at its end until the service has applied
             the published files; 0 does not wait
         dry_run: publish nothing, but report what would be published
+        restore_snapshots: bring back what Spark has lost from the mirrored tables, so that a run
+            goes on anywhere
         refresh_sql_endpoint: after a command has published and has waited for the mirror, refresh
             the SQL analytics endpoint of the mirrored database
         spark_folder: the folder of the embedded Spark's tables, metastore and log; a relative path
@@ -104,6 +106,7 @@ class OpenMirroringCredentials(SparkCredentials):
     replicate: bool = False
     wait_for_mirror: float = 0
     dry_run: bool = False
+    restore_snapshots: bool = False
     refresh_sql_endpoint: bool = False
     spark_folder: str = embedded_spark.FOLDER
     prepared_start: bool = True
@@ -152,6 +155,8 @@ class OpenMirroringCredentials(SparkCredentials):
             Source.parse(self.source)
         if self.replicate:
             self._check_replicator()
+        if self.restore_snapshots:
+            self._check_restores()
         if self.refresh_sql_endpoint and not onelake:
             raise DbtConfigError(
                 "`refresh_sql_endpoint` is for a landing zone in OneLake only: others have no SQL "
@@ -236,6 +241,7 @@ class OpenMirroringCredentials(SparkCredentials):
             replicate=self.replicate,
             wait_for_mirror=self.wait_for_mirror,
             dry_run=self.dry_run,
+            restore_snapshots=self.restore_snapshots,
             refresh_sql_endpoint=self.refresh_sql_endpoint,
         )
 
@@ -282,7 +288,7 @@ class OpenMirroringCredentials(SparkCredentials):
                 "`replicate` is for a landing zone on this machine. Fabric applies those in "
                 "OneLake."
             )
-        if Path(str(self.landing_zone)).parts[-2:] != ("Files", "LandingZone"):
+        if not _is_beside_tables(str(self.landing_zone)):
             raise DbtConfigError(
                 f"`replicate` needs a landing zone whose path ends in Files/LandingZone, not "
                 f"{self.landing_zone!r}: the mirrored tables are created beside it, in Tables"
@@ -290,6 +296,18 @@ class OpenMirroringCredentials(SparkCredentials):
         if not replica.is_installed():
             raise DbtConfigError(
                 "`replicate` needs deltalake and pyarrow: "
+                "pip install 'dbt-openmirroring[replicator]'"
+            )
+
+    def _check_restores(self) -> None:
+        if not self.onelake and not _is_beside_tables(str(self.landing_zone)):
+            raise DbtConfigError(
+                "`restore_snapshots` needs a landing zone whose path ends in Files/LandingZone, "
+                f"not {self.landing_zone!r}: it reads the mirrored tables beside it, in Tables"
+            )
+        if not replica.is_installed():
+            raise DbtConfigError(
+                "`restore_snapshots` needs deltalake and pyarrow: "
                 "pip install 'dbt-openmirroring[replicator]'"
             )
 
@@ -311,3 +329,8 @@ class OpenMirroringCredentials(SparkCredentials):
         elif self.method != ConnectionMethod.SESSION:
             keys += ("host", "port", "cluster", "endpoint", "organization")
         return keys
+
+
+def _is_beside_tables(landing_zone: str) -> bool:
+    """Check whether a local landing zone has the mirrored tables beside it, as in OneLake."""
+    return Path(landing_zone).parts[-2:] == ("Files", "LandingZone")

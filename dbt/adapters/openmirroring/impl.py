@@ -82,6 +82,7 @@ class OpenMirroringAdapter(SparkAdapter):
             project=lambda: project_folder(config),
             warehouse=lambda: self.connections.embedded_warehouse,
             uploads=self.progress.uploads,
+            downloads=self.progress.downloads,
             kept=lambda: target_folder(config),
         )
         self._project = Project(self)

@@ -15,6 +15,7 @@ from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
 from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows
 from dbt.adapters.openmirroring.spark.table import local_path
 from tests.unit.node.fake_rows import Row, Rows, answer, landed, names_of, read_file, write_file
+from tests.unit.node.faults import MirroredRows
 
 if TYPE_CHECKING:
     from tests.unit.node.fake_warehouse import FakeSpark
@@ -52,6 +53,23 @@ class Macros:
         self, *, table: object, query: str, properties: Mapping[str, str] | None = None
     ) -> None:
         self._spark.create(table, self._spark.select(query), properties or {}, "parquet")
+
+    # The mirrored table
+
+    def mirror_replica_view(self, *, view: str, replica: MirroredRows) -> None:
+        self._spark.results[f"select * from {view}"] = lambda: replica.rows
+
+    def mirror_restored_rows(self, *, view: str | None, columns: Sequence[LandingColumn]) -> Rows:
+        found = self._spark.select(f"select * from {view}") if view else None
+        rows = found.of(names_of(columns)) if found else ()
+        return Rows({column.name: column.dtype for column in columns}, tuple(rows))
+
+    def mirror_landed_rows(self, *, view: str, columns: Sequence[LandingColumn]) -> Rows:
+        return landed(columns, self._spark.select(f"select * from {view}").of(names_of(columns)))
+
+    def mirror_count_without_key(self, *, table: object, keys: Sequence[str]) -> Rows:
+        found = self._spark.select(table).of(keys)
+        return answer(("n",), (sum(None in key for key in found),))
 
     def mirror_mark(self, *, table: object, properties: Mapping[str, str]) -> None:
         found = self._spark.table(table)
@@ -168,7 +186,8 @@ class Macros:
             if n > 1 or None in key:
                 marker = None
             elif n and p:
-                marker = -1 if new[key][0][0] == old[key][0][0] else 1
+                is_same = p == 1 and new[key][0][0] == old[key][0][0]
+                marker = -1 if is_same else 1
             else:
                 marker = 2 if p else {"upsert": 4, "insert": 0}[insert_marker]
             if is_small or marker != -1:

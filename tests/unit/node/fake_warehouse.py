@@ -260,6 +260,9 @@ class FakeAdapter:
     def cache_dropped(self, relation: OpenMirroringRelation) -> None:
         self._relations.pop(relation.place[1], None)
 
+    def create_schema(self, relation: OpenMirroringRelation) -> None:
+        pass
+
     def drop_relation(self, relation: OpenMirroringRelation) -> None:
         self.cache_dropped(relation)
         self.spark.drop(relation)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.destination.replica import Replica, ReplicaColumn
 from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
+from tests.unit.node.fake_rows import Rows
 
 # the first words of steps that change nothing
 READING = (
     *("list ", "read ", "flush ", "describe ", "show ", "set ", "mirror_find", "mirror_count"),
-    *("mirror_compare", "mirror_bad", "mirror_ambiguous", "mirror_delta_operations"),
+    *(
+        "mirror_compare",
+        "mirror_bad",
+        "mirror_replica_view",
+        "mirror_ambiguous",
+        "mirror_delta_operations",
+    ),
 )
 
 KILLED, FAILS, LOST = "killed", "fails", "answer is lost"
@@ -63,14 +71,39 @@ class Fault:
         raise error(f"{self.kind}: {step}")
 
 
+@dataclass(frozen=True)
+class MirroredRows(Replica):
+    """A mirrored table whose rows are known."""
+
+    rows: Rows = field(default_factory=lambda: Rows({}, ()))
+
+    @classmethod
+    def having(cls, rows: Rows, keys: tuple[str, ...]) -> MirroredRows:
+        columns = tuple(ReplicaColumn(name, type_) for name, type_ in rows.columns.items())
+        return cls(columns, keys, "", (), rows=rows)
+
+
 class WatchedDestination(Destination):
-    """A local folder, whose operations are steps."""
+    """A local folder, whose operations are steps.
+
+    Args:
+        mirrored: returns the mirrored table
+    """
 
     def __init__(
-        self, target: Target, folder: Path, around: Callable[[str, Callable[[], Any]], Any]
+        self,
+        target: Target,
+        folder: Path,
+        around: Callable[[str, Callable[[], Any]], Any],
+        mirrored: Callable[[], MirroredRows],
     ) -> None:
         super().__init__(target, lambda: folder, lambda: None)
         self._around = around
+        self._mirrored = mirrored
+
+    @contextmanager
+    def replica(self, *_: object) -> Iterator[Replica]:
+        yield self._around("read the mirrored table", self._mirrored)
 
     def storage(self) -> Storage:
         return WatchedStorage(LocalStorage(self.landing_zone), self._around)

@@ -190,6 +190,52 @@ def test_the_next_run_brings_mirror_and_model_together(
     assert point > 3
 
 
+# it publishes rows that only the lost Spark had
+OF_SPARK = "rebuild of what Spark has"
+
+
+@pytest.mark.parametrize("name", [name for name in HISTORIES if name != OF_SPARK])
+def test_a_run_on_another_machine_brings_mirror_and_model_together(
+    tmp_path: Path, name: str
+) -> None:
+    history = HISTORIES[name]
+    published = history.begin(tmp_path / "0")
+    for point in count(1):
+        world = published.copy(tmp_path / str(point))
+        history.change(world)
+
+        is_done = interrupted(history, world, Fault(point))
+        print(f"killed at {point}: {world.steps[-1]}")
+        world.go_to_another_machine()
+        history.again(world, None)
+
+        world.assert_right(history.expected)
+        if is_done:
+            break
+    assert point > 3
+
+
+@pytest.mark.parametrize("name", ["changes", "merge", "Delta table", "held", "empty initial load"])
+@pytest.mark.parametrize("kind", [KILLED, FAILS, LOST])
+def test_a_restore_may_be_interrupted(tmp_path: Path, name: str, kind: str) -> None:
+    history = HISTORIES[name]
+    published = history.begin(tmp_path / "0")
+    published.go_to_another_machine()
+    for point in count(1):
+        world = published.copy(tmp_path / str(point))
+        history.change(world)
+        fault = Fault(point, kind)
+
+        is_done = interrupted(history, world, fault)
+        print(f"{kind} at {point}: {world.steps[-1]}")
+        history.again(world, None)
+
+        world.assert_right(history.expected)
+        if is_done and not fault.happened:
+            break
+    assert point > 3
+
+
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MAIN)

@@ -24,12 +24,18 @@ from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import publish_held, rebuild, recover_node
+from dbt.adapters.openmirroring.node.repair import repair
 from dbt.adapters.openmirroring.node.response import MirrorResponse
+from dbt.adapters.openmirroring.node.restore import restore
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import (
+    BATCH_ID_PROPERTY,
+    RESTORED_PROPERTY,
+    OpenMirroringRelation,
+)
 from tests.unit.node.fake_rows import Row, Rows, read_file
 from tests.unit.node.fake_warehouse import SCHEMA, FakeAdapter, FakeSpark
-from tests.unit.node.faults import READING, Fault, WatchedDestination
+from tests.unit.node.faults import READING, Fault, MirroredRows, WatchedDestination
 
 SQL = "select * from source"
 RECOVERED = "openmirroring.recovered_by"
@@ -61,7 +67,11 @@ class World:
         self.steps: list[str] = []
         self.told: list[str] = []
         self.dry_run = False
+        self.restores = False
         self.empty = False
+        self.stray: list[Row] | None = None
+        """The rows of the mirrored table, if somebody else has changed it."""
+        self.stray_columns: dict[str, str] = {}
         self._folder = folder
         self._fault = Fault()
 
@@ -69,6 +79,7 @@ class World:
         """Return a world with the same tables and files, in another empty folder."""
         copied = World(folder, **self.config)
         copied.spark.tables = deepcopy(self.spark.tables)
+        copied.restores = self.restores
         shutil.copytree(self._folder, folder, dirs_exist_ok=True)
         return copied
 
@@ -103,6 +114,11 @@ class World:
         self.spark.effects[sql] = insert
         return sql
 
+    def go_to_another_machine(self) -> None:
+        """Leave Spark's tables behind. Runs bring back what they need."""
+        self.spark.tables.clear()
+        self.restores = True
+
     # Runs
 
     def run(
@@ -118,6 +134,8 @@ class World:
         is_incremental = self.config["materialized"] == "incremental" and not full_refresh
         if is_incremental and recovers and not self.dry_run and self.config.get("mirror", True):
             recover_node(self.node(adapter), self.destination())
+        if self.restores and not full_refresh:
+            restore(self.node(adapter), self.destination())
         responses: list[MirrorResponse] = []
         materialize(self.node(adapter, full_refresh, responses), self.destination())
         return responses[0]
@@ -133,9 +151,28 @@ class World:
         self._fault = fault or Fault()
         return rebuild(self.node(FakeAdapter(self.spark)), self.destination())
 
+    def recover(self) -> None:
+        """Finish what an earlier run has left, as the start of a command does."""
+        self._fault = Fault()
+        recover_node(self.node(FakeAdapter(self.spark)), self.destination())
+
+    def repair(self, fault: Fault | None = None) -> MirrorResponse:
+        """Run `mirror_repair`."""
+        self._fault = fault or Fault()
+        return repair(self.node(FakeAdapter(self.spark)), self.destination())
+
     def destination(self) -> Destination:
-        target = Target(str(self._folder / "zone"), dry_run=self.dry_run)
-        return WatchedDestination(target, self._folder, self._operation)
+        target = Target(
+            str(self._folder / "zone"), dry_run=self.dry_run, restore_snapshots=self.restores
+        )
+        return WatchedDestination(target, self._folder, self._operation, self._replica)
+
+    def _replica(self) -> MirroredRows:
+        definition = self.journal.batch.definition
+        columns = {column.name: column.landed_type for column in definition.columns}
+        rows = self.mirrored if self.stray is None else self.stray
+        found = Rows(self.stray_columns or columns, tuple(rows))
+        return MirroredRows.having(found, definition.key_columns)
 
     def node(
         self,
@@ -249,7 +286,7 @@ class World:
         assert set(self.spark.tables) == {"orders"}
         self.assert_zone_in_order()
         marks = self.spark.table(ORDERS).properties
-        assert {mark: value for mark, value in marks.items() if mark != RECOVERED} == {
+        assert {mark: marks[mark] for mark in marks.keys() - {RECOVERED, RESTORED_PROPERTY}} == {
             BATCH_ID_PROPERTY: self.journal.batch.id
         }
 

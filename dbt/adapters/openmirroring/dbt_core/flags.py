@@ -10,10 +10,12 @@ from typing import Any
 import click
 from dbt.adapters.contracts.connection import AdapterRequiredConfig
 
-# dbt commands that build nodes, that run tests, and that always run statements in Spark
+# dbt commands that build nodes, that run tests, that read tables, and that always run statements
+# in Spark
 _BUILDING = ("run", "build", "seed", "snapshot", "retry")
 _TESTING = ("test", "build", "retry")
-_USING_SPARK = (*_BUILDING, "test", "show", "clone", "generate")
+_READING = (*_BUILDING, "test", "show")
+_USING_SPARK = (*_READING, "clone", "generate")
 
 
 def _flags() -> Any:
@@ -26,6 +28,11 @@ def _flags() -> Any:
 def uses_spark() -> bool:
     """Check whether the command always runs statements in Spark."""
     return getattr(_flags(), "WHICH", None) in _USING_SPARK
+
+
+def reads_tables() -> bool:
+    """Check whether the command reads the tables of the project."""
+    return getattr(_flags(), "WHICH", None) in _READING
 
 
 def is_in_command() -> bool:

@@ -18,8 +18,7 @@ from dbt.adapters.openmirroring.service.reports import ServiceError, logger
 
 def end_command(destination: Destination) -> None:
     """Replicate, wait and refresh as the profile says, if the command has changed anything."""
-    while destination.replicas:
-        destination.replicas.pop().clear()
+    destination.replicas.close()
     if destination.is_to_replicate:
         destination.is_to_replicate = False
         _replicate(destination)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -40,13 +40,15 @@ from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceRepo
 from dbt.adapters.openmirroring.text.shown import shown_url
 
 if TYPE_CHECKING:
-    from dbt.adapters.openmirroring.destination.onelake_replica import OneLakeReplica
     from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
     from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
 # called with the number of uploaded bytes and the number of all bytes
 Upload = Callable[[int, int], None]
+
+# called with the number of rows that were downloaded, and of their bytes
+Download = Callable[[int, int], None]
 
 
 class Destination:
@@ -56,10 +58,11 @@ class Destination:
         target: the settings of the profile
         service: the service that applies the published files
         dry_run: whether nothing is published
+        restores: whether the rows that Spark has lost come from the mirrored tables
         published: the time of each publication of this command, by `schema.table`
         is_to_replicate: whether the replicator is to apply, when the command ends, what it has
             changed
-        replicas: the mirrored tables whose rows were copied for Spark
+        replicas: at the end of the command, removes the rows that were copied for Spark
         builds: the ids of the held builds that this command makes or tests, by the unique id of
             the node
 
@@ -69,6 +72,7 @@ class Destination:
         warehouse: returns the folder of the embedded Spark's tables, once Spark has started; None
             with any other Spark
         uploads: returns the callback for the uploads of the node that this thread runs
+        downloads: the same for its downloads
         kept: returns the folder for what the next command should know
     """
 
@@ -78,18 +82,21 @@ class Destination:
         project: Callable[[], Path],
         warehouse: Callable[[], Path | None],
         uploads: Callable[[], Upload | None] = lambda: None,
+        downloads: Callable[[], Download | None] = lambda: None,
         kept: Callable[[], Path | None] = lambda: None,
     ) -> None:
         self.target = target
         self.dry_run = target.dry_run
+        self.restores = target.restore_snapshots
         self.service = Service(self._ask_service)
         self.published: dict[str, datetime] = {}
         self.is_to_replicate = False
-        self.replicas: list[OneLakeReplica] = []
+        self.replicas = ExitStack()
         self.builds: dict[str, str] = {}
         self._project = project
         self._warehouse = warehouse
         self._uploads = uploads
+        self._downloads = downloads
         self._kept = kept
         self._new_tables = NewTables()
         self._lock = threading.Lock()
@@ -251,32 +258,50 @@ class Destination:
         return last_published(self.storage(), schema, identifier)[1]
 
     def replica_of(self, schema: str, identifier: str, seconds: float) -> replica.Replica:
-        """Return a mirrored table, after everything that was published of it is applied.
+        """Return the mirrored table of a relation until the command ends.
 
         Args:
             schema, identifier: schema and identifier of the model's relation
-            seconds: seconds to wait until it is applied
+            seconds: seconds to wait until everything that was published is applied
 
         Raises:
             DbtRuntimeError: if it is not applied within that time, or cannot be read
         """
         table, journal = last_published(self.storage(), schema, identifier)
+        return self.replicas.enter_context(self.replica(table, journal, seconds))
+
+    @contextmanager
+    def replica(
+        self, table: TableFolder, journal: Journal | None, seconds: float
+    ) -> Iterator[replica.Replica]:
+        """Let Spark read a mirrored table, after everything that was published of it is applied.
+
+        Args:
+            journal: the journal of the table; None if it was never published
+            seconds: seconds to wait until everything is applied
+
+        Raises:
+            DbtRuntimeError: if it is not applied within that time, or cannot be read
+        """
         place = self.target.onelake
         if not place:
-            return replica.applied(
+            yield replica.applied(
                 self.landing_zone,
                 table.schema,
                 table.identifier,
                 replicate=self.target.replicate,
                 seconds=seconds,
             )
+            return
         # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.destination.onelake_replica import OneLakeReplica
 
         credential = token_credential(self.target.identity)
-        found = OneLakeReplica(place, credential, table, self._staging())
-        self.replicas.append(found)
-        return found.applied(journal, self.service, seconds)
+        found = OneLakeReplica(place, credential, table, self._staging(), self._downloads())
+        try:
+            yield found.applied(journal, self.service, seconds)
+        finally:
+            found.clear()
 
     def replicate_at_the_end(self, is_wanted: bool) -> None:
         """Set whether the command changed anything that the replicator must apply at its end."""

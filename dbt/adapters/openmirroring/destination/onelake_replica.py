@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -42,6 +43,7 @@ class OneLakeReplica:
         credential: credential of an identity that may read the table
         table: the table folder
         staging: where dbt copies the rows for Spark; None if Spark reads the Delta table itself
+        download: called with the copied rows and bytes, if anybody wants to know
     """
 
     def __init__(
@@ -50,11 +52,13 @@ class OneLakeReplica:
         credential: TokenCredential,
         table: TableFolder,
         staging: StagingFolder | None,
+        download: Callable[[int, int], None] | None = None,
     ) -> None:
         self._place = place
         self._credential = credential
         self._table = table
         self._staging = staging
+        self._download = download or (lambda *_: None)
         self._folder = f"compared-{uuid.uuid4().hex}"
 
     def applied(self, journal: Journal | None, service: Service, seconds: float) -> Replica:
@@ -104,21 +108,23 @@ class OneLakeReplica:
             delta = DeltaTable(quote(url, safe=":/@"), storage_options=options)
             version, fields = delta.version(), delta.schema().fields
             if self._staging:
-                _copy(delta, self._staging, f"{self._folder}/{_FILE}")
+                _copy(delta, self._staging, f"{self._folder}/{_FILE}", self._download)
         except (DeltaError, OSError) as error:
             raise DbtRuntimeError(
-                f"The mirrored table {table} cannot be compared: "
+                f"The mirrored table {table} cannot be read: "
                 f"{shown(without_colors(error))}. The identity needs the permission to read "
                 "all OneLake data of the mirrored database."
             ) from error
-        fire_event(Note(msg=f"Comparing version {version} of the Delta table of {table}"))
+        fire_event(Note(msg=f"Reading version {version} of the Delta table of {table}"))
         columns = tuple(ReplicaColumn(field.name, str(field.type.type)) for field in fields)
         if self._staging:
             return Replica(columns, keys, self._staging.url(self._folder), (_FILE,))
         return Replica(columns, keys, url, (), version)
 
 
-def _copy(delta: DeltaTable, staging: StagingFolder, path: str) -> None:
+def _copy(
+    delta: DeltaTable, staging: StagingFolder, path: str, download: Callable[[int, int], None]
+) -> None:
     """Copy the rows to a Parquet file that Spark can read, one record batch at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -131,5 +137,8 @@ def _copy(delta: DeltaTable, staging: StagingFolder, path: str) -> None:
     ]
     rows = pa.RecordBatchReader.from_stream(scan, pa.schema(fields))
     with staging.create(path) as file, pq.ParquetWriter(file, rows.schema) as writer:
+        copied = 0
         for batch in rows:
             writer.write_batch(batch)
+            copied += len(batch)
+            download(copied, file.tell())

@@ -27,6 +27,7 @@ class Target:
         replicate: apply published files with the local replicator
         wait_for_mirror: seconds to wait until the service has applied the published files
         dry_run: publish nothing, and report what would be published
+        restore_snapshots: bring back the snapshots that Spark has lost from the mirrored tables
         refresh_sql_endpoint: make the SQL analytics endpoint take over the published rows
     """
 
@@ -39,6 +40,7 @@ class Target:
     replicate: bool = False
     wait_for_mirror: float = 0
     dry_run: bool = False
+    restore_snapshots: bool = False
     refresh_sql_endpoint: bool = False
 
     def folder(self, project: Path) -> Path:

@@ -33,3 +33,7 @@ class ForeignTableFolderError(MirrorError):
 
 class SnapshotMismatchError(MirrorError):
     """The snapshot is not the one that was published last."""
+
+
+class MirroredTableMismatchError(MirrorError):
+    """The mirrored table does not have the rows that were published."""

@@ -33,6 +33,8 @@ class Plan:
         reason: why this publication; for `unchanged`, why the next snapshot still replaces the
             snapshot
         journal: the journal that the plan was made against; None for a table that did not exist
+        table_rows: the rows of the mirrored table after this batch; None if it had those of the
+            journal before
     """
 
     publication: str
@@ -40,6 +42,7 @@ class Plan:
     definition: TableDefinition
     rows: RowCounts
     journal: Journal | None = None
+    table_rows: int | None = None
 
     @property
     def starts_folder(self) -> bool:
@@ -85,6 +88,7 @@ class Plan:
         # a Parquet file needs no such extension, because its content names the compression
         is_gzip = self.definition.delimited and any(file.is_gzip for file in files)
         before = 0 if self.starts_folder or not self.journal else self.journal.batch.table_rows
+        after = before + self.rows.inserted - self.rows.deleted
         return Batch(
             id=batch_id,
             publication=self.publication,
@@ -97,7 +101,7 @@ class Plan:
             last_file=last_file + len(files),
             files_written=len(files),
             bytes_written=sum(file.size for file in files),
-            table_rows=before + self.rows.inserted - self.rows.deleted,
+            table_rows=after if self.table_rows is None else self.table_rows,
         )
 
     def finding(self, found: Iterable[FileRows]) -> str:

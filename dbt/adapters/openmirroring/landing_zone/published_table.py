@@ -70,6 +70,14 @@ class PublishedTable:
         content = self._storage.read(self.table.journal)
         return Journal.from_json(content, self.table.journal) if content is not None else None
 
+    def is_published_again(self) -> bool:
+        """Check whether another run has published, or committed, since the journal was read.
+
+        Raises:
+            MirrorError: if a record is damaged
+        """
+        return self.journal() != self._last or self._pending() is not None
+
     def former_folder(self, batch_id: str) -> TableFolder | None:
         """Find the other folder that the table had, whose name differs in case or in its schema.
 

@@ -192,6 +192,7 @@ class Publication(PublishedTable):
         snapshot_version: str | None = None,
         held: str | None = None,
         snapshot_state: str | None = None,
+        keeps_snapshot: bool = False,
     ) -> Manifest:
         """5. Create the manifest. From here on every step can be repeated.
 
@@ -203,6 +204,7 @@ class Publication(PublishedTable):
             held: the id of the held snapshot that is published
             snapshot_state: the state of the snapshot's data after this batch; None if nobody
                 knows it yet
+            keeps_snapshot: whether the snapshot has had the rows all along
 
         Raises:
             ConcurrentPublicationError: if another run has published since the plan was made
@@ -215,7 +217,7 @@ class Publication(PublishedTable):
         batch = plan.batch(self.batch_id, self._owner, files, last)
         previous = journal.batch.id if journal else None
         history = journal.batches if journal else ()
-        ending = Manifest.ending_of(held, snapshot_version)
+        ending = "none" if keeps_snapshot else Manifest.ending_of(held, snapshot_version)
         state = (snapshot_version, history, held, snapshot_state, ending)
         manifest = Manifest(batch, self.table, previous, tuple(files), *state)
         if files:

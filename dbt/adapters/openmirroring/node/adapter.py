@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.cache import RelationsCache
 from dbt.adapters.contracts.connection import AdapterResponse, Connection
 
@@ -68,6 +69,8 @@ class Adapter(ConstraintParser, Protocol):
     def get_columns_in_relation(
         self, relation: OpenMirroringRelation
     ) -> list[OpenMirroringColumn]: ...
+
+    def create_schema(self, relation: BaseRelation) -> None: ...
 
     def drop_relation(self, relation: OpenMirroringRelation) -> None: ...
 

@@ -8,7 +8,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.node.endings import ENDINGS
+from dbt.adapters.openmirroring.node.endings import ENDINGS, Elsewhere, Ending
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.snapshot.held import finish_hold, is_half_held
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
@@ -32,6 +32,7 @@ def recover(
     publication: Publication,
     target: OpenMirroringRelation,
     is_rebuilt: bool = False,
+    restores: bool = False,
 ) -> Manifest | None:
     """0. Finish the batch that an earlier run committed, and drop the leftovers of other runs.
 
@@ -39,6 +40,7 @@ def recover(
 
     Args:
         is_rebuilt: whether the table is rebuilt now, which replaces a batch that nobody can finish
+        restores: whether a batch is also finished if Spark has lost its rows
 
     Returns:
         the manifest of the finished batch; None if there was none
@@ -57,7 +59,7 @@ def recover(
         if warehouse.found(following) and not snapshot:
             remove_dropped(warehouse, target)  # by the swap of this batch
         try:
-            finish(warehouse, publication, target, manifest)
+            finish(warehouse, publication, target, manifest, restores)
         except (SnapshotMismatchError, StagedFilesLostError) as error:
             if not is_rebuilt:
                 raise
@@ -79,10 +81,15 @@ def finish(
     publication: Publication,
     target: OpenMirroringRelation,
     manifest: Manifest,
+    restores: bool = False,
 ) -> None:
     """6 and 7. Publish the files of a batch, and make the next snapshot the snapshot.
 
     Every statement and every file operation of this function can be repeated.
+
+    Args:
+        restores: whether to go on if Spark has lost the rows of the batch. Its files have them,
+            so that they can be restored from the mirrored table
 
     Raises:
         DbtRuntimeError: if the snapshot refuses the rows; the batch is withdrawn if its rows were
@@ -90,9 +97,11 @@ def finish(
         SnapshotMismatchError: if Spark does not have the rows of the batch
     """
     warehouse.show_step(PUBLISHING)
-    ending = ENDINGS[manifest.ending](warehouse, publication, target, manifest)
+    ending: Ending = ENDINGS[manifest.ending](warehouse, publication, target, manifest)
     if not ending.has_rows():
-        raise _lost(manifest, target)
+        if not restores:
+            raise _lost(manifest, target)
+        ending = Elsewhere(warehouse, publication, target, manifest)
     state = ending.before_files()
     publication.publish(manifest)  # 6
     ending.after_files()
@@ -104,6 +113,7 @@ def _lost(manifest: Manifest, target: OpenMirroringRelation) -> SnapshotMismatch
         f"An earlier run has committed batch {manifest.batch.id} of {manifest.table}, but "
         f"this Spark has neither a next snapshot of {target} nor a snapshot with that batch. "
         "It was another Spark, or its warehouse was lost. Nothing was changed. Run the node "
-        "there to complete the batch. If that warehouse is lost: "
+        "there to complete the batch. If that warehouse is lost: `restore_snapshots: true` in the "
+        "target finishes the batch from its files, which the landing zone has. Or: "
         f"{compute_anew(manifest.batch.owner.node, manifest.batch.table_rows)}"
     )

@@ -68,7 +68,9 @@ def begin_attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
             warehouse, target, publication.batch_id, lambda: publication.committed
         ) as scratch,
     ):
-        finished = recover(warehouse, publication, target, node.is_full_refresh)  # 0
+        finished = recover(  # 0
+            warehouse, publication, target, node.is_full_refresh, destination.restores
+        )
         if finished:
             node.print_line(
                 f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from dbt.adapters.contracts.connection import AdapterResponse
 
@@ -50,20 +50,54 @@ def build(
     with warehouse.users_session():  # it may have views or settings for the model's SQL
         if node.has_contract:
             query = node.checked_contract(query)
-        statement = warehouse.sql(
-            "mirror_create_table",
-            table=following,
-            query=query,
-            properties=properties,
-            compression=_compression(node),
-            partition_by=node.options.partition_by,
-        )
-        response = warehouse.build(statement)
+        partition_by = node.options.partition_by
+        response = _create_table(node, following, query, properties, partition_by)
     if rows.kept:
         rows.kept.link_into(warehouse.describe(following))
         _find_files(node, following)
     warehouse.added(following)
     return following, response
+
+
+def build_again(
+    node: Node,
+    table: OpenMirroringRelation,
+    query: str,
+    names: Collection[str],
+    marks: Mapping[str, str],
+) -> None:
+    """Write rows that the node has had before to a table, as it stores them.
+
+    Args:
+        table: the table to create
+        query: the SQL of the rows
+        names: the names of their columns
+        marks: properties that identify their publication
+    """
+    # the configuration may have changed since
+    present = {name.lower() for name in names}
+    partition_by = [name for name in node.options.partition_by if name.lower() in present]
+    properties = {**(node.config.get("tblproperties") or {}), **marks}
+    _create_table(node, table, query, properties, partition_by)
+    node.warehouse.added(table)
+
+
+def _create_table(
+    node: Node,
+    table: OpenMirroringRelation,
+    query: str,
+    properties: Mapping[str, str],
+    partition_by: Sequence[str],
+) -> AdapterResponse:
+    sql = node.warehouse.sql(
+        "mirror_create_table",
+        table=table,
+        query=query,
+        properties=properties,
+        compression=_compression(node),
+        partition_by=partition_by,
+    )
+    return node.warehouse.build(sql)
 
 
 def _compression(node: Node) -> str | None:

@@ -9,7 +9,8 @@ from typing import Any
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
-from dbt.adapters.openmirroring.spark.json_text import json_text
+from dbt.adapters.openmirroring.spark.data_types import type_in_sql
+from dbt.adapters.openmirroring.spark.json_text import json_text, json_value
 from dbt.adapters.openmirroring.spark.relation import quoted
 
 _NESTED = ("array<", "map<", "struct<", "variant")
@@ -51,6 +52,11 @@ class LandingColumn:
         return quoted(self.name)
 
     @property
+    def sql_type(self) -> str:
+        """The type in Spark, as SQL can contain it."""
+        return type_in_sql(self.dtype)
+
+    @property
     def is_float(self) -> bool:
         return self.dtype in ("float", "double")
 
@@ -79,6 +85,38 @@ class LandingColumn:
         if type_.startswith(_TEXT):
             return f"cast({source} as string)"
         return source
+
+    def restored(self) -> str:
+        """Return the SQL expression of the value from that of the mirrored table.
+
+        The service may store it in a wider type than it landed in.
+
+        Raises:
+            CompilationError: if the type cannot be parsed
+        """
+        landed = f"cast({self.quoted} as {self.landed_type})"
+        type_ = self.dtype.lower()
+        if type_.startswith(_NESTED):
+            return self._value_of_json(landed)
+        if type_ == "timestamp_ntz":
+            seconds = f"cast(unix_micros({landed}) as decimal(20, 0)) / 1000000"
+            return (
+                "timestamp_ntz'1970-01-01 00:00:00' + "
+                f"cast(cast({seconds} as decimal(20, 6)) as interval second)"
+            )
+        if type_.startswith(_SHAPES):
+            is_geometry = type_.startswith("geometry")
+            function = "st_geomfromwkb" if is_geometry else "st_geogfromwkb"
+            return f"{function}({landed})"
+        return landed if type_ == self.landed_type else f"cast({landed} as {self.dtype})"
+
+    def _value_of_json(self, text: str) -> str:
+        try:
+            return json_value(self.dtype, text)
+        except ValueError as error:
+            raise CompilationError(
+                f"The column {self.quoted} cannot be restored from JSON: {error}"
+            ) from error
 
     def _json(self, source: str) -> str:
         try:

@@ -86,8 +86,8 @@ def decide(
         definition,
         found.rows,
         journal,
-        found.changed,
-        found.in_full,
+        changed=found.changed,
+        in_full=found.in_full,
     )
 
 

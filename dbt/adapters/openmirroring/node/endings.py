@@ -85,11 +85,32 @@ class Swap(Ending):
         drop_published_rows(self.warehouse, self.target, self.manifest.previous_batch_id)
 
 
+class Elsewhere(Ending):
+    """Spark has lost the rows, or another Spark has them. Only the files are published."""
+
+    def has_rows(self) -> bool:
+        return False
+
+    def after_files(self) -> None:
+        pass
+
+
 class Held(Ending):
     """The snapshot has the rows already, and is no longer held."""
 
     def has_rows(self) -> bool:
         return self._marks.held == self.manifest.held or self._is_stored
+
+    def after_files(self) -> None:
+        previous, batch_id = self.manifest.previous_batch_id, self.manifest.batch.id
+        mark_published(self.warehouse, self.target, previous, batch_id)
+
+
+class Unchanged(Ending):
+    """The snapshot has had the rows all along."""
+
+    def has_rows(self) -> bool:
+        return self._is_stored or self._marks.batch_id == self.manifest.previous_batch_id
 
     def after_files(self) -> None:
         previous, batch_id = self.manifest.previous_batch_id, self.manifest.batch.id
@@ -154,4 +175,9 @@ class InPlace(Ending):
         return planned is not None and version == planned
 
 
-ENDINGS: dict[str, type[Ending]] = {"swap": Swap, "held": Held, "in_place": InPlace}
+ENDINGS: dict[str, type[Ending]] = {
+    "swap": Swap,
+    "held": Held,
+    "in_place": InPlace,
+    "none": Unchanged,
+}

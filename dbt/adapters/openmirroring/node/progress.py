@@ -12,6 +12,7 @@ from dbt.adapters.openmirroring.spark.tasks import Tasks
 
 # the steps of a node
 PREPARING = "preparing"
+RESTORING = "restoring"
 BUILDING = "building"
 CHECKING = "checking"
 COMPARING = "comparing"
@@ -108,6 +109,20 @@ class Progress:
 
         def tell(done: int, total: int) -> None:
             node.step = f"uploading, {done >> 20:,} of {total >> 20:,} MB"
+
+        return tell
+
+    def downloads(self) -> Callable[[int, int], None] | None:
+        """Return a callback for the downloaded rows and bytes of this thread's node.
+
+        Return None if no progress is shown.
+        """
+        node = self._nodes.get(threading.get_ident())
+        if not node:
+            return None
+
+        def tell(rows: int, size: int) -> None:
+            node.step = f"downloading the mirrored table, {rows:,} rows, {size >> 20:,} MB"
 
         return tell
 

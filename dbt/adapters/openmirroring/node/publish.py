@@ -78,7 +78,7 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
     """
     with begin_attempt(node, destination) as attempt:
         destination.check_table(attempt.publication.table, rebuilds=True)
-        _require_table(node)
+        require_table(node)
         rows = NextRows(f"select * from {node.target}")
         return _publish_rows(attempt, rows, Rebuild("mirror_rebuild"), may_hold=False)
 
@@ -114,7 +114,7 @@ def publish_held(
                 f"Another run has built {node.target} since its tests started, so it stays held. "
                 "Run its tests again."
             )
-        _require_table(node)
+        require_table(node)
         destination.check_table(publication.table, bool(marks.rebuild))
         return _publish_snapshot(attempt, bool(tested), wait_for_turn)
 
@@ -259,7 +259,12 @@ def _plan(attempt: Attempt, built: NextSnapshot, rebuild: Rebuild | None) -> Spa
     return plan
 
 
-def _require_table(node: Node) -> None:
+def require_table(node: Node) -> None:
+    """Check that Spark has the rows of a node.
+
+    Raises:
+        CompilationError: if it has no table, or one that was only made to check SQL
+    """
     snapshot = node.warehouse.found(node.target)
     if snapshot is None or not snapshot.is_table:
         raise CompilationError(

@@ -141,6 +141,10 @@ class Warehouse:
     def rename(self, relation: OpenMirroringRelation, to: OpenMirroringRelation) -> None:
         self.adapter.rename_relation(relation, to)
 
+    def create_schema(self, relation: OpenMirroringRelation) -> None:
+        """Create the schema of a relation, if it does not exist."""
+        self.adapter.create_schema(relation.without_identifier())
+
     def find_partitions(self, table: OpenMirroringRelation) -> None:
         """Make Spark's catalog list the partitions that a table has in storage."""
         self.execute(self.sql("mirror_find_partitions", table=table))

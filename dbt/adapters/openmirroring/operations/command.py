@@ -17,6 +17,7 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     is_running_hooks,
     is_testing,
     prefers_other_state,
+    reads_tables,
 )
 from dbt.adapters.openmirroring.dbt_core.project import (
     Config,
@@ -43,6 +44,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     is_mirrored,
 )
 from dbt.adapters.openmirroring.operations.recover import Recovery, place_of
+from dbt.adapters.openmirroring.operations.restore import Restores
 from dbt.adapters.openmirroring.operations.same_table import refuse_same_tables
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
@@ -78,6 +80,7 @@ class Command:
         self._is_checked = False
         self._told: set[str] = set()
         self.recovery = Recovery(destination, lambda: self.warehouse(project.context))
+        self._restores = Restores(destination, self.running)
 
     def tables(self, graph: Graph) -> ProjectTables:
         """Return the mirrored tables of this dbt project."""
@@ -127,8 +130,17 @@ class Command:
         if is_running_hooks() and (self._destination.dry_run or not gated):
             # the hook would do nothing, but dbt would print it
             self._project.nodes.pop(_HOOK, None)
-        if self._destination.dry_run:
-            return
+        if not self._destination.dry_run:
+            self._before_publishing(nodes, gated)
+        if is_running_hooks():
+            # hooks run whatever is selected, and dbt compiles them one by one
+            for hook in self._project.nodes.values():
+                if hook.resource_type == "operation":
+                    self.before_node(hook)
+
+    def _before_publishing(
+        self, nodes: Sequence[ManifestNode], gated: Sequence[ManifestNode]
+    ) -> None:
         # a project without mirrored nodes may have no landing zone
         if is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._recover_before_compiling(nodes)
@@ -171,27 +183,32 @@ class Command:
                 self.warehouse({}).list_again(relation)
             except DbtRuntimeError as error:  # the nodes list the relations again
                 logger.debug(f"{schema}: {error.msg}")
-        # hooks run whatever is selected, and dbt compiles them one by one
-        for hook in self._project.nodes.values():
-            if hook.resource_type == "operation":
-                self.before_node(hook)
 
     def before_node(self, node: ManifestNode) -> None:
-        """Finish the batches that earlier runs have left of a node and of the tables it reads.
+        """Bring a node and the tables that it reads to the state that was published last.
 
-        This happens before the node is compiled, because its SQL may depend on the result.
+        Batches that earlier runs have left are finished, and what Spark has lost is restored. This
+        happens before the node is compiled, because its SQL may depend on the result.
 
         Args:
             node: a node of dbt's manifest
 
         Raises:
-            DbtRuntimeError: if the batch of the node itself cannot be finished
+            DbtRuntimeError: if the batch of the node itself cannot be finished, or if one of the
+                tables cannot be restored
         """
-        if not self.recovery.has_postponed:
+        restores = self._destination.restores and reads_tables()
+        if not (self.recovery.has_postponed or restores):
             return
         for each in _with_tables_below(node, self._project.nodes):
-            place = place_of(each.schema, each.alias)
-            self.recovery.finish_postponed(place, is_own=each.unique_id == node.unique_id)
+            is_own = each.unique_id == node.unique_id
+            self.recovery.finish_postponed(place_of(each.schema, each.alias), is_own=is_own)
+            if restores and each.resource_type in NODES and is_mirrored(each.config):
+                self._restore(each, is_own)
+
+    def _restore(self, node: ManifestNode, is_own: bool) -> None:
+        if self.warehouse({}).found(self._adapter.relation_of(node)) is None:
+            self._restores.restore(self.node_of(node.unique_id), is_own)
 
     def _finish_holds(self, nodes: Sequence[ManifestNode]) -> None:
         """Repair snapshots that a killed process left half held, before anything reads them."""
@@ -265,11 +282,12 @@ class Command:
         """Drop the relations of a dry run before dbt closes the connections, and tell the rest."""
         self.recovery.tell_left()
         built = self._adapter.stand_ins.take_all()
-        if built:
+        if built or self._restores.for_dry_run:
             with self._adapter.connection_named("master"):
                 warehouse = self.warehouse(self._project.context)
                 for relation in built:
                     warehouse.drop_if_there(relation)
+                self._restores.drop_those_of_dry_run()
 
 
 def _with_tables_below(

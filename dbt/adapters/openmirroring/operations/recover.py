@@ -47,7 +47,9 @@ class Recovery:
             schema=owner.schema, identifier=table.identifier, type=RelationType.Table
         )
         with self._destination.publication(table, owner) as publication:
-            return recover(self._warehouse(), publication, target)
+            return recover(
+                self._warehouse(), publication, target, restores=self._destination.restores
+            )
 
     def finish_all(self, tables: ProjectTables) -> Outcome:
         """Finish all unfinished batches of the project."""

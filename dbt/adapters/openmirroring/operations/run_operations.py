@@ -8,6 +8,7 @@ from dbt.adapters.openmirroring.dbt_core.project import Graph, Project
 from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.publish import rebuild
+from dbt.adapters.openmirroring.node.repair import repair
 from dbt.adapters.openmirroring.operations.arguments import (
     Flag,
     Limit,
@@ -23,6 +24,7 @@ from dbt.adapters.openmirroring.operations.history import history
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.operations.report import Heading, report
+from dbt.adapters.openmirroring.operations.restore import restore_tables
 from dbt.adapters.openmirroring.replicator.text_table import terminal_width
 
 
@@ -91,6 +93,39 @@ class RunOperations:
         node = self._command.node_of(found.unique_id)
         with self._command.running(node):
             response = rebuild(node, self._destination)
+        return Outcome((f"{found.table}: {response}",))
+
+    @operation("mirror_restore")
+    def restore(self, *, table: Name | None = None) -> Outcome:
+        """Bring back the rows that were published last from the mirrored tables.
+
+        Args:
+            table: as for `rebuild`. Its rows take the place of others that Spark has. None
+                restores all tables that Spark has lost, and replaces nothing
+        """
+        self._destination.restores = True
+        return restore_tables(
+            self._tables,
+            self._destination,
+            self._command.connected,
+            self._project.threads,
+            table,
+        )
+
+    @operation("mirror_repair")
+    def repair(self, *, table: Name) -> Outcome:
+        """Publish the difference between a mirrored table and the rows that Spark has of it.
+
+        Args:
+            table: as for `rebuild`
+
+        Raises:
+            DbtRuntimeError: if there is no such table, or if a step fails
+        """
+        found = self._tables.node(table)
+        node = self._command.node_of(found.unique_id)
+        with self._command.running(node):
+            response = repair(node, self._destination)
         return Outcome((f"{found.table}: {response}",))
 
     @operation("mirror_publish")

@@ -1,4 +1,4 @@
-"""SQL that converts complex values to JSON, including the keys of their maps."""
+"""SQL that converts complex values to JSON and back, including the keys of their maps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dbt.adapters.openmirroring.spark.data_types import (
     MapType,
     StructType,
     parse,
+    sql_of,
 )
 from dbt.adapters.openmirroring.spark.relation import quoted
 
@@ -23,7 +24,12 @@ _OPTIONS = (
     f"'timestampFormat', concat({_TIME}, 'XXX'), 'timestampNTZFormat', concat({_TIME}))"
 )
 
+# `from_json` otherwise returns NULL for a text that is not of the type
+_READING_OPTIONS = _OPTIONS.replace("map(", "map('mode', 'FAILFAST', ", 1)
+
 _PLAIN_KEY = re.compile(PLAIN, re.IGNORECASE)
+# types that `from_json` does not know
+_KIND_OF_STRING = re.compile(r"string collate [\w.]+|(?:var)?char\(\d+\)", re.IGNORECASE)
 _OTHER_MAP = re.compile(rf"map<(?!{PLAIN},)", re.IGNORECASE)
 
 
@@ -38,6 +44,19 @@ def json_text(dtype: str, value: str) -> str:
         ValueError: if the type has maps and cannot be parsed
     """
     return _json(with_keys_as_text(dtype, value))
+
+
+def json_value(dtype: str, text: str) -> str:
+    """Return SQL that converts JSON, as `json_text` writes it, back to a complex value.
+
+    Args:
+        dtype: the type of the value, as Spark describes it
+        text: the SQL of the JSON
+
+    Raises:
+        ValueError: if the type cannot be parsed
+    """
+    return _read(parse(dtype), text, 1)
 
 
 def with_keys_as_text(dtype: str, value: str) -> str:
@@ -106,3 +125,70 @@ def _key(type_: DataType, key: str, depth: int) -> str:
     # `to_json` takes no scalar, so wrap the key in an array and trim the brackets. A cast to a
     # string would depend on the time zone of the session.
     return "trim(both '[\"]' from " + _json(f"array({key})") + ")"
+
+
+def _read(type_: DataType, text: str, depth: int) -> str:
+    """Return the SQL of a complex value from its JSON."""
+    if type_ == "variant":
+        return f"parse_json({text})"
+    schema = _literal(sql_of(_readable(type_)))
+    return _typed(type_, f"from_json({text}, {schema}, {_READING_OPTIONS})", depth)
+
+
+def _readable(type_: DataType) -> DataType:
+    """Return the type that `from_json` reads in place of a type."""
+    if isinstance(type_, ArrayType):
+        return ArrayType(_readable(type_.element))
+    if isinstance(type_, MapType):
+        return MapType("string", _readable(type_.value))
+    if isinstance(type_, StructType):
+        return StructType(tuple((name, _readable(field)) for name, field in type_.fields))
+    return "string" if _KIND_OF_STRING.fullmatch(type_) else type_
+
+
+def _typed(type_: DataType, value: str, depth: int) -> str:
+    """Return the SQL of a value that `from_json` has read, in its own type.
+
+    Args:
+        value: the SQL of the value; returned unchanged if it has that type already
+        depth: as for `_converted`
+    """
+    if type_ == _readable(type_):
+        return value
+    if isinstance(type_, ArrayType):
+        name = f"element_{depth}"
+        return f"transform({value}, {name} -> {_typed(type_.element, name, depth + 1)})"
+    if isinstance(type_, MapType):
+        name = f"entry_{depth}"
+        key = _read_key(type_.key, f"{name}.key", depth + 1)
+        item = _typed(type_.value, f"{name}.value", depth + 1)
+        return (
+            f"map_from_entries(transform(map_entries({value}), "
+            f"{name} -> struct({key} as key, {item} as value)))"
+        )
+    if isinstance(type_, StructType):
+        # a lambda, so that the text is read only once
+        name = f"struct_{depth}"
+        fields = (
+            f"{_typed(field, f'{name}.{quoted(field_name)}', depth + 1)} as {quoted(field_name)}"
+            for field_name, field in type_.fields
+        )
+        made = f"if({name} is null, null, struct({', '.join(fields)}))"
+        return f"transform(array({value}), {name} -> {made})[0]"
+    return f"cast({value} as {type_})"
+
+
+def _read_key(type_: DataType, key: str, depth: int) -> str:
+    if not isinstance(type_, str):
+        return _read(type_, key, depth)
+    if _PLAIN_KEY.fullmatch(type_):
+        return f"cast({key} as {type_})"
+    element = f"concat('[\"', {key}, '\"]')"
+    return f"{_read(ArrayType(type_), element, depth)}[0]"
+
+
+def _literal(text: str) -> str:
+    """Return a constant text, without a backslash or quote in a string."""
+    parts = re.split(r"(['\\])", text)
+    literals = [f"chr({ord(part)}L)" if part in "'\\" else f"'{part}'" for part in parts if part]
+    return literals[0] if len(literals) == 1 else f"concat({', '.join(literals)})"

@@ -25,6 +25,7 @@ REBUILD_PROPERTY = "openmirroring.held_rebuild"
 VERSION_PROPERTY = "openmirroring.published_version"
 CHECKED_PROPERTY = "openmirroring.checked"
 UNMIRRORED_PROPERTY = "openmirroring.unmirrored"
+RESTORED_PROPERTY = "openmirroring.restored"
 _PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
 _LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
 _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")

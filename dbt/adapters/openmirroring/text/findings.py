@@ -20,7 +20,24 @@ def other_batch(
         f"{journal} says that batch {last} was published last ({published_at}), but Spark has "
         f"{what} of {table}. Somebody else has published this table, or this is another "
         "warehouse, or the warehouse was lost. Nothing was changed. Run with the warehouse that "
-        "has this batch, or put it back."
+        f"has this batch, or put it back. {restored(table, found)}"
+    )
+
+
+def restored(table: object, found: str | None) -> str:
+    """Say how the published rows of a table come back to Spark.
+
+    Args:
+        found: the batch of the rows that Spark has instead; None if it has none
+    """
+    if found is None:
+        return (
+            "Or set `restore_snapshots: true` in the target: then the rows that were published "
+            "are brought back from the mirrored table."
+        )
+    return (
+        f"Or `dbt run-operation mirror_restore --args '{{table: {table}}}'` brings the rows that "
+        "were published back from the mirrored table, in place of those that Spark has."
     )
 
 

@@ -18,6 +18,8 @@ NEXT = "next"
 NEW_ROWS, TYPED_ROWS = "new_rows", "typed_rows"
 # The rows of a dbt snapshot in other types.
 STORED = "stored"
+# The rows of the mirrored table, as they landed.
+MIRRORED = "mirrored"
 # The keys of changed rows.
 CHANGED = "changed"
 # The rows that may change of a snapshot that is changed in place.
@@ -36,7 +38,7 @@ PUBLISHED_SUFFIX = "__published"
 # a name that Spark's `SessionCatalog` takes
 _METASTORE_NAME = re.compile(r"\w+", re.ASCII)
 
-ROLES_OF_ROWS = (NEW_ROWS, TYPED_ROWS, STORED, CHANGED, BEFORE, PART)
+ROLES_OF_ROWS = (NEW_ROWS, TYPED_ROWS, STORED, MIRRORED, CHANGED, BEFORE, PART)
 
 
 class ScratchTables:

@@ -17,7 +17,7 @@ from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows
 from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version
 from dbt.adapters.openmirroring.node.snapshot.touched_rows import MERGING_FORMATS
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import RESTORED_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription, data_files
 
 # Operations in Delta's and Iceberg's histories that change no row. Delta also records changes of
@@ -73,6 +73,9 @@ def verify_state(
         found = snapshot_state(warehouse, relation, description)
     if found is None or found == expected:
         return published
+    expected = _restored_state(warehouse, relation, journal) or expected
+    if found == expected:
+        return published
     kind, _, version = str(expected).partition(":")
     if kind == "version" and description.layout.format in MERGING_FORMATS:
         if not _is_changed_since(warehouse, relation, description, version):
@@ -82,6 +85,18 @@ def verify_state(
             return PublishedRows(warehouse, past, published.batch_id, published.marks)
     table.verify_state(journal, found, lambda: _count(warehouse, relation))
     return published
+
+
+def _restored_state(
+    warehouse: Warehouse, relation: OpenMirroringRelation, journal: Journal
+) -> str | None:
+    """Return the state in which a restore has left a snapshot; None if it was not restored.
+
+    The journal has the state of the snapshot on the machine that has published it.
+    """
+    restored = warehouse.properties(relation).get(RESTORED_PROPERTY, "")
+    batch_id, _, state = restored.partition(" ")
+    return state if state and batch_id == journal.batch.id else None
 
 
 def _count(warehouse: Warehouse, table: OpenMirroringRelation) -> int:

@@ -1,0 +1,141 @@
+"""Repairing a mirrored table: the difference from the snapshot is published as a change set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dbt_common.exceptions import CompilationError
+
+from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn
+from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.node.advance import finish
+from dbt.adapters.openmirroring.node.attempt import Attempt, begin_attempt
+from dbt.adapters.openmirroring.node.columns import published_columns
+from dbt.adapters.openmirroring.node.compare import Comparer
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.plan import SparkPlan
+from dbt.adapters.openmirroring.node.planning import beyond_limit, refuse_deletion
+from dbt.adapters.openmirroring.node.progress import COMPARING
+from dbt.adapters.openmirroring.node.publish import require_table
+from dbt.adapters.openmirroring.node.response import MirrorResponse
+from dbt.adapters.openmirroring.node.restore import is_of, mirrored_rows
+from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import MIRRORED
+from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state, verify_state
+from dbt.adapters.openmirroring.node.stage import stage
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.text.ways_out import publish_present
+
+
+def repair(node: Node, destination: Destination) -> MirrorResponse:
+    """Publish the difference between a mirrored table and the snapshot of its node.
+
+    Raises:
+        MirrorError: if Spark does not have the rows that were published last, or if the mirrored
+            table has other columns
+        CompilationError: if nothing was published, if rows are held, or if a change set cannot
+            make the mirrored table equal
+        DbtRuntimeError: if another step fails
+    """
+    with node.warehouse.own_session(), begin_attempt(node, destination) as attempt:
+        publication, warehouse, target = attempt.publication, attempt.warehouse, attempt.target
+        journal = publication.last
+        if journal is None or not is_of(node, journal):
+            raise CompilationError(f"{target} was not published yet. Run its node.")
+        if attempt.published.is_held:
+            raise CompilationError(
+                f"{target} has held rows, which the mirrored table must not have yet. Nothing "
+                "was changed. Publish them first: `dbt run-operation mirror_publish`."
+            )
+        require_table(node)
+        destination.check_table(publication.table, rebuilds=False)
+        published = verify_state(warehouse, publication, attempt.published)
+        publication.verify(published.batch_id, rebuilds=False)
+        rebuild = publish_present(publication.table)
+        with mirrored_rows(node, destination, publication, journal, rebuild) as view:
+            mirrored = _landed(attempt, journal, view)
+        plan, snapshot = _plan(attempt, journal, mirrored)
+        if not plan.row_count:
+            return MirrorResponse.unchanged(plan)
+        refuse_deletion(node, plan, beyond_limit(node, plan))
+        files = stage(warehouse, publication, plan, node.options, snapshot)
+        state = snapshot_state(warehouse, target, snapshot.description)
+        manifest = publication.commit(plan, files, snapshot_state=state, keeps_snapshot=True)
+        finish(warehouse, publication, target, manifest)
+        return MirrorResponse.of(manifest.batch)
+
+
+def _landed(attempt: Attempt, journal: Journal, view: str) -> OpenMirroringRelation:
+    """Keep the rows of the mirrored table as they landed."""
+    columns = published_columns(journal.batch.definition)
+    query = attempt.warehouse.sql("mirror_landed_rows", view=view, columns=columns)
+    return attempt.scratch.keep(MIRRORED, query)
+
+
+def _plan(
+    attempt: Attempt, journal: Journal, mirrored: OpenMirroringRelation
+) -> tuple[SparkPlan, NextSnapshot]:
+    """Compare the snapshot with the mirrored rows.
+
+    Raises:
+        SnapshotMismatchError: if the snapshot has not as many rows as were published
+        CompilationError: if a change set cannot make the mirrored table equal
+    """
+    node, warehouse, publication = attempt.node, attempt.warehouse, attempt.publication
+    warehouse.show_step(COMPARING)
+    publication.verify_rows(journal, warehouse.count_rows(node.target))
+    definition = journal.batch.definition
+    _require_keys(attempt, journal, mirrored)
+    description = warehouse.describe(node.target)
+    columns = published_columns(definition)
+    snapshot = NextSnapshot(node.target, description, columns, Reuse())
+    comparer = Comparer(
+        warehouse, attempt.scratch, publication, node.options, definition, mirrored, snapshot
+    )
+    as_landed = replace(
+        journal.batch,
+        definition=replace(
+            definition,
+            columns=tuple(
+                MirroredColumn(column.name, column.landed_type, column.landed_type)
+                for column in definition.columns
+            ),
+        ),
+        table_rows=warehouse.count_rows(mirrored),
+    )
+    found = comparer.changes(replace(journal, batch=as_landed))
+    if found.rows.deleted and not definition.key_columns:
+        raise CompilationError(
+            f"The mirrored table of {node.target} has {found.rows.deleted:,} rows that were not "
+            f"published, and lacks {found.rows.inserted:,}. Nothing was changed: without a "
+            "`unique_key` no change set can delete rows. "
+            f"{publish_present(publication.table)}"
+        )
+    plan = SparkPlan(
+        "changes" if found.rows else "unchanged",
+        "mirror_repair" if found.rows else "",
+        definition,
+        found.rows,
+        journal,
+        table_rows=journal.batch.table_rows,
+        changed=found.changed,
+        in_full=found.in_full,
+    )
+    return plan, snapshot
+
+
+def _require_keys(attempt: Attempt, journal: Journal, mirrored: OpenMirroringRelation) -> None:
+    """Check that each row of the mirrored table has a key, by which it can be deleted."""
+    keys = journal.batch.definition.key_columns
+    if not keys:
+        return
+    warehouse = attempt.warehouse
+    sql = warehouse.sql("mirror_count_without_key", table=mirrored, keys=keys)
+    without_key = warehouse.count(sql)
+    if without_key:
+        raise CompilationError(
+            f"The mirrored table of {attempt.target} has {without_key:,} rows without a key "
+            f"({', '.join(keys)}). Nothing was changed: no change set can delete them. "
+            f"{publish_present(attempt.publication.table)}"
+        )

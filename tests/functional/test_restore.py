@@ -1,0 +1,313 @@
+"""A run goes on where Spark has lost everything: its snapshots come from the mirrored tables.
+
+Another machine is a Spark without the schemas of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
+
+from tests.functional.project import Project
+from tests.functional.typed_tables import Generator
+
+pytestmark = pytest.mark.pyspark("the mirrored tables are on this machine")
+
+ORDERS = "select * from values (1, 'a'), (2, 'b'), (3, 'c') as t(id, name)"
+INCREMENTAL = """
+    select cast(id as int) as id, concat('{name} ', id) as name from range({begin}, {end})
+    {{% if is_incremental() %}} where id >= {begin} {{% endif %}}
+"""
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    project.target |= {"replicate": True, "restore_snapshots": True}
+    project.write_project()
+    return project
+
+
+def published(project: Project, node: str = "orders") -> str:
+    return str(project.results()[node]["message"]).partition(" · ")[0]
+
+
+def table(project: Project) -> DeltaTable:
+    return DeltaTable(project.landing_zone.parents[1] / "Tables" / project.schema / "orders")
+
+
+# Kinds of nodes: each run writes the node's rows, and what it must publish.
+
+
+def table_model(project: Project, run: int) -> str:
+    project.model(ORDERS.replace("'b'", repr("b" * run)), unique_key="id")
+    return ["initial +3", "+0 ~1 -0", "+0 ~1 -0"][run - 1]
+
+
+def keyless_model(project: Project, run: int) -> str:
+    project.model(f"select id, id / 2 as half from range({3 + run})")
+    return ["initial +4", "+1 ~0 -0", "+1 ~0 -0"][run - 1]
+
+
+def incremental_model(**config: Any) -> Callable[[Project, int], str]:
+    def write(project: Project, run: int) -> str:
+        sql = INCREMENTAL.format(begin=3 * run - 3, end=3 * run + 1, name=f"run {run} of")
+        project.model(sql, materialized="incremental", **config)
+        is_keyed = "unique_key" in config
+        return ["initial +4", "+3 ~1 -0", "+3 ~1 -0"][run - 1] if is_keyed else _appended(run)
+
+    return write
+
+
+def _appended(run: int) -> str:
+    return "initial +4" if run == 1 else "+4 ~0 -0"
+
+
+def seed(project: Project, run: int) -> str:
+    rows = "".join(f"{number},{'x' * run},2024-01-0{number}\n" for number in range(1, 4))
+    project.write("seeds/orders.csv", f"id,name,day\n{rows}4,,\n")
+    project.write(
+        "seeds/seeds.yml",
+        "seeds: [{name: orders, config: {unique_key: id, column_types: {day: date}}}]",
+    )
+    return ["initial +4", "+0 ~3 -0", "+0 ~3 -0"][run - 1]
+
+
+def history(project: Project, run: int) -> str:
+    project.write(
+        "snapshots/orders.sql",
+        "{% snapshot orders %}{{ config(unique_key='id', strategy='check', check_cols='all', "
+        f"target_schema='{project.schema}') }}}} select 1 as id, {run} as n union all "
+        "select 2, 0 {% endsnapshot %}",
+    )
+    return ["initial +2", "+1 ~1 -0", "+1 ~1 -0"][run - 1]
+
+
+def python_model(project: Project, run: int) -> str:
+    project.write(
+        "models/orders.py",
+        "def model(dbt, session):\n"
+        "    dbt.config(materialized='table', unique_key='id')\n"
+        f"    return session.sql('select id, id * {run} as n from range(3)')\n",
+    )
+    return ["initial +3", "+0 ~2 -0", "+0 ~2 -0"][run - 1]
+
+
+KINDS = {
+    "table": table_model,
+    "table without key": keyless_model,
+    "append": incremental_model(incremental_strategy="append"),
+    "merge": incremental_model(unique_key="id"),
+    "delete+insert": incremental_model(unique_key="id", incremental_strategy="delete+insert"),
+    "seed": seed,
+    "dbt snapshot": history,
+    "Python model": python_model,
+}
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("kind", KINDS)
+def test_three_runs_on_three_machines_publish_what_has_changed(
+    project: Project, kind: str
+) -> None:
+    write = KINDS[kind]
+    if kind == "Python model" and project.target.get("method") == "thrift":
+        pytest.skip("Thrift runs no Python models")
+
+    for run in (1, 2, 3):
+        expected = write(project, run)
+        project.run(command="build")
+        assert published(project) == expected
+        project.assert_mirrored()
+        project.go_to_another_machine()
+
+    project.run(command="build")
+    if kind != "append":
+        assert published(project) == "unchanged"
+    project.assert_mirrored()
+
+
+@pytest.mark.core
+def test_a_node_that_is_not_selected_is_restored_for_those_that_read_it(project: Project) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.model("select * from {{ ref('orders') }} where id > 1", "some", materialized="view")
+    project.model("select count(*) as n from {{ ref('some') }}", "counted")
+    project.write(
+        "models/orders.yml", "models: [{name: counted, data_tests: [mirror_equals_model]}]"
+    )
+    project.run()
+    project.go_to_another_machine()
+
+    project.run("--select", "some", "counted")
+
+    assert published(project, "counted") == "unchanged"
+    assert len(project.relation()) == 3
+    project.go_to_another_machine()
+    project.run(command="test")
+
+
+@pytest.mark.core
+def test_without_the_setting_a_run_is_refused_and_names_it(project: Project) -> None:
+    project.target["restore_snapshots"] = False
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.go_to_another_machine()
+    files = project.files()
+
+    refused = project.fail()
+
+    assert "Spark has no published snapshot" in refused
+    assert "set `restore_snapshots: true` in the target" in refused
+    assert project.files() == files
+    project.target["restore_snapshots"] = True
+    project.write_project()
+    assert project.run()["_message"].startswith("unchanged")
+
+
+def test_a_full_refresh_restores_nothing(project: Project) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.go_to_another_machine()
+    forget_mirror(project)
+
+    project.run("--full-refresh")
+
+    assert published(project) == "rebuild +3"
+
+
+def forget_mirror(project: Project) -> None:
+    """Take the mirrored table out of reach, so that nothing can be restored."""
+    delta = Path(table(project).table_uri.removeprefix("file://"))
+    delta.rename(delta.with_name("elsewhere"))
+
+
+@pytest.mark.core
+def test_a_table_without_rows_comes_back_without_rows(project: Project) -> None:
+    nested = "array(named_struct('a b', 1)) as list, cast(1 as decimal(9, 2)) as price"
+    project.model(f"select id, name, {nested} from ({ORDERS}) where id > 5", unique_key="id")
+    project.run()
+    project.go_to_another_machine()
+    forget_mirror(project)
+
+    project.run()
+
+    assert published(project) == "unchanged"
+
+
+@pytest.mark.core
+def test_a_dry_run_compares_with_what_it_restores_and_leaves_nothing_behind(
+    project: Project,
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.model("select count(*) as n from {{ ref('orders') }}", "counted")
+    project.run()
+    before = project.state_of_zone()
+    project.go_to_another_machine()
+    project.model(ORDERS.replace("'b'", "'x'"), unique_key="id")
+
+    with project.dry_run():
+        project.run()
+
+    assert published(project) == "would publish +0 ~1 -0"
+    assert published(project, "counted") == "would publish nothing"
+    assert project.state_of_zone() == before
+    assert project.tables() == []
+
+
+@pytest.mark.core
+def test_a_node_that_waits_for_its_tests_goes_on_elsewhere(project: Project) -> None:
+    project.write(
+        "models/orders.yml",
+        "models: [{name: orders, columns: [{name: name, data_tests: [unique]}]}]",
+    )
+    project.model(ORDERS, unique_key="id", publish="after_tests")
+    project.run(command="build")
+    project.model(ORDERS.replace("'b'", "'c'"), unique_key="id", publish="after_tests")
+    assert not project.dbt("build")
+    project.go_to_another_machine()
+
+    project.model(ORDERS.replace("'b'", "'x'"), unique_key="id", publish="after_tests")
+    project.run(command="build")
+
+    project.assert_mirrored()
+    assert len(project.files()) == 2
+
+
+@pytest.mark.core
+def test_a_restored_snapshot_that_somebody_else_changes_is_noticed(project: Project) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.go_to_another_machine()
+    assert project.run()["_message"].startswith("unchanged")
+    project.sql(f"insert into {project.schema}.orders values (9, 'z')")
+
+    assert "somebody else has written to the table" in project.fail()
+
+    assert project.dbt("run-operation", "mirror_restore", "--args", "{table: orders}")
+    assert project.run()["_message"].startswith("unchanged")
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("change", ["rows", "values", "column", "gone"])
+@pytest.mark.core
+def test_a_mirrored_table_that_is_not_what_was_published_is_refused(
+    project: Project, change: str
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    before = project.files()
+    project.go_to_another_machine()
+    told = "The mirrored table of"
+    match change:
+        case "rows":
+            table(project).delete("id = 1")
+            told = "has 2 rows, and 3 were published"
+        case "values":
+            table(project).update({"id": "2"}, predicate="id = 1")
+            told = "rows with the same key"
+        case "column":
+            table(project).alter.add_columns([Field("more", PrimitiveType("string"))])
+            told = "has the columns id, name, more, and id, name were published"
+        case "gone":
+            forget_mirror(project)
+            told = "mirror"
+
+    refused = project.fail()
+
+    assert told in refused
+    assert project.files() == before
+    assert project.tables() == []
+
+
+@pytest.mark.parquet("other formats do not have all of Spark's types")
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+@pytest.mark.core
+def test_generated_tables_of_all_types_are_restored_as_they_were(
+    project: Project, seed: int
+) -> None:
+    names = [f"generated_{number}" for number in range(12)]
+    for number, name in enumerate(names):
+        in_text = number % 4 == 3
+        sql = Generator(100 * seed + number).model(columns=8, rows=12, in_text=in_text)
+        project.model(sql, name, unique_key="id", landing_format="csv" if in_text else "parquet")
+    project.run()
+    before = {name: (project.relation(name), described(project, name)) for name in names}
+    project.go_to_another_machine()
+    assert project.dbt("run-operation", "mirror_restore")
+
+    restored = {name: (project.relation(name), described(project, name)) for name in names}
+
+    for name in names:
+        assert restored[name] == before[name], name
+    project.run()
+    assert {published(project, name) for name in names} == {"unchanged"}
+
+
+def described(project: Project, name: str) -> list[tuple[str, str]]:
+    rows = project.sql(f"describe {project.schema}.{name}")
+    return [(row["col_name"], row["data_type"]) for row in rows]
