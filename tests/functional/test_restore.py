@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
+from dbt.adapters.openmirroring.node import restore
 from tests.functional.project import Project
 from tests.functional.typed_tables import Generator
 
@@ -97,6 +98,7 @@ def python_model(project: Project, run: int) -> str:
     return ["initial +3", "+0 ~2 -0", "+0 ~2 -0"][run - 1]
 
 
+CORE = ("table", "merge")
 KINDS = {
     "table": table_model,
     "table without key": keyless_model,
@@ -109,8 +111,10 @@ KINDS = {
 }
 
 
-@pytest.mark.core
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.core] * (kind in CORE)) for kind in KINDS],
+)
 def test_three_runs_on_three_machines_publish_what_has_changed(
     project: Project, kind: str
 ) -> None:
@@ -253,8 +257,7 @@ def test_a_restored_snapshot_that_somebody_else_changes_is_noticed(project: Proj
     project.assert_mirrored()
 
 
-@pytest.mark.parametrize("change", ["rows", "values", "column", "gone"])
-@pytest.mark.core
+@pytest.mark.parametrize("change", ["rows", "values", "column"])
 def test_a_mirrored_table_that_is_not_what_was_published_is_refused(
     project: Project, change: str
 ) -> None:
@@ -262,7 +265,6 @@ def test_a_mirrored_table_that_is_not_what_was_published_is_refused(
     project.run()
     before = project.files()
     project.go_to_another_machine()
-    told = "The mirrored table of"
     match change:
         case "rows":
             table(project).delete("id = 1")
@@ -273,15 +275,36 @@ def test_a_mirrored_table_that_is_not_what_was_published_is_refused(
         case "column":
             table(project).alter.add_columns([Field("more", PrimitiveType("string"))])
             told = "has the columns id, name, more, and id, name were published"
-        case "gone":
-            forget_mirror(project)
-            told = "mirror"
 
     refused = project.fail()
 
     assert told in refused
     assert project.files() == before
     assert project.tables() == []
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_mirrored_table_that_is_behind_is_waited_for_and_then_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    monkeypatch.setattr(restore, "ROUND", 0.5)
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.target["replicate"] = False
+    project.write_project()
+    if is_there:
+        project.model(f"{ORDERS} where id > 1", unique_key="id")
+        project.run()
+    else:
+        forget_mirror(project)
+    before = project.files()
+    project.go_to_another_machine()
+
+    refused = project.fail()
+
+    assert "was not applied within 0.5 seconds" in refused
+    assert "mirror_replicate" in refused
+    assert project.files() == before
 
 
 @pytest.mark.parquet("other formats do not have all of Spark's types")
