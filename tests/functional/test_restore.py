@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from dbt.adapters.openmirroring.node import restore
+from dbt.adapters.openmirroring.node import mirrored_rows
 from tests.functional.project import Project
 from tests.functional.typed_tables import Generator
 
@@ -287,7 +287,7 @@ def test_a_mirrored_table_that_is_not_what_was_published_is_refused(
 def test_a_mirrored_table_that_is_behind_is_waited_for_and_then_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
-    monkeypatch.setattr(restore, "ROUND", 0.5)
+    monkeypatch.setattr(mirrored_rows, "ROUND", 0.5)
     project.model(ORDERS, unique_key="id")
     project.run()
     project.target["replicate"] = False

@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, prob
 from dbt.adapters.openmirroring.text import findings
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.ways_out import (
+    FOREIGN_CHANGES,
     FULL_LOAD,
     LOAD_ANEW,
     compute_anew,
@@ -215,4 +216,5 @@ def _ways_out(journal: Journal, table: TableFolder, owner: Owner, rows: int) -> 
         rows: the number of its rows; no way out empties a mirrored table
     """
     anew = compute_anew(owner.node, journal.batch.table_rows)
-    return f"{anew} {publish_present(table, f'the {rows:,} rows')}" if rows else anew
+    present = f" {publish_present(table, f'the {rows:,} rows')}" if rows else ""
+    return f"{anew}{present} {FOREIGN_CHANGES}"

@@ -10,13 +10,14 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
+from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
 from dbt.adapters.openmirroring.node.hooks import CodeBefore
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import Rebuild
 from dbt.adapters.openmirroring.node.planning import Planner, meanwhile
 from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows, published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
-from dbt.adapters.openmirroring.node.snapshot.state import has_published_columns, verify_state
+from dbt.adapters.openmirroring.node.snapshot.state import has_published_columns
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
@@ -96,7 +97,9 @@ def before_build(
     if node.has_code_before or node.has_post_hooks:
         # this code cannot be undone if the table is refused later
         publication.verify(published.batch_id, rebuilds=False)
-    published = verify_state(attempt.warehouse, publication, published)
+    published = with_foreign_changes(
+        node, attempt.destination, publication, published, attempt.scratch
+    )
     attempt = replace(attempt, published=published)
     if not node.has_code_before:
         return attempt, None

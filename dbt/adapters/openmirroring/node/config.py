@@ -37,6 +37,9 @@ INCREMENTAL_STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite"
 # spellings of numbers, dates and booleans, which are written without quotes
 _UNQUOTED = re.compile(r"[-+]?\d.*|true|false|[-+]?(nan|inf.*)", re.IGNORECASE | re.DOTALL)
 
+# a value of `on_foreign_changes`
+_PUBLISH = "publish"
+
 
 @dataclass
 class OpenMirroringConfig(SparkConfig):
@@ -55,6 +58,7 @@ class OpenMirroringConfig(SparkConfig):
     delete_when: str | None = None
     publish: str | None = None
     max_deleted: int | str | None = None
+    on_foreign_changes: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class NodeConfig:
         partition_by: partition columns
         publish: when the node is published: `immediately`, `after_tests` or `on_request`
         max_deleted: limit of the rows that one publication may delete
+        on_foreign_changes: what happens if somebody else has changed the relation since it was
+            published: `fail` or `publish`
     """
 
     unique_key: tuple[str, ...] = ()
@@ -98,6 +104,11 @@ class NodeConfig:
     partition_by: tuple[str, ...] = ()
     publish: str = IMMEDIATELY
     max_deleted: MaxDeleted | None = None
+    on_foreign_changes: str = "fail"
+
+    @property
+    def publishes_foreign_changes(self) -> bool:
+        return self.on_foreign_changes == _PUBLISH
 
     @property
     def text(self) -> TextFiles | None:
@@ -162,6 +173,7 @@ class NodeConfig:
             partition_by=_columns(config, "partition_by"),
             publish=_choice(config, "publish", (IMMEDIATELY, AFTER_TESTS, ON_REQUEST)),
             max_deleted=MaxDeleted.parse(config.get("max_deleted")),
+            on_foreign_changes=_choice(config, "on_foreign_changes", ("fail", _PUBLISH)),
         )
         file_format = _text(config, "file_format")
         if file_format and not _PROVIDER.fullmatch(file_format):

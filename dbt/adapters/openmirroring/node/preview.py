@@ -12,6 +12,7 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.config import IMMEDIATELY
+from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
 from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
@@ -82,6 +83,8 @@ def _told(
     table = destination.published_table(folder, node.owner)
     table.open()
     published = published_rows(node.warehouse, target, table.last_batch_id)
+    if not node.is_full_refresh:
+        published = with_foreign_changes(node, destination, table, published, scratch)
     rebuild = FULL_REFRESH if node.is_full_refresh else None
     if node.options.publish != IMMEDIATELY:
         rebuild = rebuild or held_rebuild(published.marks)

@@ -65,7 +65,7 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
         if is_held:
             return _hold_rows(attempt, rows, rebuild)
         if node.has_post_hooks or attempt.published.is_held:
-            _make_snapshot(attempt, rows, rebuild, "because its last run has failed")
+            _make_snapshot(attempt, rows, rebuild, "because its last run has not ended")
             return _publish_snapshot(attempt.with_published_rows(), is_limited=True)
         return _publish_rows(attempt, rows, rebuild)
 
@@ -231,6 +231,9 @@ def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: s
     # Written first: if the process is killed here, the record is wrong, but the next run
     # corrects it.
     publication.hold(why)
+    if not rows.in_place:
+        # it may be the only table with the rows, once the snapshot is dropped
+        attempt.scratch.release(built)
     hold(
         attempt.warehouse,
         attempt.target,

@@ -13,13 +13,13 @@ from dbt.adapters.openmirroring.node.advance import finish
 from dbt.adapters.openmirroring.node.attempt import Attempt, begin_attempt
 from dbt.adapters.openmirroring.node.columns import published_columns
 from dbt.adapters.openmirroring.node.compare import Comparer
+from dbt.adapters.openmirroring.node.mirrored_rows import is_of, mirrored_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.planning import beyond_limit, refuse_deletion
 from dbt.adapters.openmirroring.node.progress import COMPARING
 from dbt.adapters.openmirroring.node.publish import require_table
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.restore import is_of, mirrored_rows
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import MIRRORED
 from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state, verify_state

@@ -19,6 +19,12 @@ LOAD_ANEW = (
 )
 FULL_LOAD = "run with --full-refresh to publish a full load of the rows that the node computes"
 
+# what publishes the changes that others make
+FOREIGN_CHANGES = (
+    "If others are to change the table, as a package that fills it at the end of each run, set "
+    "`on_foreign_changes: publish`, which publishes the difference; or `mirror: false`."
+)
+
 
 def withdraw(manifest: str) -> str:
     """Return the way out of a committed batch that cannot be completed."""

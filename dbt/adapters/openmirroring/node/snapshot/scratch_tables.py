@@ -94,6 +94,10 @@ class ScratchTables:
         self._warehouse.added(table)
         return table
 
+    def release(self, table: OpenMirroringRelation) -> None:
+        """Leave a table to the next run, if this one fails while it becomes the snapshot."""
+        self._tables = {k: each for k, each in self._tables.items() if each.path != table.path}
+
     def __enter__(self) -> ScratchTables:
         return self
 

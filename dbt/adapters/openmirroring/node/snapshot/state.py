@@ -51,13 +51,19 @@ def version_state(warehouse: Warehouse, table: OpenMirroringRelation) -> str:
 
 
 def verify_state(
-    warehouse: Warehouse, table: PublishedTable, published: PublishedRows
+    warehouse: Warehouse,
+    table: PublishedTable,
+    published: PublishedRows,
+    counts_unknown: bool = False,
 ) -> PublishedRows:
     """Check that nobody else has changed the rows that were published last.
 
     A column that somebody has added and filled is no such change: its values were never
     published. Then the rows are read from the version of the table that was published, if its
     format keeps versions.
+
+    Args:
+        counts_unknown: whether to count the rows if the state of the snapshot is unknown
 
     Returns:
         the rows that were published last
@@ -71,6 +77,8 @@ def verify_state(
     expected, found = journal.snapshot_state, None
     if expected and published.batch_id == journal.batch.id:
         found = snapshot_state(warehouse, relation, description)
+    if found is None and counts_unknown and published.batch_id == journal.batch.id:
+        table.verify_rows(journal, warehouse.count_rows(relation))
     if found is None or found == expected:
         return published
     expected = _restored_state(warehouse, relation, journal) or expected
@@ -85,6 +93,25 @@ def verify_state(
             return PublishedRows(warehouse, past, published.batch_id, published.marks)
     table.verify_state(journal, found, lambda: _count(warehouse, relation))
     return published
+
+
+def published_version(
+    warehouse: Warehouse, table: PublishedTable, published: PublishedRows
+) -> str | None:
+    """Return the version of a snapshot that has the rows which were published last.
+
+    Returns:
+        the version; None if its format keeps no versions, or if that version is gone
+    """
+    journal, relation = table.last, published.relation
+    if journal is None or relation is None:
+        return None
+    state = _restored_state(warehouse, relation, journal) or journal.snapshot_state or ""
+    kind, _, version = state.partition(":")
+    if kind != "version":
+        return None
+    past: OpenMirroringRelation = relation.incorporate(version=version)
+    return version if _count(warehouse, past) == journal.batch.table_rows else None
 
 
 def _restored_state(

@@ -1,0 +1,150 @@
+"""The rows of a mirrored table, brought to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    MirroredTableMismatchError,
+)
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.node.build import build_again
+from dbt.adapters.openmirroring.node.columns import published_columns
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.progress import RESTORING
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ScratchTables
+from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state
+from dbt.adapters.openmirroring.spark.relation import (
+    BATCH_ID_PROPERTY,
+    RESTORED_PROPERTY,
+    OpenMirroringRelation,
+)
+from dbt.adapters.openmirroring.text.ways_out import compute_anew
+
+# seconds, in which the service has time for a round over all tables
+ROUND = 60.0
+
+# needs no quotes: when Spark's Thrift server closes a session, it accepts only such names
+_VIEW = "openmirroring_mirrored"
+
+_CHANGED = "Somebody else has changed it. Nothing was changed by this run."
+
+
+def is_of(node: Node, journal: Journal) -> bool:
+    """Check whether a journal is that of a node."""
+    published, owner = journal.batch.owner, node.owner
+    return (published.project, published.node, published.schema) == (
+        owner.project,
+        owner.node,
+        owner.schema,
+    )
+
+
+def rows_as_published(
+    node: Node,
+    destination: Destination,
+    table: PublishedTable,
+    journal: Journal,
+    scratch: ScratchTables,
+) -> OpenMirroringRelation:
+    """Write the rows that were published last to a scratch table, stored as the snapshot was.
+
+    Args:
+        table: the table as it was published last
+        journal: its journal
+
+    Raises:
+        MirroredTableMismatchError: if the mirrored table has other rows than were published
+        DbtRuntimeError: if it cannot be read, or if not everything published is applied in time
+    """
+    node.warehouse.show_step(RESTORING)
+    anew = compute_anew(node.owner.node, journal.batch.table_rows)
+    is_empty = not journal.batch.table_rows
+    rows = mirrored_rows(node, destination, table, journal, anew)
+    with nullcontext() if is_empty else rows as view:
+        restored = _restored(node, scratch, journal, view)
+    _verify(node, journal, restored)
+    return restored
+
+
+@contextmanager
+def mirrored_rows(
+    node: Node, destination: Destination, table: PublishedTable, journal: Journal, way_out: str
+) -> Iterator[str]:
+    """Let Spark read the rows of the mirrored table, once everything published is applied.
+
+    Args:
+        table: the table as it was published last
+        journal: its journal
+        way_out: what the user can do if it is another table than was published
+
+    Yields:
+        the name of a temporary view of the rows, with the columns of the mirrored table
+
+    Raises:
+        MirroredTableMismatchError: if the mirrored table has other columns
+        ConcurrentPublicationError: if another run publishes the table meanwhile
+        DbtRuntimeError: if it cannot be read, or if not everything published is applied in time
+    """
+    seconds = max(destination.target.wait_for_mirror, ROUND)
+    with destination.replica(table.table, journal, seconds) as replica:
+        published = [column.name for column in journal.batch.definition.columns]
+        mirrored = [column.name for column in replica.columns]
+        if sorted(published) != sorted(mirrored):
+            raise MirroredTableMismatchError(
+                f"The mirrored table of {node.target} has the columns {', '.join(mirrored)}, and "
+                f"{', '.join(published)} were published. {_CHANGED} {way_out}"
+            )
+        warehouse = node.warehouse
+        warehouse.execute(warehouse.sql("mirror_replica_view", view=_VIEW, replica=replica))
+        yield _VIEW
+        if table.is_published_again():
+            raise ConcurrentPublicationError(
+                f"Another run has published {table.table} while its rows were read. Nothing was "
+                "changed by this run; run it again."
+            )
+
+
+def _restored(
+    node: Node, scratch: ScratchTables, journal: Journal, view: str | None
+) -> OpenMirroringRelation:
+    """Write mirrored rows to a table, with the types that they had in Spark.
+
+    Args:
+        view: the mirrored rows; None if there are none
+    """
+    warehouse, definition = node.warehouse, journal.batch.definition
+    columns = published_columns(definition)
+    query = warehouse.sql("mirror_restored_rows", view=view, columns=columns)
+    marks = {BATCH_ID_PROPERTY: journal.batch.id}
+    following = scratch.table(NEXT).carrying(journal.batch.id)
+    build_again(node, following, query, [column.name for column in columns], marks)
+    state = snapshot_state(warehouse, following, warehouse.describe(following))
+    if state:
+        warehouse.mark(following, {RESTORED_PROPERTY: f"{journal.batch.id} {state}"})
+    return following
+
+
+def _verify(node: Node, journal: Journal, restored: OpenMirroringRelation) -> None:
+    """Check that the rows are as many as were published, each with a key of its own."""
+    warehouse, definition = node.warehouse, journal.batch.definition
+    by_name = {column.name: column for column in published_columns(definition)}
+    keys = [by_name[name] for name in definition.key_columns]
+    sql = warehouse.sql("mirror_count_load", table=restored, keys=keys, is_small=False)
+    counts = warehouse.query(sql).rows[0]
+    found, published = int(counts["inserted"]), journal.batch.table_rows
+    if found != published:
+        raise MirroredTableMismatchError(
+            f"The mirrored table of {node.target} has {found:,} rows, and {published:,} were "
+            f"published. {_CHANGED} {compute_anew(node.owner.node, published)}"
+        )
+    if counts["refused"]:
+        raise MirroredTableMismatchError(
+            f"The mirrored table of {node.target} has rows with the same key, or without one. "
+            f"Its key is {', '.join(definition.key_columns)}. {_CHANGED} "
+            f"{compute_anew(node.owner.node, published)}"
+        )
