@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -430,3 +430,45 @@ def test_rows_that_reports_do_not_see_are_a_warning_and_no_error(
     project.model(f"{ORDERS} where id = 1", unique_key="id")
     told = warnings(project, "run")
     assert f"Reports may not see the new rows yet: {project.schema}.orders" in told
+
+
+@pytest.mark.core
+def test_a_run_on_a_new_machine_restores_its_tables_from_onelake(
+    project: Project,
+    server: OneLakeServer,
+    readable: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    project.target["restore_snapshots"] = True
+    project.write_project()
+    project.model(f"{ORDERS} where id < 2", unique_key="id")
+    project.run()
+    project.go_to_another_machine()
+    project.model(ORDERS.replace("'b'", "'c'"), unique_key="id")
+    before = server.counts()
+
+    project.run()
+
+    record_property("requests of a restored change set", sum((server.counts() - before).values()))
+    assert project.results()["orders"]["message"].startswith("+1 ~0 -0")
+    assert (readable / project.schema / "orders").exists()
+    project.assert_mirrored()
+    assert not [path for path in (project.path / "staging").rglob("*") if path.is_file()]
+
+
+def test_a_table_that_may_not_be_read_is_not_restored(
+    project: Project, server: OneLakeServer, readable: Path
+) -> None:
+    project.target["restore_snapshots"] = True
+    project.write_project()
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.go_to_another_machine()
+    server.fail("refused", "list blobs", times=100)
+
+    refused = project.fail()
+
+    assert f"The mirrored table {project.schema}.orders cannot be read" in refused
+    assert "permission to read all OneLake data" in refused
+    assert project.tables() == []
+    shutil.rmtree(readable)

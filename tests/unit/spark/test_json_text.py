@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.json_text import json_text, with_keys_as_text
+from dbt.adapters.openmirroring.spark.json_text import json_text, json_value, with_keys_as_text
 
 TIME = "'yyyy-MM-dd', chr(39L), 'T', chr(39L), 'HH:mm:ss.SSSSSS'"
 OPTIONS = (
@@ -95,3 +95,58 @@ def test_fields_may_have_any_name(name: str) -> None:
 def test_a_map_in_a_type_that_cannot_be_read_is_an_error(dtype: str) -> None:
     with pytest.raises(ValueError, match="is no type"):
         with_keys_as_text(dtype, "`v`")
+
+
+READ = OPTIONS.replace("map(", "map('mode', 'FAILFAST', ")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        ("variant", "parse_json(`v`)"),
+        ("array<date>", f"from_json(`v`, 'array<date>', {READ})"),
+        (
+            "struct<it's:int>",
+            f"from_json(`v`, concat('struct<`it', chr(39L), 's`:int>'), {READ})",
+        ),
+        (
+            "array<varchar(3)>",
+            f"transform(from_json(`v`, 'array<string>', {READ}), "
+            "element_1 -> cast(element_1 as varchar(3)))",
+        ),
+        (
+            "map<int,string>",
+            entries(
+                f"from_json(`v`, 'map<string,string>', {READ})",
+                "entry_1",
+                "cast(entry_1.key as int)",
+                "entry_1.value",
+            ),
+        ),
+        (
+            "map<date,string>",
+            entries(
+                f"from_json(`v`, 'map<string,string>', {READ})",
+                "entry_1",
+                f"from_json(concat('[\"', entry_1.key, '\"]'), 'array<date>', {READ})[0]",
+                "entry_1.value",
+            ),
+        ),
+        (
+            "map<struct<a:int>,int>",
+            entries(
+                f"from_json(`v`, 'map<string,int>', {READ})",
+                "entry_1",
+                f"from_json(entry_1.key, 'struct<`a`:int>', {READ})",
+                "entry_1.value",
+            ),
+        ),
+    ],
+)
+def test_json_becomes_the_value_that_it_was(dtype: str, expected: str) -> None:
+    assert json_value(dtype, "`v`") == expected
+
+
+def test_a_type_that_is_not_known_cannot_be_read_from_json() -> None:
+    with pytest.raises(ValueError, match="is no type"):
+        json_value("array<something new>", "`v`")

@@ -121,6 +121,18 @@ CASES = {
     "replica_view_without_rows": case(
         "mirror_replica_view", view="openmirroring_replica", replica=replica()
     ),
+    "restored_rows": case(
+        "mirror_restored_rows",
+        view="openmirroring_mirrored",
+        columns=[ID, CODE, PLACED, TAGS, ODD],
+    ),
+    "restored_rows_of_none": case(
+        "mirror_restored_rows", view=None, columns=[ID, CODE, PLACED, TAGS, ODD]
+    ),
+    "landed_rows": case(
+        "mirror_landed_rows", view="openmirroring_mirrored", columns=[ID, PLACED, TAGS, ODD]
+    ),
+    "count_without_key": case("mirror_count_without_key", table=ODD_TABLE, keys=("id", ODD_NAME)),
     "difference": case(
         "mirror_difference",
         model=ORDERS,
