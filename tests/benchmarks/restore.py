@@ -87,9 +87,10 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for (kind, case), runs in found.items():
         cells = [
-            f"{statistics.median(run.process for run, *_ in runs):.0f}",
-            f"{statistics.median(run.node for run, *_ in runs):.0f}",
-            *(f"{statistics.median(each[n] for each in runs) / 2**20:.1f}" for n in (1, 2)),
+            f"{statistics.median(run.process for run, _, _ in runs):.0f}",
+            f"{statistics.median(run.node for run, _, _ in runs):.0f}",
+            f"{statistics.median(published for _, published, _ in runs) / 2**20:.1f}",
+            f"{statistics.median(read for _, _, read in runs) / 2**20:.1f}",
         ]
         print(f"| {kind} | {case} | {' | '.join(cells)} |")
 

@@ -5,6 +5,8 @@ Another machine is a Spark without the schemas of the project.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,6 +173,40 @@ def test_without_the_setting_a_run_is_refused_and_names_it(project: Project) -> 
     project.target["restore_snapshots"] = True
     project.write_project()
     assert project.run()["_message"].startswith("unchanged")
+
+
+def test_an_older_state_of_spark_is_replaced_on_request(project: Project) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    older = "20200101000000aaaaaaaa"
+    project.sql(
+        f"alter table {project.schema}.orders "
+        f"set tblproperties ('openmirroring.batch_id'='{older}')"
+    )
+
+    refused = project.fail()
+
+    assert f"Spark has batch {older}" in refused
+    assert "mirror_restore --args '{table: " in refused
+    (way_out,) = re.findall(r"`dbt (run-operation mirror_restore --args '.+?')`", refused)
+    assert project.dbt(*shlex.split(way_out))
+    project.run()
+    assert published(project) == "unchanged"
+    project.assert_mirrored()
+
+
+def test_a_later_state_of_spark_is_not_offered_for_replacement(project: Project) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.sql(
+        f"alter table {project.schema}.orders "
+        "set tblproperties ('openmirroring.batch_id'='29990101000000aaaaaaaa')"
+    )
+
+    assert "mirror_restore" not in project.fail()
+
+    assert project.dbt("run-operation", "mirror_restore", "--args", "{table: orders}")
+    project.assert_mirrored()
 
 
 def test_a_full_refresh_restores_nothing(project: Project) -> None:
