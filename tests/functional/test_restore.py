@@ -10,11 +10,15 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, Field
+from dbt_common.exceptions import DbtRuntimeError
+from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.node import mirrored_rows
 from tests.functional.project import Project
 from tests.functional.typed_tables import Generator
@@ -173,6 +177,51 @@ def test_without_the_setting_a_run_is_refused_and_names_it(project: Project) -> 
     project.target["restore_snapshots"] = True
     project.write_project()
     assert project.run()["_message"].startswith("unchanged")
+
+
+@pytest.mark.core
+def test_a_batch_that_a_lost_machine_has_committed_is_published_from_its_files(
+    project: Project,
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    project.model(ORDERS.replace("'b'", "'x'"), unique_key="id")
+    with patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")):
+        assert not project.dbt("run")
+    assert len(project.files()) == 1
+    project.go_to_another_machine()
+
+    project.run()
+
+    assert published(project) == "unchanged"
+    assert len(project.files()) == 2
+    project.assert_mirrored()
+
+
+@pytest.mark.core
+def test_a_mirrored_table_that_others_have_changed_is_repaired(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.write(
+        "models/orders.yml", "models: [{name: orders, data_tests: [mirror_equals_model]}]"
+    )
+    project.run()
+    table(project).delete("id = 1")
+    table(project).update({"name": "'z'"}, predicate="id = 2")
+    added = pa.Table.from_pylist(
+        [{"id": 9, "name": "z"}], pa.schema(table(project).schema().to_arrow())
+    )
+    write_deltalake(table(project), added, mode="append")
+    assert not project.dbt("test")
+
+    assert project.dbt("run-operation", "mirror_repair", "--args", "{table: orders}")
+
+    assert "+1 ~1 -1 · #2 · mirror_repair" in capsys.readouterr().out
+    assert project.dbt("test")
+    project.run()
+    assert published(project) == "unchanged"
+    project.assert_mirrored()
 
 
 def test_an_older_state_of_spark_is_replaced_on_request(project: Project) -> None:
