@@ -144,11 +144,7 @@ class Publication(PublishedTable):
             self.is_held = False
 
     def restore_metadata(self, journal: Journal) -> bool:
-        """2. Write `_metadata.json` again if it differs from the published one.
-
-        Returns:
-            True if it was written
-        """
+        """2. Write `_metadata.json` again if it is not as published. Return whether that was so."""
         published = metadata(journal.batch.definition)
         if self._storage.read(self.table.metadata) == published:
             return False
