@@ -45,7 +45,7 @@ test-oldest: $(INSTALLED) ## Run the mapping of changes on the oldest Spark and 
 test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and dbt, and other tables (ONLY=2: the second); not part of test-all
 	$(BIN)/python -m tests.matrix $(if $(ONLY),--only $(ONLY))
 
-test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster and pull requests as their pages have them; not part of test-all
+test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster, containers and CI as their pages have them; not part of test-all
 	$(BIN)/python -m pytest -m recipe tests/recipes
 
 lint: $(INSTALLED) ## Check style, format and the workflows of GitHub

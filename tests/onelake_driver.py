@@ -74,7 +74,12 @@ def proxy(upstream: int) -> Iterator[int]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
+        def do_GET(self) -> None:
             answer = {"access_token": TOKEN, "expires_in": 3600, "token_type": "Bearer"}
+            # as the managed identity of a container tells it
+            answer["expires_on"] = 2**32
             body = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

@@ -822,7 +822,8 @@ def through_sockets(port: int, authority: Path) -> Iterator[Callable[..., Reques
 def listening(server: OneLakeServer, authority: trustme.CA) -> Iterator[int]:
     """Let the server listen on a port of this machine, with TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(HOST, HOST.replace("dfs", "blob")).configure_cert(context)
+    hosts = (HOST, HOST.replace("dfs", "blob"), "*.fabric.microsoft.com")
+    authority.issue_cert(*hosts).configure_cert(context)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -849,7 +850,7 @@ def listening(server: OneLakeServer, authority: trustme.CA) -> Iterator[int]:
                 self.wfile.write(answer.body)
             self.wfile.flush()
 
-        do_GET = do_HEAD = do_PUT = do_PATCH = do_DELETE = _handle
+        do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _handle
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     http.socket = context.wrap_socket(http.socket, server_side=True)

@@ -84,6 +84,12 @@
   {%- do mirror_outcome(adapter.run_operations(graph).drop_orphans(dict(kwargs, dry_run=dry_run, schema=schema, table=table))) -%}
 {% endmacro %}
 
+{#- Make the image of classes that the embedded Spark starts from, as for the layer of a container image. Nothing is
+    published, and the landing zone is not asked. -#}
+{% macro mirror_prepare() %}
+  {%- do mirror_outcome(adapter.run_operations(graph).prepare(kwargs)) -%}
+{% endmacro %}
+
 {#- Apply what was published to the mirrored tables beside a local landing zone, as the service would. -#}
 {% macro mirror_replicate() %}
   {%- do mirror_outcome(adapter.run_operations(graph).replicate(kwargs)) -%}

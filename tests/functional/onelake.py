@@ -6,6 +6,7 @@ all that looks at it, or changes it behind dbt's back, is the same for both.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from dbt.adapters.openmirroring.service import reports
 from tests.fabric_server import Database, FabricServer, table
 from tests.functional.project import Project
@@ -58,3 +60,19 @@ def share(landing_zone: Path, server: OneLakeServer, fabric: FabricServer) -> No
 
     server.share(landing_zone)
     fabric.workspaces[0].databases[0].scan = mirrored
+
+
+def apply(landing_zone: Path) -> list[dict[str, Any]]:
+    """Apply what was published, and tell how it is about the tables, as Fabric does."""
+    Replicator(landing_zone).scan()
+    content = (landing_zone.parent / "Monitoring" / "tables.json").read_text()
+    return [_as_rest_tells(told) for told in json.loads(content)["tables"]]
+
+
+def _as_rest_tells(told: dict[str, Any]) -> dict[str, Any]:
+    more = {}
+    if told["metrics"]["lastSyncTimeUtc"]:
+        more["last_sync"] = told["metrics"]["lastSyncTimeUtc"]
+    if told["errorMessage"]:
+        more["error"] = told["errorMessage"]
+    return table(f"{told['sourceSchemaName']}.{told['sourceTableName']}", told["status"], **more)

@@ -20,9 +20,9 @@ from dbt.adapters.events.logging import AdapterLogger
 from deltalake import DeltaTable
 
 from dbt.adapters.openmirroring.destination import lost_table, onelake_replica
-from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from dbt.adapters.openmirroring.service import monitoring
-from tests.fabric_server import Database, FabricServer, sync, table
+from tests.fabric_server import Database, FabricServer, sync
+from tests.functional.onelake import apply
 from tests.functional.project import Project
 from tests.onelake_driver import proxy
 from tests.onelake_server import OneLakeServer, listening
@@ -33,24 +33,9 @@ ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 @pytest.fixture
 def database(onelake: Project, fabric: FabricServer) -> Database:
     """The mirrored database of the project's landing zone; it runs."""
-
-    def scan() -> list[dict[str, Any]]:
-        Replicator(onelake.landing_zone).scan()
-        content = (onelake.landing_zone.parent / "Monitoring" / "tables.json").read_text()
-        return [_as_rest_tells(told) for told in json.loads(content)["tables"]]
-
     [created] = fabric.workspaces[0].databases
-    created.scan = scan
+    created.scan = lambda: apply(onelake.landing_zone)
     return created
-
-
-def _as_rest_tells(told: dict[str, Any]) -> dict[str, Any]:
-    more = {}
-    if told["metrics"]["lastSyncTimeUtc"]:
-        more["last_sync"] = told["metrics"]["lastSyncTimeUtc"]
-    if told["errorMessage"]:
-        more["error"] = told["errorMessage"]
-    return table(f"{told['sourceSchemaName']}.{told['sourceTableName']}", told["status"], **more)
 
 
 def warnings(project: Project, *command: str) -> str:

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,12 +48,12 @@ def run(project: Project, rows: int, cache: Path) -> None:
     project.assert_mirrored()
 
 
-def dbt(project: Project, command: str, cache: Path) -> str:
+def dbt(project: Project, command: str, cache: Path, **env: str) -> str:
     """Run a command of dbt in a process of its own, and return what it prints."""
     done = subprocess.run(
-        [BIN / "dbt", command],
+        [BIN / "dbt", *command.split()],
         cwd=project.path,
-        env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+        env={**os.environ, "XDG_CACHE_HOME": str(cache), **env},
         capture_output=True,
         text=True,
     )
@@ -173,3 +174,76 @@ def test_two_runs_at_once_and_a_training_that_is_killed_leave_each_run_as_it_is(
 
     assert not starts_from_an_image(project)
     wait_for_the_image(cache)
+
+
+PREPARE = "run-operation mirror_prepare"
+
+
+def without_java(folder: Path) -> dict[str, str]:
+    """The environment of a machine that has only a Java that is too old."""
+    write_java(folder, "11.0.2")
+    return {"JAVA_HOME": "", "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+
+
+def write_java(folder: Path, version: str) -> None:
+    """Write a Java that does nothing but tell its version."""
+    told = f'openjdk version "{version}"\n    java.home = {folder}'
+    for name, content in (
+        ("bin/java", f"#!/bin/sh\ncat >&2 <<END\n{told}\nEND\n"),
+        ("release", f'JAVA_VERSION="{version}"\n'),
+    ):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+        path.chmod(0o755)
+
+
+@pytest.mark.parametrize("from_pypi", [False, True], ids=["installed Java", "Java from PyPI"])
+def test_the_image_is_made_on_request_for_the_first_run(
+    project: Project, tmp_path: Path, from_pypi: bool
+) -> None:
+    cache = tmp_path / "cache"
+    env = without_java(tmp_path / "old") if from_pypi else {}
+    told = dbt(project, PREPARE, cache, **env)
+
+    [image] = images(cache)
+    assert f"Embedded Spark starts from {image}" in told
+    assert not project.landing_zone.exists()
+    made = image.stat().st_ino
+    assert f"Embedded Spark starts from {image}" in dbt(project, PREPARE, cache, **env)
+    assert image.stat().st_ino == made
+
+    project.model("select id from range(3)", unique_key="id")
+    dbt(project, "run", cache, **env)
+
+    assert starts_from_an_image(project)
+
+
+def test_a_request_says_why_there_is_no_image_and_another_one_tries_again(
+    project: Project, tmp_path: Path
+) -> None:
+    cache, java = tmp_path / "cache", tmp_path / "java"
+    write_java(java, "17.0.1")
+
+    for _ in range(2):
+        with pytest.raises(AssertionError, match=r"was not made .* Spark did not start"):
+            dbt(project, PREPARE, cache, JAVA_HOME=str(java))
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ({"prepared_start": False}, "prepared_start: false"),
+        ({"server_side_parameters": {"spark.master": "local"}}, "this target uses another one"),
+    ],
+)
+def test_a_target_whose_spark_starts_from_no_image_is_refused(
+    project: Project, tmp_path: Path, setting: dict[str, Any], reason: str
+) -> None:
+    project.target |= setting
+    project.write_project()
+
+    with pytest.raises(AssertionError, match=reason):
+        dbt(project, PREPARE, tmp_path / "cache")
+
+    assert not (tmp_path / "cache").exists()

@@ -24,6 +24,17 @@ LANDING_ZONE = Path("mirror.MirroredDatabase", "Files", "LandingZone")
 _COMMAND = re.compile(r"^\$ (.+(?:(?<=\\)\n.+)*)", re.MULTILINE)
 
 
+def published(landing_zone: Path) -> dict[str, list[int]]:
+    """The numbers of rows in the files of each mirrored table, also of those that were applied."""
+    return {
+        folder.name: [
+            pq.read_metadata(file).num_rows
+            for file in sorted(folder.rglob("*.parquet"), key=lambda file: file.name)
+        ]
+        for folder in (landing_zone / "sales.schema").glob("*")
+    }
+
+
 @dataclass(frozen=True)
 class Recipe:
     """A page, with its files in a folder and its packages in an environment.
@@ -83,11 +94,7 @@ class Recipe:
 
     def published(self) -> dict[str, list[int]]:
         """The numbers of rows in the files of each mirrored table."""
-        folders = (self.folder / LANDING_ZONE / "sales.schema").glob("*")
-        return {
-            folder.name: [pq.read_metadata(f).num_rows for f in sorted(folder.glob("*.parquet"))]
-            for folder in folders
-        }
+        return published(self.folder / LANDING_ZONE)
 
     def _install(self) -> Path:
         (line,) = re.findall(

@@ -21,7 +21,7 @@ from dbt.adapters.contracts.connection import (
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt.adapters.spark.connections import SparkConnectionManager, SparkConnectionWrapper
-from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -38,7 +38,7 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     uses_spark,
 )
 from dbt.adapters.openmirroring.service.authentication import token_credential
-from dbt.adapters.openmirroring.spark.embedded.process import process_spark
+from dbt.adapters.openmirroring.spark.embedded.process import prepare_image, process_spark
 from dbt.adapters.openmirroring.spark.embedded.short_commands import ShortCommand
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 from dbt.adapters.openmirroring.spark.embedded.submit import launch_jvm_of_next_context
@@ -164,6 +164,14 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         return spark, settings | SESSION_SETTINGS
 
     @property
+    def _is_embedded(self) -> bool:
+        """Whether Spark is the embedded one, unless the process has another one already."""
+        credentials = self.credentials
+        if credentials.method != ConnectionMethod.SESSION or is_remote():
+            return False
+        return not _is_configured(credentials.server_side_parameters)
+
+    @property
     def _embedded(self) -> SparkSetup:
         """The embedded Spark of the profile."""
         credentials, project = self.credentials, project_folder(self.profile)
@@ -174,10 +182,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         """Start the embedded Spark while dbt parses, if the command will use it."""
         if not (uses_spark() and is_in_command()):
             return
-        parameters = self.credentials.server_side_parameters
-        if self.credentials.method != ConnectionMethod.SESSION or _is_configured(parameters):
-            return
-        if is_remote() or _is_there():
+        if not self._is_embedded or _is_there():
             return
         setup, java_options = self._embedded, []
         if setup.prepared_start and ends_process():
@@ -185,6 +190,28 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             self._short_command = ShortCommand(setup.home, *identity)
             java_options = self._short_command.java_options()
         process_spark.start_early(self, setup, java_options)
+
+    def prepare_image(self) -> str:
+        """Make the image that the embedded Spark starts from, unless it is there.
+
+        Returns:
+            a line about the image
+
+        Raises:
+            DbtConfigError: if this target starts no Spark from an image
+            JavaImageError: if the image cannot be made
+        """
+        if not self._is_embedded or (_is_there() and not process_spark.is_running):
+            raise DbtConfigError(
+                "Only the embedded Spark is prepared, and this target uses another one. Nothing "
+                "was made."
+            )
+        if not self.credentials.prepared_start:
+            raise DbtConfigError(
+                "This target has `prepared_start: false`, so its Spark starts from no image. "
+                "Remove that setting to prepare it. Nothing was made."
+            )
+        return prepare_image(self._embedded)
 
     @contextmanager
     def own_session(self) -> Iterator[None]:

@@ -254,7 +254,13 @@ class OpenMirroringAdapter(SparkAdapter):
         Args:
             graph: dbt's graph
         """
-        return RunOperations(self._command, self._project, self._destination, graph)
+        return RunOperations(
+            self._command,
+            self._project,
+            self._destination,
+            graph,
+            self.connections.prepare_image,
+        )
 
     @available
     def mirror_difference(

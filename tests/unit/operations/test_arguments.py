@@ -37,7 +37,7 @@ class Adapter:
 
     def run_operations(self, graph: Graph) -> RunOperations:
         command: Any = None
-        return RunOperations(command, command, self._destination, graph)
+        return RunOperations(command, command, self._destination, graph, str)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.openmirroring.spark.embedded import java_image
+from dbt.adapters.openmirroring.spark.embedded.java import find_java_home
 from dbt.adapters.openmirroring.spark.embedded.java_image import JavaImage, images_folder
 from dbt.adapters.openmirroring.spark.embedded.running_commands import StillRunningError
 
@@ -136,7 +137,23 @@ def test_another_java_has_another_image(tmp_path: Path, cache: Path) -> None:
 def test_a_java_that_does_not_report_its_version_gets_no_image(
     tmp_path: Path, cache: Path
 ) -> None:
-    assert not JavaImage(tmp_path, cache).is_wanted
+    found = JavaImage(tmp_path, cache)
+
+    assert not found.is_wanted
+    assert "does not say which Java it is" in found.description
+
+
+def test_projects_share_the_image_of_the_java_from_pypi(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    first, second = (
+        JavaImage(find_java_home(tmp_path / shop / ".spark" / "java"), cache) for shop in "ab"
+    )
+
+    assert first.is_wanted
+    assert first.path == second.path
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")

@@ -144,7 +144,7 @@ class Publication(PublishedTable):
             self.is_held = False
 
     def restore_metadata(self, journal: Journal) -> bool:
-        """2. Write `_metadata.json` again unless it is as published. Return whether it was written."""
+        """2. Write `_metadata.json` again if it was changed. Return whether it was written."""
         published = metadata(journal.batch.definition)
         if self._storage.read(self.table.metadata) == published:
             return False

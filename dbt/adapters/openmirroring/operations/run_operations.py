@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from dbt.adapters.openmirroring.dbt_core.project import Graph, Project
@@ -36,15 +37,22 @@ class RunOperations:
         project: the dbt project
         destination: where the project is published to
         graph: dbt's graph of the project
+        prepare_image: makes the image that the embedded Spark starts from; returns a line about it
     """
 
     def __init__(
-        self, command: Command, project: Project, destination: Destination, graph: Graph
+        self,
+        command: Command,
+        project: Project,
+        destination: Destination,
+        graph: Graph,
+        prepare_image: Callable[[], str],
     ) -> None:
         self._command = command
         self._project = project
         self._destination = destination
         self._graph = graph
+        self._prepare_image = prepare_image
 
     @cached_property
     def _tables(self) -> ProjectTables:
@@ -165,6 +173,15 @@ class RunOperations:
             self._destination.require_run()
         self._destination.replicate_at_the_end(not dry_run)
         return drop_orphans(self._tables, dry_run, schema, table, self._command.has_published)
+
+    @operation("mirror_prepare")
+    def prepare(self) -> Outcome:
+        """Make the image of classes that the embedded Spark starts from, unless it is there.
+
+        Raises:
+            DbtRuntimeError: if this target starts no Spark from an image, or if it cannot be made
+        """
+        return Outcome((self._prepare_image(),))
 
     @operation("mirror_replicate")
     def replicate(self) -> Outcome:

@@ -24,12 +24,18 @@ _MODELS = {
 }
 
 
-def train(folder: Path, options: Sequence[str], wait: Callable[[], None] = lambda: None) -> None:
+def train(
+    folder: Path,
+    options: Sequence[str],
+    java_home: Path | None = None,
+    wait: Callable[[], None] = lambda: None,
+) -> None:
     """Publish tables in a new JVM: an initial load, an unchanged run, and a change set.
 
     Args:
         folder: the folder for the dbt project, the landing zone and Spark's files
         options: Java options
+        java_home: the home of the Java; that of an embedded Spark if not given
         wait: called before each step, so that it can give way to others
     """
     wait()
@@ -46,7 +52,7 @@ def train(folder: Path, options: Sequence[str], wait: Callable[[], None] = lambd
         "flags: {send_anonymous_usage_stats: false}\n"
     )
     setup = embedded_spark.SparkSetup(folder, {"spark.driver.memory": "1g"})
-    spark = embedded_spark.start(setup, java_options=options)
+    spark = embedded_spark.start(setup, java_home, options)
     gateway = spark.sparkContext._gateway
     places = ["--project-dir", str(folder), "--profiles-dir", str(folder)]
     try:
@@ -65,8 +71,14 @@ def train(folder: Path, options: Sequence[str], wait: Callable[[], None] = lambd
     end_jvm(gateway, _LONGEST_TRAINING)
 
 
-def main() -> None:
-    """Make the image. The arguments are the Java home and the folder of the images."""
+def main(gives_way: bool) -> None:
+    """Make the image. The arguments are the Java home and the folder of the images.
+
+    Args:
+        gives_way: whether to let the commands of users go first; otherwise a user waits for it
+    """
     java_home, images = map(Path, sys.argv[1:])
-    wait = RunningCommands(images).wait
-    JavaImage(java_home, images).make(partial(train, wait=wait))
+    training = partial(train, java_home=java_home)
+    if gives_way:
+        training = partial(training, wait=RunningCommands(images).wait)
+    JavaImage(java_home, images).make(training, waits=not gives_way)

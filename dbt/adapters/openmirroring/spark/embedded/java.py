@@ -90,7 +90,10 @@ def _asked(executable: Path) -> tuple[int, Path]:
 def _wrapped(java: Path, folder: Path) -> Path:
     executable = folder / "bin" / "java"
     executable.parent.mkdir(parents=True, exist_ok=True)
-    # another process may be starting its Java from this file
+    # another process may be starting its Java from these files
+    release = folder / f"release.{os.getpid()}"
+    release.symlink_to(java.parents[1] / "release")
+    release.replace(folder / "release")
     written = executable.with_name(f"java.{os.getpid()}")
     written.write_bytes(os.fsencode(_WRAPPER.format(java=java)))
     written.chmod(written.stat().st_mode | stat.S_IXUSR)

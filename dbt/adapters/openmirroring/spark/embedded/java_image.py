@@ -23,8 +23,10 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pyspark
+from dbt_common.exceptions import DbtRuntimeError
 from platformdirs import user_cache_path
 
 from dbt.adapters.openmirroring.__version__ import version
@@ -57,11 +59,13 @@ NO_IMAGES = (
 _SUFFIXES = (".jsa", ".aot")
 _UNFINISHED = "making-"
 
-# The process that makes an image lets all others go first, from its slow imports on. On Linux, the
+# The trainer is a module of its own, because it imports the adapter, which imports this module.
+_PROGRAM = f"from {__package__}.image_trainer import main; main(gives_way={{}})"
+
+# A process that nobody waits for lets all others go first, from its slow imports on. On Linux, the
 # value of a process counts only within its session, and the sessions share the time by a value of
-# their own. The trainer is a module of its own, because it imports the adapter, which imports this
-# module.
-_PROGRAM = f"""
+# their own.
+_GIVE_WAY = """
 import os
 os.nice(19)
 try:
@@ -69,9 +73,11 @@ try:
         session.write("19")
 except OSError:
     pass
-from {__package__}.image_trainer import main
-main()
 """
+
+
+class JavaImageError(DbtRuntimeError):
+    """The image of the classes cannot be made."""
 
 
 class JavaImage:
@@ -85,10 +91,11 @@ class JavaImage:
     def __init__(self, java_home: Path, folder: Path) -> None:
         self._java_home = java_home
         self._folder = folder
-        release = java_home / "release"
+        # of the Java itself, to which a wrapper has a link
+        release = (java_home / "release").resolve()
         self._release = release.read_text() if release.is_file() else ""
         jars = Path(pyspark.__file__).parent
-        parts = (self._release, str(java_home.resolve()), str(jars), pyspark.__version__, version)
+        parts = (self._release, str(release.parent), str(jars), pyspark.__version__, version)
         name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         found = re.search(r'JAVA_VERSION="(\d+)', self._release)
         if found and int(found[1]) >= _AOT_VERSION:
@@ -119,6 +126,8 @@ class JavaImage:
     def description(self) -> str:
         """The state and the size of the image, for `dbt debug`."""
         size = self._size()
+        if not self._release:
+            return f"is not prepared: {self._java_home} does not say which Java it is"
         if self.is_there:
             return f"starts from {self.path} ({(size or 0) >> 20} MB)"
         if size == 0:
@@ -153,33 +162,50 @@ class JavaImage:
         A machine that lives for one command would pay for an image that it never uses. Two
         processes at once do no harm.
         """
-        if not self._has_run_before():
+        if self._has_run_before():
+            with suppress(OSError):
+                self._start_trainer(gives_way=True, start_new_session=True)
+
+    def make_now(self) -> None:
+        """Have the image made, unless it is there, also if an earlier attempt has failed.
+
+        Raises:
+            JavaImageError: if it cannot be made; the message says why
+        """
+        if self.options():
             return
-        # some of dbt's variables point to folders of the current command
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("DBT_")}
-        environment["JAVA_HOME"] = str(self._java_home)
-        command = [sys.executable, "-c", _PROGRAM, str(self._java_home), str(self._folder)]
-        with suppress(OSError):
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                cwd="/",
-                env=environment,
+        if self._size() == 0:
+            self.remove()
+        if not self.is_wanted:
+            raise JavaImageError(f"The embedded Spark {self.description}")
+        trainer = self._start_trainer(gives_way=False, stderr=subprocess.PIPE, text=True)
+        _, told = trainer.communicate()
+        if not self.is_there:
+            reason = told.strip().splitlines()[-1:] or ["Java has not written it"]
+            raise JavaImageError(
+                "The image of the embedded Spark's classes was not made with the Java in "
+                f"{self._java_home}: {reason[0].strip()}"
             )
 
-    def make(self, train: Callable[[Path, Sequence[str]], None]) -> None:
+    def _start_trainer(self, gives_way: bool, **options: Any) -> subprocess.Popen[str]:
+        # some of dbt's variables point to folders of the current command
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("DBT_")}
+        program = (_GIVE_WAY if gives_way else "") + _PROGRAM.format(gives_way)
+        command = [sys.executable, "-c", program, str(self._java_home), str(self._folder)]
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        return subprocess.Popen(command, cwd="/", env=environment, **{**streams, **options})
+
+    def make(self, train: Callable[[Path, Sequence[str]], None], waits: bool = False) -> None:
         """Make the image. If this fails, an empty file in its place records the failure.
 
         Args:
             train: runs Spark in a given folder with given Java options, to load its classes
+            waits: whether to wait for another process that makes it
         """
         if not self.is_wanted:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        with self._alone() as is_alone:
+        with self._alone(waits) as is_alone:
             if not is_alone or not self.is_wanted:
                 return
             for path in _listed(self._folder):  # left by killed processes
@@ -192,8 +218,8 @@ class JavaImage:
                     train(Path(name), [f"-XX:{self._output}={made}"])
                 except StillRunningError:  # a later command starts another attempt
                     return
-                except Exception:
-                    pass  # no retry, because the same error would occur again
+                except Exception as error:  # no retry, because it would occur again
+                    print(error, file=sys.stderr)
                 made.touch()
                 self._record.write_text(_checksum(made))
                 made.replace(self.path)
@@ -244,10 +270,10 @@ class JavaImage:
             return False
 
     @contextmanager
-    def _alone(self) -> Iterator[bool]:
+    def _alone(self, waits: bool) -> Iterator[bool]:
         with (self._folder / "making.lock").open("w") as lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
             except BlockingIOError:
                 yield False
                 return

@@ -23,6 +23,7 @@ from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
 from dbt.adapters.openmirroring.spark.embedded.java_image import (
     NO_IMAGES,
     JavaImage,
+    JavaImageError,
     images_folder,
 )
 from dbt.adapters.openmirroring.spark.embedded.place import SparkPlaceError
@@ -195,3 +196,21 @@ class ProcessSpark:
 
 
 process_spark = ProcessSpark()
+
+
+def prepare_image(setup: SparkSetup) -> str:
+    """Make the image that an embedded Spark starts from, unless it is there.
+
+    Returns:
+        a line about the image
+
+    Raises:
+        FailedToConnectError: if there is no Java, or Spark's folder cannot be written
+        JavaImageError: if the image cannot be made
+    """
+    images = images_folder()
+    if not images:
+        raise JavaImageError(f"The embedded Spark {NO_IMAGES}")
+    image = JavaImage(embedded_spark.java_home_for(setup), images)
+    image.make_now()
+    return f"Embedded Spark {image.description}"

@@ -1,0 +1,200 @@
+"""Machines that live for one command publish what has changed since the one before."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.functional.test_prepared_start import without_java
+from tests.matrix import PYTHON, ROOT, install
+from tests.pages import blocks_of
+from tests.recipes.cloud import Place, reachable
+from tests.recipes.dockerfile import Dockerfile
+from tests.recipes.recipe import Recipe
+
+pytestmark = [pytest.mark.slow, pytest.mark.recipe]
+
+# what is changed in a model between two machines, and the rows that are in the files then
+NIGHTS: list[tuple[str, str, dict[str, list[int]]]] = [
+    ("id % 3", "id % 3", {"orders": [6], "customers": [3]}),
+    ("range(6)", "range(8)", {"orders": [6, 2], "customers": [3, 2]}),
+    ("id % 3", "if(id = 5, 3, id % 3)", {"orders": [6, 2, 1], "customers": [3, 2, 2]}),
+]
+AMOUNTS = {0: 90, 1: 120, 2: 20, 3: 50}
+
+# prints what the operator of a DAG asks Kubernetes for
+POD = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+from kubernetes.client import ApiClient
+bag = DagBag("dags")
+assert not bag.import_errors, bag.import_errors
+[dag] = bag.dags.values()
+[task] = dag.tasks
+pod = task.build_pod_request_obj()
+json.dump(ApiClient().sanitize_for_serialization(pod), open(sys.argv[1], "w"))
+"""
+
+CLUSTER = {
+    "current-context": "tests",
+    "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "tests"}}],
+    "clusters": [{"name": "tests", "cluster": {"server": "https://127.0.0.1"}}],
+    "users": [{"name": "tests", "user": {}}],
+}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Recipe:
+    recipe = Recipe("containers", tmp_path / "shop")
+    recipe.set_up()
+    return recipe
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    (tmp_path / "cloud").mkdir()
+    with reachable(tmp_path / "cloud") as found:
+        yield found
+
+
+def move(recipe: Recipe, to: Path) -> Path:
+    """Move the files of a recipe, and leave its environment."""
+    shutil.copytree(recipe.folder, to, symlinks=True)
+    (to / ".venv").unlink()
+    for path in recipe.folder.iterdir():
+        if path.name != ".venv":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return to
+
+
+def home_of(recipe: Recipe) -> Path:
+    return recipe.folder.with_name("home")
+
+
+def start_machine(recipe: Recipe, files: Path) -> None:
+    """Leave nothing on the machine but some files, and the packages."""
+    environment = (recipe.folder / ".venv").readlink()
+    shutil.rmtree(home_of(recipe), ignore_errors=True)
+    shutil.rmtree(recipe.folder)
+    shutil.copytree(files, recipe.folder, symlinks=True)
+    (recipe.folder / ".venv").symlink_to(environment)
+
+
+def workflow_environment(recipe: Recipe, place: Place) -> dict[str, str]:
+    path = f"{place.programs}:{recipe.folder}/.venv/bin:{os.environ['PATH']}"
+    return {**place.network, "HOME": str(home_of(recipe)), "PATH": path}
+
+
+def steps_of(recipe: Recipe) -> list[str]:
+    """The commands of the workflow; its environment has the packages."""
+    workflow = yaml.safe_load((recipe.folder / ".github/workflows/nightly.yml").read_text())
+    commands = [step.get("run", "") for step in workflow["jobs"]["build"]["steps"]]
+    return [each for each in commands if each and not each.startswith("pip ")]
+
+
+def test_each_run_of_the_workflow_publishes_what_has_changed_and_a_dry_run_says_so(
+    recipe: Recipe, place: Place, tmp_path: Path
+) -> None:
+    steps, project = steps_of(recipe), move(recipe, tmp_path / "project")
+    for old, new, rows in NIGHTS:
+        start_machine(recipe, project)
+        environment = workflow_environment(recipe, place)
+        recipe.replace("models/orders.sql", old, new)
+        if rows == NIGHTS[1][2]:
+            dry_run(recipe, place, environment)
+            start_machine(recipe, project)
+            recipe.replace("models/orders.sql", old, new)
+
+        for step in steps:
+            assert not recipe.shell(step, environment).returncode
+
+        assert place.cloud.published() == rows
+        shutil.copy(recipe.folder / "models" / "orders.sql", project / "models")
+    assert amounts(place) == AMOUNTS
+
+
+def dry_run(recipe: Recipe, place: Place, environment: dict[str, str]) -> None:
+    """Check a pull request against what is published, with rights to read."""
+    [output] = [
+        yaml.safe_load(block.text)
+        for block in blocks_of(ROOT / "docs" / "pull-requests.md")
+        if block.title == "profiles.yml, an output"
+    ]
+    profiles = yaml.safe_load((recipe.folder / "profiles.yml").read_text())
+    profiles["shop"]["outputs"]["ci"] = output
+    recipe.write("profiles.yml", yaml.safe_dump(profiles))
+    before, rows = place.cloud.changes, place.cloud.published()
+
+    done = recipe.shell("dbt build --target ci", environment)
+
+    assert not done.returncode
+    assert done.stdout.count("would publish +") == 2
+    assert place.cloud.changes == before
+    assert place.cloud.published() == rows
+
+
+def amounts(place: Place) -> dict[int, int]:
+    return {row["customer"]: row["amount"] for row in place.cloud.mirrored("customers")}
+
+
+def test_each_container_starts_from_the_image_of_classes_and_publishes_what_has_changed(
+    recipe: Recipe, place: Place, tmp_path: Path
+) -> None:
+    dockerfile = Dockerfile(move(recipe, tmp_path / "context"), recipe)
+    java = without_java(tmp_path / "java")
+    path = f"{recipe.folder}/.venv/bin:{java['PATH']}"
+    built = list(dockerfile.build({"PATH": path, "HOME": str(tmp_path / "builder")}))
+    assert "Embedded Spark starts from " in built[0]
+    image = move(recipe, tmp_path / "image")
+    environment = {
+        **{"PATH": path, "HOME": str(home_of(recipe))},
+        **{**dockerfile.environment, **place.network, **place.identity},
+        "JAVA_TOOL_OPTIONS": f"-Xlog:class+load:file={tmp_path}/classes.log",
+    }
+    for (old, new, rows), command in zip(
+        NIGHTS, [dockerfile.command, *commands_of_pod(recipe, image, tmp_path)], strict=True
+    ):
+        start_machine(recipe, image)
+        recipe.replace("models/orders.sql", old, new)
+
+        assert not recipe.shell(command, environment).returncode
+
+        loaded = (tmp_path / "classes.log").read_text().splitlines()
+        assert sum("org.apache.spark" in x and "shared objects file" in x for x in loaded) > 1000
+        assert place.cloud.published() == rows
+        shutil.copy(recipe.folder / "models" / "orders.sql", image / "models")
+    assert amounts(place) == AMOUNTS
+
+
+def commands_of_pod(recipe: Recipe, image: Path, folder: Path) -> list[str]:
+    """What a pod of the DAG does in the second and in the third night."""
+    python = install(
+        ROOT / "build" / "recipes" / "airflow-kubernetes",
+        PYTHON,
+        [],
+        ["apache-airflow", "apache-airflow-providers-cncf-kubernetes"],
+    )
+    (folder / "pod.py").write_text(POD)
+    # the operator looks for a cluster, but this does not start the pod
+    (folder / "kube.yaml").write_text(yaml.safe_dump(CLUSTER))
+    settings = {
+        "AIRFLOW_HOME": str(folder / "airflow"),
+        "DO_NOT_TRACK": "True",
+        "KUBECONFIG": str(folder / "kube.yaml"),
+    }
+    start_machine(recipe, image)
+    command = f"{python} {folder}/pod.py {folder}/pod.json"
+    assert not recipe.shell(command, settings).returncode
+    pod: dict[str, Any] = json.loads((folder / "pod.json").read_text())
+    assert pod["metadata"]["labels"]["azure.workload.identity/use"] == "true"
+    assert pod["spec"]["serviceAccountName"] == "shop"
+    [container] = pod["spec"]["containers"]
+    assert container["resources"]["limits"] == {"memory": "4Gi"}
+    return [" ".join(container["command"])] * 2
