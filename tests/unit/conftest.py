@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone.local import by_path as windows
+from dbt.adapters.openmirroring.landing_zone.local import storage as local_storage
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from tests.onelake_server import OneLakeServer
@@ -16,3 +18,10 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
         return LocalStorage(tmp_path / "LandingZone")
     server: OneLakeServer = request.getfixturevalue("server")
     return server.storage()
+
+
+@pytest.fixture
+def by_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Local landing zones are used as on Windows, which has no open folders."""
+    for name in ("Folders", "FolderLock"):
+        monkeypatch.setattr(local_storage, name, getattr(windows, name))

@@ -55,8 +55,11 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(params=["open folders", "by path"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A landing zone on this machine, also as Windows has it."""
+    if request.param == "by path":
+        request.getfixturevalue("by_path")
     folder = tmp_path / "LandingZone"
     folder.mkdir()
     return folder

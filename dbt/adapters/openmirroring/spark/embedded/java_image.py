@@ -10,7 +10,6 @@ two environments cannot share an image.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -25,6 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
+from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from dbt.adapters.openmirroring.__version__ import version
@@ -245,13 +245,16 @@ class JavaImage:
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
-        with (self._folder / "making.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
+        lock = FileLock(self._folder / "making.lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            yield False
+            return
+        try:
             yield True
+        finally:
+            lock.release()
 
 
 def images_folder() -> Path | None:
