@@ -25,7 +25,10 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 import hatch_build
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.disk.place_by_path import Place, mode_of, patiently
-from dbt.adapters.openmirroring.landing_zone.errors import NotPlainError
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    NotPlainError,
+)
 from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
@@ -53,7 +56,7 @@ for name in ("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "fork", "ge
              "sysconf", "uname"):
     delattr(os, name) if hasattr(os, name) else None
 for name in ("clock_gettime", "tzset"):
-    delattr(time, name)
+    delattr(time, name) if hasattr(time, name) else None
 for name in names:
     importlib.import_module(name)
 print(len(names))
@@ -69,6 +72,34 @@ def test_no_module_needs_at_import_what_windows_lacks() -> None:
     assert int(done.stdout) > 100
 
 
+HOLD = """
+import sys, time
+from pathlib import Path
+from dbt.adapters.openmirroring.landing_zone.local.by_path import FolderLock, Folders
+lock = FolderLock(Folders(Path(sys.argv[1])), "_scratchPad/sales.orders")
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_table_is_held_by_one_process_and_free_when_that_is_killed(
+    by_path: None, tmp_path: Path
+) -> None:
+    storage = LocalStorage(tmp_path)
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout
+    assert holder.stdout.readline().strip() == b"held"
+    with pytest.raises(ConcurrentPublicationError), storage.lock("_scratchPad/sales.orders"):
+        pass
+
+    holder.kill()
+    holder.communicate()
+
+    with storage.lock("_scratchPad/sales.orders"):
+        pass
+
+
 @pytest.fixture
 def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given Windows, as far as this adapter asks which system it is on."""
@@ -78,8 +109,10 @@ def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_embedded_spark_is_refused_with_what_to_use_instead(
     on_windows: None, tmp_path: Path
 ) -> None:
+    spark = ProcessSpark()
+
     with pytest.raises(FailedToConnectError, match=r"WSL.*`livy`, `connect` or `thrift`"):
-        ProcessSpark().session(SimpleNamespace(), SparkSetup(tmp_path, {}))
+        spark.session(spark, SparkSetup(tmp_path, {}))
 
     assert list(tmp_path.iterdir()) == []
 
