@@ -124,7 +124,7 @@ def test_a_project_publishes_to_a_local_folder(windows: Windows, project: Projec
     def dbt(*command: str) -> str:
         return run(windows, project, "-c", DBT, *command)
 
-    assert "All checks passed!" in dbt("debug")
+    assert "All checks passed!" in dbt("debug", "--connection")
     assert_publishes(project, dbt)
     assert "orders" in dbt("run-operation", "mirror_status")
 

@@ -51,7 +51,7 @@ class Folders:
         names, name = folder_and_name(path)
         self._refuse_devices((*names, name))
         place = Place(self.folder(names, make) / name)
-        _refuse_other_case(place)
+        _refuse_other_case(place.path, 1)
         yield place
 
     def folder(self, names: Sequence[str], make: bool = False) -> Path:
@@ -70,10 +70,11 @@ class Folders:
         for name in names:
             path = path / name
             place = Place(path)
-            _refuse_other_case(place)
             if make:
                 place.make_folder()
             place.check_folder()
+        if names:
+            _refuse_other_case(path, len(names))
         return path
 
     def path(self, names: Sequence[str]) -> Path:
@@ -100,19 +101,21 @@ class Folders:
             )
 
 
-def _refuse_other_case(place: Place) -> None:
+def _refuse_other_case(path: Path, depth: int) -> None:
+    """Check that the last names of a path, so many, are spelled as on the disk."""
     if sys.platform != "win32":
         return
     try:
-        found = place.system_path.resolve(strict=True).name
-    except OSError:  # it does not exist, or is a link without target, which `look` refuses
+        found = long_path(path).resolve(strict=True)
+    except OSError:  # it does not exist
         return
-    if found != place.name and found.casefold() == place.name.casefold():
-        raise NotPlainError(
-            f"{place.path} is there as {found!r}, and Windows takes both for one. Nothing was "
-            f"changed. Set `alias` or `schema` to the name {found!r}, or move that folder out of "
-            "the landing zone; then run again."
-        )
+    for own, its in zip(path.parts[-depth:], found.parts[-depth:], strict=True):
+        if own != its and own.casefold() == its.casefold():
+            raise NotPlainError(
+                f"{path}: {own!r} is there as {its!r}, and Windows takes both for one. Nothing "
+                f"was changed. Set `alias` or `schema` to the name {its!r}, or move that folder "
+                "out of the landing zone; then run again."
+            )
 
 
 class FolderLock:
