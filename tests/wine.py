@@ -111,7 +111,6 @@ class Windows:
         )
 
     def _environment(self) -> dict[str, str]:
-        temporary = on_drive(Path(tempfile.gettempdir()))
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(Path.home()),
@@ -120,8 +119,6 @@ class Windows:
             "WINEDEBUG": "-all",
             "PYTHONHOME": on_drive(self.home),
             "PYTHONPATH": f"{on_drive(ROOT)};{on_drive(self.packages)}",
-            "TMP": temporary,
-            "TEMP": temporary,
             "TZ": "UTC",
         }
 

@@ -104,8 +104,9 @@ def test_every_module_can_be_imported(windows: Windows, record_property: Record)
     record_property("modules imported under Wine", int(done.stdout))
 
 
-def test_the_unit_tests_pass(windows: Windows, record_property: Record) -> None:
-    arguments = ["-q", "-p", "no:cacheprovider", *(f"tests/unit/{name}" for name in UNIT_TESTS)]
+def test_the_unit_tests_pass(windows: Windows, tmp_path: Path, record_property: Record) -> None:
+    arguments = ["-q", "-p", "no:cacheprovider", "--basetemp", on_drive(tmp_path / "windows")]
+    arguments += [f"tests/unit/{name}" for name in UNIT_TESTS]
 
     done = windows.call("-m", "pytest", *arguments, cwd=ROOT, seconds=3600)
 
