@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 INSTALLED_DOCS := .venv/installed-docs
 
-.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions
+.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions test-windows
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -19,13 +19,13 @@ test-more: $(INSTALLED) ## Test every other behaviour once
 
 test-all: $(INSTALLED) ## Test everything: other sizes, kinds of failures and processes, dbt's own suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven and not recipe"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven and not recipe and not windows"
 
 test-processes: $(INSTALLED) ## Run dbt in processes of its own: kills, two at once, the wheel; and random histories
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven" $(addprefix tests/functional/test_,processes.py killed_runs.py histories.py)
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and all else that takes long
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not maven and not recipe"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not maven and not recipe and not windows"
 
 test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test-all
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --onelake tests/functional
@@ -44,6 +44,10 @@ test-oldest: $(INSTALLED) ## Run the mapping of changes on the oldest Spark and 
 
 test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and dbt, and other tables (ONLY=2: the second); not part of test-all
 	$(BIN)/python -m tests.matrix $(if $(ONLY),--only $(ONLY))
+
+test-windows: $(INSTALLED) ## Run unit tests and dbt with a Python for Windows, under Wine (Debian, as root); not part of test-all
+	$(BIN)/python -m tests.wine
+	$(BIN)/python -m pytest -m windows tests/functional/test_windows.py
 
 test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster, containers and CI as their pages have them; not part of test-all
 	$(BIN)/python -m pytest -m recipe tests/recipes

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 import requests
@@ -25,6 +25,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
 from dbt.adapters.openmirroring.rest import client as rest_client
+from tests import onelake_server
 from tests.onelake_server import TOKEN
 
 HOST = "api.fabric.microsoft.com"
@@ -420,3 +421,19 @@ class _Adapter(HTTPAdapter):
             io.BytesIO(content), {**headers}, status, preload_content=False, reason="told"
         )
         return self.build_response(request, raw)
+
+
+def answers_of(
+    fabric: FabricServer,
+) -> Callable[[onelake_server.Request], onelake_server.Response]:
+    """Return what answers the requests of another process to Fabric's REST API."""
+
+    def answer(request: onelake_server.Request) -> onelake_server.Response:
+        url = f"https://{request.host}/{quote(request.path)}?{urlencode(request.query)}"
+        sent = requests.Request(request.method, url, request.headers, data=request.body or None)
+        status, headers, body = fabric.answer(sent.prepare())
+        content = b"" if body is None else json.dumps(body).encode()
+        told = {"Content-Type": "application/json", **headers}
+        return onelake_server.Response(status, told, content)
+
+    return answer

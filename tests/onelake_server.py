@@ -17,7 +17,7 @@ import threading
 import time
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -819,11 +819,20 @@ def through_sockets(port: int, authority: Path) -> Iterator[Callable[..., Reques
 
 
 @contextmanager
-def listening(server: OneLakeServer, authority: trustme.CA) -> Iterator[int]:
-    """Let the server listen on a port of this machine, with TLS."""
+def listening(
+    server: OneLakeServer,
+    authority: trustme.CA,
+    others: Mapping[str, Callable[[Request], Response]] | None = None,
+) -> Iterator[int]:
+    """Let the server listen on a port of this machine, with TLS.
+
+    Args:
+        others: what answers for other hosts there
+    """
+    answers = dict.fromkeys((HOST, HOST.replace("dfs", "blob")), server.handle)
+    answers |= others or {}
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    hosts = (HOST, HOST.replace("dfs", "blob"), "*.fabric.microsoft.com")
-    authority.issue_cert(*hosts).configure_cert(context)
+    authority.issue_cert(*answers).configure_cert(context)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -834,7 +843,8 @@ def listening(server: OneLakeServer, authority: trustme.CA) -> Iterator[int]:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             url = f"https://{self.headers['Host']}{self.path}"
             try:
-                answer = server.handle(received(self.command, url, dict(self.headers), body))
+                request = received(self.command, url, dict(self.headers), body)
+                answer = answers[request.host](request)
             except (ConnectionLost, AnswerLate):
                 self.close_connection = True
                 with suppress(OSError):

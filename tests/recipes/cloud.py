@@ -6,21 +6,18 @@ the URLs of production.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import pyarrow as pa
-import requests
 import trustme
 from deltalake import DeltaTable
 
 from tests import fabric_server
-from tests.fabric_server import Database, FabricServer
+from tests.fabric_server import Database, FabricServer, answers_of
 from tests.functional.onelake import apply
 from tests.onelake_driver import proxy
 from tests.onelake_server import (
@@ -28,8 +25,6 @@ from tests.onelake_server import (
     TOKEN,
     WORKSPACE,
     OneLakeServer,
-    Request,
-    Response,
     listening,
 )
 from tests.recipes.recipe import published
@@ -60,17 +55,8 @@ class Cloud(OneLakeServer):
             self.show_tables(folder / "Tables")
             return told
 
-        self._fabric = FabricServer(page_size=100)
-        self._fabric.workspace(WORKSPACE, Database(ITEM.partition(".")[0], scan=scan))
-
-    def handle(self, request: Request) -> Response:
-        if request.host != fabric_server.HOST:
-            return super().handle(request)
-        url = f"https://{request.host}/{quote(request.path)}?{urlencode(request.query)}"
-        asked = requests.Request(request.method, url, request.headers, data=request.body or None)
-        status, headers, body = self._fabric.answer(asked.prepare())
-        content = b"" if body is None else json.dumps(body).encode()
-        return Response(status, {"Content-Type": "application/json", **headers}, content)
+        self.fabric = FabricServer(page_size=100)
+        self.fabric.workspace(WORKSPACE, Database(ITEM.partition(".")[0], scan=scan))
 
     def published(self) -> dict[str, list[int]]:
         """The numbers of rows in the files of each mirrored table."""
@@ -118,7 +104,8 @@ def reachable(folder: Path) -> Iterator[Place]:
     az.write_text(_AZ)
     az.chmod(0o755)
     cloud = Cloud(folder / ITEM)
-    with listening(cloud, authority) as port, proxy(port) as proxy_port:
+    answers = {fabric_server.HOST: answers_of(cloud.fabric)}
+    with listening(cloud, authority, answers) as port, proxy(port) as proxy_port:
         url = f"http://127.0.0.1:{proxy_port}"
         network = {
             "HTTPS_PROXY": url,

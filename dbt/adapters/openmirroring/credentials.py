@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -283,6 +284,11 @@ class OpenMirroringCredentials(SparkCredentials):
             ) from error
 
     def _check_replicator(self) -> None:
+        if sys.platform == "win32":
+            raise DbtConfigError(
+                "`replicate` does not work on Windows, where the replicator does not run. Run dbt "
+                "in WSL, or remove it."
+            )
         if self.onelake:
             raise DbtConfigError(
                 "`replicate` is for a landing zone on this machine. Fabric applies those in "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,13 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(params=["open folders", "by path"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A landing zone on this machine, also as Windows has it."""
+    if sys.platform == "win32":
+        pytest.skip("its links need a permission, and it has no pipes in folders")
+    if request.param == "by path":
+        request.getfixturevalue("by_path")
     folder = tmp_path / "LandingZone"
     folder.mkdir()
     return folder
@@ -190,7 +196,7 @@ def make_socket(path: Path) -> None:
 
 ODDITIES: dict[str, Callable[[Path], None]] = {
     "a link": make_link,
-    "a pipe": os.mkfifo,
+    "a pipe": lambda path: os.mkfifo(path),
     "a socket": make_socket,
 }
 

@@ -27,6 +27,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.limits import NewTables
+from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
@@ -320,10 +321,10 @@ class Destination:
         if given and "://" in given:
             return given
         if given:
-            return f"file://{(self._project() / Path(given).expanduser()).resolve()}"
+            return file_url((self._project() / Path(given).expanduser()).resolve())
         # the embedded Spark has no driver for OneLake, so dbt uploads its files
         warehouse = self._warehouse()
-        return f"file://{warehouse.with_name('staging')}" if warehouse else None
+        return file_url(warehouse.with_name("staging")) if warehouse else None
 
     def _ask_service(self) -> ServiceReport | None:
         if self.target.onelake:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import os
 import sys
 
@@ -17,6 +16,8 @@ _RENAME = ("renameatx_np", 4) if sys.platform == "darwin" else ("renameat2", 1)
 
 def flush(descriptor: int) -> None:
     """Make the content of a file, or the names in a folder, survive a power loss."""
+    import fcntl  # only on POSIX
+
     # on macOS, fsync leaves the data in the cache of the disk
     full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is not None:

@@ -16,12 +16,6 @@ from pathlib import Path
 
 from dbt.adapters.openmirroring.disk.calls import UNABLE, flush, flush_names, rename_to_new
 
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK, because opening a pipe would wait for a writer
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
 # errors of opening a link, or something that is not a folder, as a folder
 _NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
 
@@ -67,6 +61,17 @@ class Item:
     @property
     def is_link(self) -> bool:
         return stat.S_ISLNK(self.mode)
+
+
+def open_folder(path: Path | str, above: int | None = None, follow: bool = False) -> int:
+    """Open a folder, and return its descriptor.
+
+    Args:
+        above: the descriptor of the folder in which a relative path starts
+        follow: whether the path may be a link
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY
+    return os.open(path, flags if follow else flags | os.O_NOFOLLOW, dir_fd=above)
 
 
 def items_of(folder: int) -> list[Item]:
@@ -122,7 +127,7 @@ class Place:
 
     def open_folder(self) -> int:
         try:
-            return os.open(self.name, FOLDER, dir_fd=self.folder)
+            return open_folder(self.name, self.folder)
         except OSError as error:
             if error.errno in _NO_FOLDER:
                 self.look()
@@ -131,14 +136,16 @@ class Place:
     def open_file(self) -> int:
         # check before opening, because opening a device may have an effect
         self.look()
-        return self._opened(_FILE)
+        return self._opened(os.O_RDONLY)
 
     def open_lock(self) -> int:
         """Open a lock file, or create it. Nothing is ever written to it."""
         self.is_there()
-        return self._opened(_LOCK_FILE)
+        return self._opened(os.O_RDWR | os.O_CREAT)
 
     def _opened(self, flags: int) -> int:
+        # O_NONBLOCK, because opening a pipe would wait for a writer
+        flags |= os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(self.name, flags, 0o666, dir_fd=self.folder)
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
@@ -157,7 +164,8 @@ class Place:
         """Create or replace a file. Its content survives a power loss."""
         # do not write into an existing file, because it may be a hard link
         self.unlink()
-        descriptor = os.open(self.name, _NEW_FILE, 0o666, dir_fd=self.folder)
+        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(self.name, new, 0o666, dir_fd=self.folder)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,10 +35,16 @@ class Replicator:
             `_FilesReadyToDelete`
 
     Raises:
-        ReplicatorError: if the path of the landing zone does not end in `Files/LandingZone`
+        ReplicatorError: if the path of the landing zone does not end in `Files/LandingZone`, or
+            this is Windows
     """
 
     def __init__(self, landing_zone: Path, processed: str = "_ProcessedFiles") -> None:
+        if sys.platform == "win32":
+            raise ReplicatorError(
+                "The replicator does not run on Windows: run it in WSL. A mirrored database in "
+                "Fabric needs none."
+            )
         if landing_zone.parts[-2:] != ("Files", "LandingZone"):
             raise ReplicatorError(
                 f"{landing_zone} is not the landing zone of a mirrored database: its path must "
@@ -159,6 +165,8 @@ class Replicator:
             raise ReplicatorError(
                 f"{self.monitoring} is not a folder. Replace it with a folder."
             ) from None
+        import fcntl  # only on POSIX
+
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield Monitoring(descriptor)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dbt.adapters.openmirroring.disk.calls import flush_names
-from dbt.adapters.openmirroring.disk.place import FOLDER, Item, Place, is_odd, items_of
+from dbt.adapters.openmirroring.disk.place import Item, Place, is_odd, items_of, open_folder
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, components, folder_and_name
 
 _ODDITIES = {
@@ -45,7 +45,7 @@ class Folders:
         """
         if make:
             self._make_root()
-        descriptor, path = os.open(self._root, FOLDER & ~os.O_NOFOLLOW), self._root
+        descriptor, path = open_folder(self._root, follow=True), self._root
         try:
             for name in names:
                 path = path / name
@@ -74,7 +74,7 @@ class Folders:
     def list(self, path: str) -> list[Entry]:
         """List a folder, sorted by name. Entries that disappear meanwhile are left out."""
         with self.open(components(path)) as folder:
-            return [_entry(item) for item in items_of(folder)]
+            return [entry_of(item) for item in items_of(folder)]
 
     def flush(self, path: str) -> None:
         """Make the names in a folder, and the folder itself, survive a power loss.
@@ -95,7 +95,7 @@ class Folders:
         missing = [path for path in (self._root, *self._root.parents) if not path.exists()]
         self._root.mkdir(parents=True, exist_ok=True)
         for made in missing:
-            folder = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = open_folder(made.parent, follow=True)
             try:
                 flush_names(folder)
             finally:
@@ -112,7 +112,7 @@ class Folders:
             return place.open_folder()
 
 
-def _entry(item: Item) -> Entry:
+def entry_of(item: Item) -> Entry:
     size = item.size if item.is_file else 0
     return Entry(item.name, size, item.is_folder, item.modified, oddity(item.mode))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from contextlib import suppress
+from pathlib import Path
 
 from dbt.adapters.openmirroring.disk.place import OddItemError
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -112,11 +112,16 @@ class FolderLock:
         return is_taken
 
     def _lock(self, descriptor: int) -> None:
+        import fcntl  # only on POSIX
+
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):  # SMB raises the latter
-            path = self._folders.path(self._names)
-            raise ConcurrentPublicationError(
-                f"Another run holds {path}: it is publishing this table now. Nothing was "
-                "changed; run again when it has ended."
-            ) from None
+            raise held_by_another(self._folders.path(self._names)) from None
+
+
+def held_by_another(folder: Path) -> ConcurrentPublicationError:
+    return ConcurrentPublicationError(
+        f"Another run holds {folder}: it is publishing this table now. Nothing was changed; run "
+        "again when it has ended."
+    )

@@ -67,6 +67,12 @@ def folder_of(landing_zone: str, project: Path) -> Path:
     return folder
 
 
+def file_url(path: Path) -> str:
+    """Return the URL of an absolute path as Hadoop reads it: it decodes no `%20`."""
+    text = path.as_posix()
+    return f"file://{text if text.startswith('/') else f'/{text}'}"
+
+
 def _home() -> Path | None:
     try:
         return Path.home().resolve()

@@ -5,18 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dbt.adapters.openmirroring.disk.place import OddItemError, Place
+from dbt.adapters.openmirroring.disk.place import OddItemError
 from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.local.folders import Folders, oddity
-from dbt.adapters.openmirroring.landing_zone.local.lock import FolderLock
+from dbt.adapters.openmirroring.landing_zone.local.folders import oddity
+from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
@@ -25,6 +26,14 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     too_large,
 )
 from dbt.adapters.openmirroring.text.shown import shown
+
+if sys.platform == "win32":
+    from dbt.adapters.openmirroring.disk.place_by_path import Place
+    from dbt.adapters.openmirroring.landing_zone.local.by_path import FolderLock, Folders
+else:
+    from dbt.adapters.openmirroring.disk.place import Place
+    from dbt.adapters.openmirroring.landing_zone.local.folders import Folders
+    from dbt.adapters.openmirroring.landing_zone.local.lock import FolderLock
 
 # errors of deleting a folder in which another process writes, moves or mounts something
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
@@ -48,7 +57,7 @@ class LocalStorage:
         self._folders = Folders(root)
 
     def url(self, path: str) -> str:
-        return f"file://{self._folders.path(components(path))}"
+        return file_url(self._folders.path(components(path)))
 
     def collect(self, folder: str) -> Sequence[Entry]:
         return self.list(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -206,5 +207,7 @@ class _Found:
 
 def _now() -> float:
     """Return the seconds of a clock that also counts the sleep of the machine."""
+    if sys.platform == "win32":  # its monotonic clock counts sleep
+        return time.monotonic()
     # on macOS, CLOCK_MONOTONIC counts sleep too
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

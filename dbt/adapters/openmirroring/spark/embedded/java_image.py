@@ -10,7 +10,6 @@ two environments cannot share an image.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -27,6 +26,7 @@ from typing import Any
 
 import pyspark
 from dbt_common.exceptions import DbtRuntimeError
+from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from dbt.adapters.openmirroring.__version__ import version
@@ -271,13 +271,16 @@ class JavaImage:
 
     @contextmanager
     def _alone(self, waits: bool) -> Iterator[bool]:
-        with (self._folder / "making.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-            except BlockingIOError:
-                yield False
-                return
+        lock = FileLock(self._folder / "making.lock", timeout=-1 if waits else 0)
+        try:
+            lock.acquire()
+        except Timeout:
+            yield False
+            return
+        try:
             yield True
+        finally:
+            lock.release()
 
 
 def images_folder() -> Path | None:

@@ -111,6 +111,7 @@ class ProcessSpark:
             return found.session
 
     def _fitting(self, setup: SparkSetup, java_options: Sequence[str] = ()) -> _Started:
+        embedded_spark.check_system()
         images = images_folder() if setup.prepared_start else None
         if images and self._running is None:
             self._running = RunningCommands(images)

@@ -5,7 +5,6 @@ The process that makes an image of Spark's classes gives way to them.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from contextlib import suppress
@@ -35,7 +34,7 @@ class RunningCommands:
         """Record that a command of this process runs. Without the folder, nobody gives way."""
         if self._descriptor is None:
             with suppress(OSError):
-                self._descriptor = self._locked(fcntl.LOCK_SH)
+                self._descriptor = self._locked(is_shared=True)
 
     def leave(self) -> None:
         """Record that no command of this process runs any longer."""
@@ -55,18 +54,20 @@ class RunningCommands:
         deadline = time.monotonic() + seconds
         while True:
             with suppress(BlockingIOError):
-                os.close(self._locked(fcntl.LOCK_EX | fcntl.LOCK_NB))
+                os.close(self._locked(is_shared=False))
                 return
             if time.monotonic() > deadline:
                 raise StillRunningError
             time.sleep(_PAUSE)
 
-    def _locked(self, kind: int) -> int:
+    def _locked(self, is_shared: bool) -> int:
+        import fcntl  # only on POSIX
+
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / "running.lock"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, kind)
+            fcntl.flock(descriptor, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(descriptor)
             raise

@@ -6,7 +6,6 @@ Its tables are in a folder of the dbt project, or in `spark_folder` of the profi
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import shlex
@@ -80,6 +79,21 @@ class SparkSetup:
         links to the project. With a path in that folder, the next task would find empty tables.
         """
         return (self.project / self.folder).resolve()
+
+
+def check_system() -> None:
+    """Check that the embedded Spark can run on this system.
+
+    On Windows, Spark needs programs that it does not bring, and its JVM would inherit no lock.
+
+    Raises:
+        FailedToConnectError: if it cannot
+    """
+    if sys.platform == "win32":
+        raise FailedToConnectError(
+            "The embedded Spark does not run on Windows. Run dbt in WSL, or use a Spark server: "
+            "set `method` in the profile to `livy`, `connect` or `thrift`."
+        )
 
 
 def start(
@@ -309,6 +323,8 @@ def _cores() -> int:
 
 
 def _lock(home: Path) -> int:
+    import fcntl  # only on POSIX
+
     descriptor = os.open(home, os.O_RDONLY)
     started = time.monotonic()
     is_told = False

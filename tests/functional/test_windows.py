@@ -1,0 +1,186 @@
+"""dbt runs with a Python for Windows, under Wine. Spark is behind Livy, on this machine.
+
+`make test-windows` prepares Wine and runs this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from pyspark.sql import SparkSession
+
+from tests.fabric_server import HOST as FABRIC_HOST
+from tests.fabric_server import Database, FabricServer, answers_of
+from tests.functional import onelake as in_onelake
+from tests.functional.project import Project, canonical
+from tests.onelake_server import ITEM, WORKSPACE, OneLakeServer, listening
+from tests.spark_server import SparkServer
+from tests.wine import DRIVE, ROOT, Windows, on_drive, prepared
+
+pytestmark = [pytest.mark.slow, pytest.mark.windows]
+
+# the rooms that run there
+UNIT_TESTS = (
+    "landing_zone",
+    "service",
+    "node",
+    "operations",
+    "test_console.py",
+    "test_windows.py",
+)
+
+IMPORT_EVERYTHING = """
+import importlib, pkgutil
+import dbt.adapters.openmirroring as package
+found = pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+names = [module.name for module in found if "__main__" not in module.name]
+for name in names:
+    importlib.import_module(name)
+print(len(names))
+"""
+
+DBT = "from dbt.cli.main import cli; cli()"
+
+SCHEMA = """
+models:
+  - name: orders
+    columns:
+      - {name: id, data_tests: [unique, not_null]}
+"""
+
+SNAPSHOT = """
+snapshots:
+  - name: history
+    relation: ref('names')
+    config: {unique_key: id, strategy: check, check_cols: all}
+"""
+
+Dbt = Callable[..., str]
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture(scope="module")
+def windows() -> Iterator[Windows]:
+    found = prepared()
+    yield found
+    found.shut_down()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
+    folder = tmp_path_factory.mktemp("server")
+    started = SparkServer(folder, {}, with_livy=True, drive=DRIVE)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def project(server: SparkServer, tmp_path: Path) -> Iterator[Project]:
+    """A seed, a model of it with a test, and a snapshot."""
+    spark = SparkSession.builder.remote(server.url).create()
+    created = Project(tmp_path, spark)
+    created.target |= server.target("livy")
+    created.write_project(seeds={"+unique_key": "id"})
+    created.write("seeds/names.csv", "id,name\n1,Zoë\n2,b\n3,c\n")
+    created.model("select id, upper(name) as name from {{ ref('names') }}", unique_key="id")
+    created.write("models/schema.yml", SCHEMA)
+    created.write("snapshots/history.yml", SNAPSHOT)
+    yield created
+    created.drop_schemas(created.schema)
+    spark.stop()
+
+
+def test_every_module_can_be_imported(windows: Windows, record_property: Record) -> None:
+    done = windows.call("-c", IMPORT_EVERYTHING, cwd=ROOT)
+
+    assert done.returncode == 0, done.stderr
+    record_property("modules imported under Wine", int(done.stdout))
+
+
+def test_the_unit_tests_pass(windows: Windows, tmp_path: Path, record_property: Record) -> None:
+    arguments = ["-q", "-p", "no:cacheprovider", "--basetemp", on_drive(tmp_path / "windows")]
+    arguments += [f"tests/unit/{name}" for name in UNIT_TESTS]
+
+    done = windows.call("-m", "pytest", *arguments, cwd=ROOT, seconds=3600)
+
+    assert done.returncode == 0, done.stdout
+    record_property("unit tests under Wine", done.stdout.splitlines()[-1])
+
+
+def test_dbt_tells_its_version(windows: Windows) -> None:
+    done = windows.call("-c", DBT, "--version", cwd=ROOT)
+
+    assert done.returncode == 0, done.stderr
+    assert "installed: 1." in done.stdout
+
+
+def test_a_project_publishes_to_a_local_folder(windows: Windows, project: Project) -> None:
+    def dbt(*command: str) -> str:
+        return run(windows, project, "-c", DBT, *command)
+
+    assert "All checks passed!" in dbt("debug", "--connection")
+    assert_publishes(project, dbt)
+    assert "orders" in dbt("run-operation", "mirror_status")
+
+
+def test_a_project_publishes_to_onelake(
+    windows: Windows, project: Project, tmp_path: Path
+) -> None:
+    onelake, fabric = OneLakeServer(), FabricServer(page_size=100)
+    fabric.workspace(WORKSPACE, Database(ITEM.partition(".")[0]))
+    in_onelake.publish_to_onelake(project, onelake, fabric)
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+
+    with listening(onelake, authority, {FABRIC_HOST: answers_of(fabric)}) as port:
+        program = on_drive(ROOT / "tests" / "windows_dbt.py")
+        certificate = on_drive(tmp_path / "ca.pem")
+
+        def dbt(*command: str) -> str:
+            return run(windows, project, program, str(port), certificate, *command)
+
+        assert_publishes(project, dbt)
+
+    assert onelake.violations == []
+
+
+def test_the_embedded_spark_is_refused(windows: Windows, tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.model("select 1 as id")
+
+    done = windows.call("-c", DBT, "run", "--profiles-dir", ".", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "Run dbt in WSL, or use a Spark server" in done.stdout
+    assert not (tmp_path / ".spark").exists()
+
+
+def run(windows: Windows, project: Project, *command: str) -> str:
+    """Run dbt in a project, and return what it prints."""
+    done = windows.call(*command, "--profiles-dir", ".", cwd=project.path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def assert_publishes(project: Project, dbt: Dbt) -> None:
+    """Load a seed, a model and a snapshot, then publish what changes in them."""
+    dbt("build")
+    for table in ("names", "orders", "history"):
+        project.assert_mirrored(table)
+        assert project.mirror(table).total() == 3
+
+    project.write("seeds/names.csv", "id,name\n1,Zoë\n3,C!\n4,d\n")
+    shown = dbt("build")
+
+    response = project.results()["orders"]["adapter_response"]
+    changed = [response[f"rows_{name}"] for name in ("inserted", "updated", "deleted")]
+    assert changed == [1, 1, 1]
+    assert "+1 ~1 -1 · #2" in shown
+    for table in ("names", "orders", "history"):
+        project.assert_mirrored(table)
+    rows = [{"id": 1, "name": "ZOË"}, {"id": 3, "name": "C!"}, {"id": 4, "name": "D"}]
+    assert project.mirror() == Counter(canonical(row.items()) for row in rows)

@@ -1,0 +1,251 @@
+"""What does not run on Windows is refused there, and the rest can be imported.
+
+`make test-windows` runs these and more tests with a Python for Windows.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from dbt.adapters.exceptions.connection import FailedToConnectError
+from dbt_common.exceptions import DbtConfigError
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+import hatch_build
+from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.disk.place_by_path import Place, mode_of, patiently
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
+    NotPlainError,
+)
+from dbt.adapters.openmirroring.landing_zone.local.path import file_url
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
+from dbt.adapters.openmirroring.replicator.replicator import Replicator
+from dbt.adapters.openmirroring.spark.embedded.process import ProcessSpark
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
+
+# Python's own modules and packages of others are imported first: they know Windows. Then the names
+# are hidden that Windows lacks, and every module of the adapter is imported anew.
+IMPORT_WITHOUT_POSIX = """
+import importlib, os, pkgutil, sys, time
+import dbt.adapters.openmirroring as package
+
+prefix = package.__name__ + "."
+found = pkgutil.walk_packages(package.__path__, prefix)
+names = [module.name for module in found if "__main__" not in module.name]
+for name in names:
+    importlib.import_module(name)
+for name in names:
+    del sys.modules[name]
+for name in ("fcntl", "grp", "posix", "pwd", "resource", "termios"):
+    sys.modules[name] = None
+for name in ("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "fork", "getuid", "geteuid",
+             "killpg", "mkfifo", "nice", "pread", "sched_getaffinity", "setsid", "statvfs",
+             "sysconf", "uname"):
+    delattr(os, name) if hasattr(os, name) else None
+for name in ("clock_gettime", "tzset"):
+    delattr(time, name) if hasattr(time, name) else None
+for name in names:
+    importlib.import_module(name)
+print(len(names))
+"""
+
+
+def test_no_module_needs_at_import_what_windows_lacks() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_WITHOUT_POSIX], capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 100
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from dbt.adapters.openmirroring.landing_zone.local.by_path import FolderLock, Folders
+lock = FolderLock(Folders(Path(sys.argv[1])), "_scratchPad/sales.orders")
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_table_is_held_by_one_process_and_free_when_that_is_killed(
+    by_path: None, tmp_path: Path
+) -> None:
+    storage = LocalStorage(tmp_path)
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout
+    assert holder.stdout.readline().strip() == b"held"
+    with pytest.raises(ConcurrentPublicationError), storage.lock("_scratchPad/sales.orders"):
+        pass
+
+    holder.kill()
+    holder.communicate()
+
+    with storage.lock("_scratchPad/sales.orders"):
+        pass
+
+
+@pytest.fixture
+def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given Windows, as far as this adapter asks which system it is on."""
+    monkeypatch.setattr(sys, "platform", "win32")
+
+
+def test_the_embedded_spark_is_refused_with_what_to_use_instead(
+    on_windows: None, tmp_path: Path
+) -> None:
+    spark = ProcessSpark()
+
+    with pytest.raises(FailedToConnectError, match=r"WSL.*`livy`, `connect` or `thrift`"):
+        spark.session(spark, SparkSetup(tmp_path, {}))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_replicator_is_refused_and_so_is_a_profile_that_wants_it(
+    on_windows: None, tmp_path: Path
+) -> None:
+    with pytest.raises(ReplicatorError, match="WSL"):
+        Replicator(tmp_path / "Files" / "LandingZone")
+    with pytest.raises(DbtConfigError, match=r"`replicate`.*WSL"):
+        OpenMirroringCredentials(
+            database=None, schema="x", landing_zone="Files/LandingZone", replicate=True
+        )
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["aux.schema/orders/_journal.json", "sales.schema/NUL/_journal.json", "com1.schema/con/x"],
+)
+def test_a_table_with_the_name_of_a_device_is_refused(
+    by_path: None, tmp_path: Path, path: str
+) -> None:
+    storage = LocalStorage(tmp_path)
+
+    for act in (storage.read, storage.list, lambda path: storage.write(path, b"")):
+        with pytest.raises(NotPlainError, match=r"Windows takes .* for a device.*`alias`"):
+            act(path)
+
+
+def test_a_table_whose_name_begins_like_a_device_is_none(by_path: None, tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+
+    storage.write("console.schema/auxiliary/x", b"1")
+
+    assert storage.read("console.schema/auxiliary/x") == b"1"
+
+
+def held(times: int) -> Callable[[], str]:
+    """A call that is refused so many times because a virus scanner has the file open."""
+    left = [PermissionError(errno.EACCES, "in use")] * times
+
+    def call() -> str:
+        if left:
+            raise left.pop()
+        return "done"
+
+    return call
+
+
+def test_a_file_that_a_virus_scanner_holds_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+
+    assert patiently(held(3)) == "done"
+
+    assert len(waited) == 3
+
+
+def test_a_file_that_may_not_be_changed_is_refused_after_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+
+    with pytest.raises(PermissionError):
+        patiently(held(100))
+
+    assert 1 < sum(waited) < 10
+
+
+@pytest.mark.skipif(os.name != "nt", reason="other systems let an open file be moved")
+def test_a_file_that_another_program_closes_soon_is_moved(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"1")
+    scanner = (tmp_path / "a").open("rb")
+    timer = threading.Timer(0.2, scanner.close)
+    timer.start()
+
+    Place(tmp_path / "a").move(Place(tmp_path / "b"))
+
+    timer.join()
+    assert (tmp_path / "b").read_bytes() == b"1"
+
+
+@pytest.mark.skipif(os.name != "nt", reason="paths of other systems may be long")
+def test_a_path_may_be_longer_than_260_characters(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path / "LandingZone")
+    path = "/".join(["x" * 100] * 4)
+
+    storage.write(path, b"1")
+
+    assert storage.read(path) == b"1"
+    storage.delete("x" * 100)
+    assert storage.list("") == []
+
+
+@pytest.mark.skipif(os.name != "nt", reason="other systems tell upper from lower case")
+def test_a_folder_that_is_there_in_another_case_is_refused(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    storage.write("sales.schema/Orders/_journal.json", b"1")
+
+    with pytest.raises(NotPlainError, match=r"is there as 'Orders'.*`alias`"):
+        storage.read("sales.schema/orders/_journal.json")
+
+
+@pytest.mark.parametrize(
+    ("mode", "tag", "is_link"),
+    [
+        (stat.S_IFDIR, 0xA0000003, True),  # a junction
+        (stat.S_IFLNK, 0xA000000C, True),
+        (stat.S_IFREG, 0x9000001A, False),  # a file that OneDrive has not downloaded yet
+        (stat.S_IFDIR, 0, False),
+    ],
+)
+def test_a_junction_is_a_link_and_a_placeholder_of_onedrive_is_none(
+    mode: int, tag: int, is_link: bool
+) -> None:
+    state: Any = SimpleNamespace(st_mode=mode | 0o700, st_reparse_tag=tag)
+
+    assert stat.S_ISLNK(mode_of(state)) == is_link
+
+
+@pytest.mark.skipif(os.name != "nt", reason="these are paths of Windows")
+def test_the_url_of_a_path_of_windows_has_its_drive() -> None:
+    assert file_url(Path("C:\\zone\\a b")) == "file:///C:/zone/a b"
+
+
+def test_a_checkout_without_links_is_not_packaged(tmp_path: Path) -> None:
+    macros = tmp_path / hatch_build.MACROS
+    macros.parent.mkdir(parents=True)
+    macros.write_text("../../../macros")
+    hook: MetadataHookInterface = hatch_build.ProjectMetadata(str(tmp_path), {})
+
+    with pytest.raises(FileNotFoundError, match=r"git config core.symlinks true"):
+        hook.update({})
