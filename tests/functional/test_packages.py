@@ -40,7 +40,8 @@ def test_a_package_finds_its_sources_and_takes_its_branch_for_spark(project: Pro
     branch = "{'field': 'id', 'data_type': 'int64'} if target.type not in ['spark'] else ['id']"
     orders.write_text(orders.read_text().replace("'BRANCH'", branch))
 
-    project.run(command="build")
+    project.run(command="seed")
+    project.run()
 
     project.assert_mirrored()
     project.assert_mirrored("numbers")

@@ -93,14 +93,6 @@ def prefers_other_state() -> bool:
     return bool(getattr(flags, "DEFER", False) and getattr(flags, "FAVOR_STATE", False))
 
 
-def is_running_hooks() -> bool:
-    """Check whether the command runs `on-run-end` hooks.
-
-    `compile` and `docs generate` do not run them, but treat them as nodes.
-    """
-    return getattr(_flags(), "WHICH", None) in (*_BUILDING, *_TESTING)
-
-
 def project_folder(profile: AdapterRequiredConfig) -> Path:
     """Return the folder of the dbt project.
 

@@ -14,7 +14,6 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.dbt_core.flags import (
     is_building,
     is_publishing,
-    is_running_hooks,
     is_testing,
     prefers_other_state,
 )
@@ -112,6 +111,16 @@ class Command:
 
     # Before the first node
 
+    def after_parsing(self) -> None:
+        """Take the hook that publishes held nodes out, if this project has no such nodes.
+
+        dbt would count and print it.
+        """
+        nodes = self._project.nodes
+        gated = any(is_gated(node.config) for node in nodes.values())
+        if self._destination.dry_run or not gated:
+            nodes.pop(_HOOK, None)
+
     def before_first_node(self, nodes: Sequence[ManifestNode]) -> None:
         """Check the project and recover interrupted runs, before hooks run and nodes compile.
 
@@ -123,10 +132,6 @@ class Command:
         """
         if is_building():
             self.check_project(nodes)
-        gated = [node for node in nodes if is_gated(node.config)]
-        if is_running_hooks() and (self._destination.dry_run or not gated):
-            # the hook would do nothing, but dbt would print it
-            self._project.nodes.pop(_HOOK, None)
         if self._destination.dry_run:
             return
         # a project without mirrored nodes may have no landing zone
@@ -134,7 +139,7 @@ class Command:
             self._recover_before_compiling(nodes)
             self._finish_holds(nodes)
         if is_testing() and not prefers_other_state():
-            self._note_builds(gated)
+            self._note_builds([node for node in nodes if is_gated(node.config)])
 
     def check_project(self, nodes: Iterable[ManifestNode] | None = None) -> None:
         """Check, once in a command, that its nodes can be built side by side.
