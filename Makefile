@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 INSTALLED_DOCS := .venv/installed-docs
 
-.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions
+.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-packages test-oldest test-versions
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -47,6 +47,9 @@ test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and 
 
 test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster and pull requests as their pages have them; not part of test-all
 	$(BIN)/python -m pytest -m recipe tests/recipes
+
+test-packages: $(INSTALLED) ## Run dbt packages with their own projects, beside dbt-spark (PACKAGES=folder: they lie there; ONLY=name: one of them); not part of test-all
+	$(BIN)/python -m tests.packages $(if $(PACKAGES),--folder $(PACKAGES)) $(ONLY)
 
 lint: $(INSTALLED) ## Check style, format and the workflows of GitHub
 	$(BIN)/ruff check .

@@ -23,7 +23,8 @@ sources:
 def freshness(project: Project, source: str) -> Any:
     """dbt's result for a source."""
     arguments = project.arguments("source", "freshness", "--select", f"source:raw.{source}")
-    [result] = dbtRunner().invoke(arguments).result.results
+    outcome: Any = dbtRunner().invoke(arguments).result
+    [result] = outcome.results
     return result
 
 
