@@ -25,7 +25,8 @@ def test_a_package_finds_its_sources_and_takes_its_branch_for_spark(project: Pro
     project.write("models/sources.yml", SOURCES)
     project.write("seeds/numbers.csv", "id\n1\n2\n")
     project.model(
-        "select id, 'a' as name {% if target.type in ('bigquery', 'snowflake') %} not for Spark {% endif %}"
+        "select id, 'a' as name"
+        "{% if target.type in ('bigquery', 'snowflake') %} not for Spark {% endif %}"
         " from {{ source('shop', 'numbers') }} join {{ source('other', 'numbers') }} using (id)",
         partition_by="BRANCH",
         file_format="",

@@ -105,7 +105,7 @@ class Run:
             "type": self.adapter,
             "method": "session",
             "schema": "packages",
-            "threads": 2,
+            "threads": 4,
             "server_side_parameters": self.settings,
         }
         if self.adapter == "spark":
