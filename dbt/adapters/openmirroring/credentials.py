@@ -320,8 +320,9 @@ class OpenMirroringCredentials(SparkCredentials):
         keys = dict.fromkeys(self._connection_keys())
         if with_aliases:
             keys |= dict.fromkeys(("database", *super()._connection_keys()))
+        values = self.to_dict(omit_none=False)
         for key in keys:
-            value = getattr(self, key)
+            value = values[key]
             yield key, shown_url(value) if isinstance(value, str) else value
 
     def _connection_keys(self) -> tuple[str, ...]:
