@@ -38,6 +38,7 @@ PASSED = ("success", "pass", "warn")
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

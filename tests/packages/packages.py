@@ -39,8 +39,8 @@ class Package:
         found = folder / self.name
         if not found.exists():
             url = f"https://github.com/{self.repository}"
-            clone = ["git", "clone", "--quiet", "--depth=1", f"--branch={self.revision}", url]
-            subprocess.run([*clone, str(found)], check=True)
+            git = ["git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth=1"]
+            subprocess.run([*git, f"--branch={self.revision}", url, str(found)], check=True)
         return found
 
 
