@@ -92,6 +92,5 @@ PACKAGES = (
     ),
     Package("data-mie/dbt-profiler", "1.0.0", needs=("dbt-utils", "dbt-expectations", "dbt-date")),
     Package("dbt-labs/dbt-external-tables", "0.12.2", needs=("dbt-utils",)),
-    Package("EqualExperts/dbt-unit-testing", "v0.4.20", "integration-tests", needs=("dbt-utils",)),
     Package("dbt-labs/jaffle_shop_duckdb", "duckdb", "."),
 )
