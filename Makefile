@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 INSTALLED_DOCS := .venv/installed-docs
 
-.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-oldest test-versions test-windows
+.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-packages test-oldest test-versions test-windows
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -49,8 +49,11 @@ test-windows: $(INSTALLED) ## Run unit tests and dbt with a Python for Windows, 
 	$(BIN)/python -m tests.wine
 	$(BIN)/python -m pytest -m windows tests/functional/test_windows.py
 
-test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster, containers and CI as their pages have them; not part of test-all
+test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster, containers, CI and tools as their pages have them; not part of test-all
 	$(BIN)/python -m pytest -m recipe tests/recipes
+
+test-packages: $(INSTALLED) ## Run dbt packages with their own projects, beside dbt-spark (PACKAGES=folder: they lie there; ONLY=name: one of them); not part of test-all
+	$(BIN)/python -m tests.packages $(if $(PACKAGES),--folder $(PACKAGES)) $(ONLY)
 
 lint: $(INSTALLED) ## Check style, format and the workflows of GitHub
 	$(BIN)/ruff check .

@@ -55,6 +55,15 @@
 {% endmacro %}
 
 
+{#- dbt-spark takes an empty option for one that is set. -#}
+{% macro openmirroring__file_format_clause() %}
+  {{- spark__file_format_clause() if config.get('file_format') -}}
+{% endmacro %}
+
+{% macro openmirroring__options_clause() %}
+  {{- spark__options_clause() if config.get('options') or config.get('file_format') == 'hudi' -}}
+{% endmacro %}
+
 {#- dbt-spark does not quote names, nor all that ends a text. -#}
 {% macro openmirroring__partition_cols(label, required=false) %}
   {%- set names = config.get('partition_by') -%}
@@ -65,8 +74,8 @@
 
 {% macro openmirroring__clustered_cols(label, required=false) %}
   {%- set names = config.get('clustered_by') -%}
-  {%- set buckets = config.get('buckets', validator=validation.any[int]) -%}
-  {%- if names and buckets is not none -%}
+  {%- if names and config.get('buckets') -%}
+    {%- set buckets = config.get('buckets', validator=validation.any[int]) -%}
     {{ label }} ({{ mirror_quoted([names] if names is string else names) }}) into {{ buckets }} buckets
   {%- endif -%}
 {% endmacro %}

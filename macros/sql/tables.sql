@@ -113,6 +113,17 @@
   select count(*) from {{ table }} where {{ mirror_any_null(keys) }}
 {% endmacro %}
 
+{#- When the rows of a table were last written, in microseconds since 1970: the time of its newest file. -#}
+{% macro openmirroring__mirror_last_file(table) %}
+  select unix_micros(max(_metadata.file_modification_time)) from {{ table }}
+{% endmacro %}
+
+{#- The same of a table of Iceberg. -#}
+{% macro openmirroring__mirror_last_commit(table) %}
+  select unix_micros(max(committed_at)) from {{ table }}.snapshots
+{% endmacro %}
+
+
 {#- The size of a table in storage: its files say it. -#}
 {% macro openmirroring__mirror_table_bytes(table) %}
   select coalesce(sum(size), 0) from (select distinct _metadata.file_path, _metadata.file_size as size from {{ table }})

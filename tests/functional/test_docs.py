@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 from tests.functional.project import Project
 
 
@@ -44,6 +45,53 @@ def test_the_catalog_tells_the_last_publication_of_every_mirrored_table(project:
     assert list(nodes["model.shop.orders"]["columns"]) == ["id", "name"]
     for other in ("plain", "view"):
         assert not [s for s in nodes[f"model.shop.{other}"]["stats"] if s.startswith("mirror_")]
+
+
+@pytest.mark.core
+@pytest.mark.manifest_file
+def test_the_catalog_of_some_nodes_describes_no_others(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.model("select 1 as id, 'a' as name")
+    project.model("select 1 as id", "plain", mirror=False)
+    project.model("select 1 as id", "view", materialized="view")
+    project.run()
+    described: list[str] = []
+    columns = OpenMirroringAdapter._get_columns_for_catalog
+
+    def noted(adapter: OpenMirroringAdapter, relation: Any) -> Any:
+        described.append(relation.identifier)
+        return columns(adapter, relation)
+
+    monkeypatch.setattr(OpenMirroringAdapter, "_get_columns_for_catalog", noted)
+
+    assert project.dbt("docs", "generate", "--select", "orders", "view")
+
+    content = json.loads((project.path / "target" / "catalog.json").read_text())
+    types = {name: node["metadata"]["type"] for name, node in content["nodes"].items()}
+    assert types == {"model.shop.orders": "table", "model.shop.view": "view"}
+    assert list(content["nodes"]["model.shop.orders"]["columns"]) == ["id", "name"]
+    assert sorted(described) == ["orders", "view"]
+
+
+@pytest.mark.core
+@pytest.mark.manifest_file
+def test_a_project_without_held_publications_has_no_hook_of_this_package(
+    project: Project,
+) -> None:
+    project.model("select 1 as id")
+    project.run()
+
+    def hooks() -> list[str]:
+        content = json.loads((project.path / "target" / "manifest.json").read_text())
+        return [name for name in content["nodes"] if name.startswith("operation.")]
+
+    assert hooks() == []
+
+    project.model("select 1 as id", publish="after_tests")
+    project.run()
+
+    assert hooks() == ["operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"]
 
 
 @pytest.mark.core

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -226,3 +227,40 @@ def test_another_spark_has_no_folder_of_the_embedded_one(settings: dict[str, Any
         OpenMirroringCredentials(
             schema="analytics", landing_zone="landing", spark_folder="/var/spark", **settings
         )
+
+
+def test_the_type_is_that_of_spark_too() -> None:
+    type_ = OpenMirroringCredentials(schema="analytics", landing_zone="zone").type
+
+    assert type_ == "spark"
+    assert type_ == "openmirroring"
+    assert type_ in ("spark", "databricks")
+    assert type_ not in ("databricks", "openmirror")
+    assert (type_ != "spark", type_ != "openmirroring", type_ != "bigquery") == (
+        False,
+        False,
+        True,
+    )
+
+
+def test_as_text_and_as_a_key_the_type_is_that_of_this_adapter() -> None:
+    type_ = OpenMirroringCredentials(schema="analytics", landing_zone="zone").type
+
+    assert json.dumps([f"{type_}", type_]) == '["openmirroring", "openmirroring"]'
+    assert {"spark": 1, "openmirroring": 2}[type_] == 2
+
+
+def test_target_has_what_packages_read_and_debug_only_what_the_method_uses() -> None:
+    given = OpenMirroringCredentials(schema="analytics", landing_zone="zone")
+
+    target, shown = dict(given.connection_info(with_aliases=True)), dict(given.connection_info())
+
+    assert target == {
+        **shown,
+        **{"database": None, "host": "localhost", "port": 443, "organization": "0"},
+        **{"cluster": None, "endpoint": None},
+    }
+    assert shown == {
+        **{"method": "session", "schema": "analytics", "landing_zone": "zone"},
+        "replicate": False,
+    }

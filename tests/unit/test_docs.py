@@ -45,6 +45,8 @@ OPTIONS = {
     *(field.name for field in fields(SnapshotConfig)),
     # dbt and dbt-spark read these without declaring them
     *("hard_deletes", "tblproperties"),
+    # a tool reads this one
+    "dbt-osmosis",
 }
 
 

@@ -51,6 +51,24 @@ _NOT_OF_LIVY = (
 )
 
 
+class AdapterType(str):
+    """The type of the profile, which is equal to `spark` too.
+
+    Packages choose their SQL and their options for Spark by `target.type == 'spark'`, and their
+    choice is right here. As text, and as a key by which dbt finds the adapter, it is
+    `openmirroring`.
+    """
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) or other == "spark"
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
 @dataclass
 class OpenMirroringCredentials(SparkCredentials):
     """The settings of dbt-spark's profile and those of this adapter.
@@ -194,7 +212,7 @@ class OpenMirroringCredentials(SparkCredentials):
 
     @property
     def type(self) -> str:
-        return "openmirroring"
+        return AdapterType("openmirroring")
 
     @property
     def unique_field(self) -> str:
@@ -318,8 +336,17 @@ class OpenMirroringCredentials(SparkCredentials):
             )
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """Yield the settings that `dbt debug` and `target` in macros show, without URL secrets."""
-        for key, value in super().connection_info(with_aliases=with_aliases):
+        """Yield the settings that `dbt debug` and `target` in macros show, without URL secrets.
+
+        Args:
+            with_aliases: for `target`, in which packages also read what this method does not use
+        """
+        keys = dict.fromkeys(self._connection_keys())
+        if with_aliases:
+            keys |= dict.fromkeys(("database", *super()._connection_keys()))
+        values = self.to_dict(omit_none=False)
+        for key in keys:
+            value = values[key]
             yield key, shown_url(value) if isinstance(value, str) else value
 
     def _connection_keys(self) -> tuple[str, ...]:

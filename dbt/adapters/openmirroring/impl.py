@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.base.column import Column as BaseColumn
-from dbt.adapters.base.impl import ConstraintSupport
+from dbt.adapters.base.impl import ConstraintSupport, FreshnessResponse
 from dbt.adapters.base.meta import available
-from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.base.relation import BaseRelation, InformationSchema
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
-from dbt.adapters.contracts.connection import AdapterRequiredConfig
+from dbt.adapters.contracts.connection import AdapterRequiredConfig, AdapterResponse
+from dbt.adapters.contracts.macros import MacroResolverProtocol
 from dbt.adapters.contracts.relation import RelationConfig, RelationType
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter
@@ -36,6 +38,7 @@ from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.operations import catalog
 from dbt.adapters.openmirroring.operations.command import Command, CommandAdapter
+from dbt.adapters.openmirroring.operations.freshness import last_written
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
@@ -60,7 +63,14 @@ class OpenMirroringAdapter(SparkAdapter):
     ConnectionManager = OpenMirroringConnectionManager
     AdapterSpecificConfigs = OpenMirroringConfig
     _capabilities = CapabilityDict(
-        {Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full)}
+        dict.fromkeys(
+            (
+                Capability.GetCatalogForSingleRelation,
+                Capability.SchemaMetadataByRelations,
+                Capability.TableLastModifiedMetadata,
+            ),
+            CapabilitySupport(support=Support.Full),
+        )
     )
 
     CONSTRAINT_SUPPORT = {  # noqa: RUF012 - as dbt declares it
@@ -141,6 +151,34 @@ class OpenMirroringAdapter(SparkAdapter):
         """Return the catalog entry of a relation, or None if it does not exist."""
         rows = list(self._get_columns_for_catalog(relation))
         return catalog.catalog_table(rows) if rows else None
+
+    def _get_one_catalog_by_relations(
+        self, _schema: InformationSchema, relations: list[BaseRelation], *_: object
+    ) -> agate.Table:
+        """Return the catalog of some relations. dbt-spark reads all of their schemas."""
+        warehouse = self._command.warehouse({})
+        # with their types, which dbt does not know here
+        found = [warehouse.found(cast(OpenMirroringRelation, each)) for each in relations]
+        return catalog.table_of(
+            row for each in found if each for row in self._get_columns_for_catalog(each)
+        )
+
+    def calculate_freshness_from_metadata_batch(
+        self, sources: list[BaseRelation], *_args: Any, **_named: Any
+    ) -> tuple[list[AdapterResponse | None], dict[BaseRelation, FreshnessResponse]]:
+        """Return how fresh sources are by the time when their rows were last written.
+
+        Raises:
+            DbtRuntimeError: if a source is a view, or its rows lie in no files
+        """
+        warehouse = self._command.warehouse(self._project.context)
+        times = {
+            each: last_written(warehouse, cast(OpenMirroringRelation, each)) for each in sources
+        }
+        now = datetime.now(timezone.utc)
+        return [], {
+            each: self._create_freshness_response(time, now) for each, time in times.items()
+        }
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """Return the relations of a schema.
@@ -284,6 +322,11 @@ class OpenMirroringAdapter(SparkAdapter):
         return difference(warehouse, model, rows, self._destination, float(seconds))
 
     # Begin and end of a command
+
+    def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
+        """Take the manifest that dbt has parsed."""
+        super().set_macro_resolver(macro_resolver)
+        self._command.after_parsing()
 
     def set_relations_cache(
         self, relation_configs: Iterable[RelationConfig], *args: Any, **named: Any

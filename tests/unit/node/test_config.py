@@ -1,10 +1,12 @@
+from dataclasses import fields
 from typing import Any
 
 import pytest
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
-from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
+from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
 
 
 def test_without_options_a_node_is_mirrored_with_the_defaults() -> None:
@@ -17,6 +19,14 @@ def test_without_options_a_node_is_mirrored_with_the_defaults() -> None:
         compression="zstd",
         target_file_size=134217728,
     )
+
+
+@pytest.mark.parametrize("materialized", ["table", "incremental", "snapshot", "seed"])
+def test_an_empty_option_is_none(materialized: str) -> None:
+    names = {field.name for field in fields(OpenMirroringConfig)} | {"unique_key", "grants"}
+    empty = dict.fromkeys({*names, *INCREMENTAL, *EVERYWHERE, "incremental_predicates"}, "")
+
+    assert NodeConfig.parse({"materialized": materialized, **empty}) == NodeConfig()
 
 
 @pytest.mark.parametrize(
@@ -56,6 +66,11 @@ def test_a_file_size_has_a_unit(size: str | None, parsed: int) -> None:
         ({"target_file_size": "0mb"}, "kb, mb or gb"),
         ({"unique_key": {"a": 1}}, "name of a column"),
         ({"unique_key": ["id", ""]}, "name of a column"),
+        (
+            {"partition_by": {"field": "day", "data_type": "date", "granularity": "month"}},
+            "as BigQuery has it. Set the names of columns, whose values Spark keeps in folders "
+            "of their own: `partition_by: [day]`",
+        ),
         ({"grants": {"select": ["me"]}}, "decided in Fabric"),
         ({"uniqe_key": "id"}, "Did you mean `unique_key`?"),
         ({"compresion": "zstd"}, "Did you mean `compression`?"),

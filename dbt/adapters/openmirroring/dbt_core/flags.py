@@ -101,10 +101,7 @@ def prefers_other_state() -> bool:
 
 
 def is_running_hooks() -> bool:
-    """Check whether the command runs `on-run-end` hooks.
-
-    `compile` and `docs generate` do not run them, but treat them as nodes.
-    """
+    """Check whether the command runs the hooks of the project."""
     return getattr(_flags(), "WHICH", None) in (*_BUILDING, *_TESTING)
 
 

@@ -152,6 +152,7 @@ class NodeConfig:
                 an option looks like a misspelled option of this adapter, or an option of another
                 adapter would change rows
         """
+        config = given(config)
         _refuse_misspelled(config)
         refuse_other_options(config)
         unique_key = _columns(config, "unique_key")
@@ -212,6 +213,11 @@ class NodeConfig:
                 "merge or delete+insert: it says which of the new rows delete."
             )
         return parsed
+
+
+def given(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without empty texts: packages write '' for "none on this target"."""
+    return {name: value for name, value in config.items() if value != ""}
 
 
 def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
@@ -327,11 +333,16 @@ def _check_null_value(text: DelimitedText) -> None:
 
 
 def _columns(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return each column once. As elsewhere in dbt, an empty value means no columns."""
+    """Return each column once. As elsewhere in dbt, an empty list means no columns."""
     value = config.get(name)
     names = [value] if isinstance(value, str) else value
     if not names or names == [""]:
         return ()
+    if isinstance(names, Mapping) and "field" in names:
+        raise CompilationError(
+            f"`{name}` is {value!r}, as BigQuery has it. Set the names of columns, whose values "
+            f"Spark keeps in folders of their own: `{name}: [{names['field']}]`."
+        )
     if not isinstance(names, (list, tuple)) or not all(
         isinstance(column, str) and column for column in names
     ):

@@ -15,7 +15,7 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.node import refusals
-from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.config import NodeConfig, given
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.casts import Cast
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, quoted
@@ -44,7 +44,7 @@ class Node:
         self._context = context
         self.warehouse = warehouse
         self.model: dict[str, Any] = context["model"]
-        self.config: dict[str, Any] = self.model["config"]
+        self.config: dict[str, Any] = given(self.model["config"])
         self.target: OpenMirroringRelation = context["this"].incorporate(type="table")
         values = dict(self.config)
         if self.is_history:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import agate
 from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
@@ -17,6 +19,11 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 logger = AdapterLogger("OpenMirroring")
 
 STAT_PARTS = ("label", "value", "description", "include")
+
+
+def table_of(rows: Iterable[Mapping[str, Any]]) -> agate.Table:
+    """Return the rows of dbt's catalog as a table, one row for each column of a relation."""
+    return agate.Table.from_object(list(rows), column_types=DEFAULT_TYPE_TESTER)
 
 
 def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:

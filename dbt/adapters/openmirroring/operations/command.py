@@ -115,6 +115,16 @@ class Command:
 
     # Before the first node
 
+    def after_parsing(self) -> None:
+        """Take the hook that publishes held nodes out, if this project has no such nodes.
+
+        dbt would count and print it.
+        """
+        nodes = self._project.nodes
+        gated = any(is_gated(node.config) for node in nodes.values())
+        if self._destination.dry_run or not gated:
+            nodes.pop(_HOOK, None)
+
     def before_first_node(self, nodes: Sequence[ManifestNode]) -> None:
         """Check the project and recover interrupted runs, before hooks run and nodes compile.
 
@@ -126,27 +136,21 @@ class Command:
         """
         if is_building():
             self.check_project(nodes)
-        gated = [node for node in nodes if is_gated(node.config)]
-        if is_running_hooks() and (self._destination.dry_run or not gated):
-            # the hook would do nothing, but dbt would print it
-            self._project.nodes.pop(_HOOK, None)
         if not self._destination.dry_run:
-            self._before_publishing(nodes, gated)
+            self._before_publishing(nodes)
         if is_running_hooks():
             # hooks run whatever is selected, and dbt compiles them one by one
             for hook in self._project.nodes.values():
                 if hook.resource_type == "operation":
                     self.before_node(hook)
 
-    def _before_publishing(
-        self, nodes: Sequence[ManifestNode], gated: Sequence[ManifestNode]
-    ) -> None:
+    def _before_publishing(self, nodes: Sequence[ManifestNode]) -> None:
         # a project without mirrored nodes may have no landing zone
         if is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._recover_before_compiling(nodes)
             self._finish_holds(nodes)
         if is_testing() and not prefers_other_state():
-            self._note_builds(gated)
+            self._note_builds([node for node in nodes if is_gated(node.config)])
 
     def check_project(self, nodes: Iterable[ManifestNode] | None = None) -> None:
         """Check, once in a command, that its nodes can be built side by side.

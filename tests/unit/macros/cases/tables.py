@@ -101,6 +101,8 @@ CASES = {
     "find_files": case("mirror_find_files", table=ODD_TABLE),
     "delta_operations": case("mirror_delta_operations", table=NEXT),
     "delta_operations_last": case("mirror_delta_operations", table=NEXT, limit=1),
+    "last_file": case("mirror_last_file", table=NEXT),
+    "last_commit": case("mirror_last_commit", table=NEXT),
     "iceberg_bytes": case("mirror_iceberg_bytes", table=NEXT),
     "iceberg_operations": case("mirror_iceberg_operations", table=NEXT),
     "count_broken": case("mirror_count_broken", table=NEXT, constraints=[NOT_NULL, UNIQUE, CHECK]),

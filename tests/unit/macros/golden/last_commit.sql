@@ -1,0 +1,1 @@
+select unix_micros(max(committed_at)) from `shop`.`orders__next`.snapshots
