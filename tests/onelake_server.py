@@ -860,7 +860,7 @@ def listening(
                 self.wfile.write(answer.body)
             self.wfile.flush()
 
-        do_GET = do_HEAD = do_PUT = do_PATCH = do_DELETE = _handle
+        do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _handle
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     http.socket = context.wrap_socket(http.socket, server_side=True)
