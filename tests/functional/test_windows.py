@@ -45,6 +45,8 @@ print(len(names))
 
 DBT = "from dbt.cli.main import cli; cli()"
 
+KEYED = {"+unique_key": "id"}
+
 SCHEMA = """
 models:
   - name: orders
@@ -84,7 +86,7 @@ def project(server: SparkServer, tmp_path: Path) -> Iterator[Project]:
     spark = SparkSession.builder.remote(server.url).create()
     created = Project(tmp_path, spark)
     created.target |= server.target("livy")
-    created.write_project(seeds={"+unique_key": "id"})
+    created.write_project(seeds=KEYED)
     created.write("seeds/names.csv", "id,name\n1,Zoë\n2,b\n3,c\n")
     created.model("select id, upper(name) as name from {{ ref('names') }}", unique_key="id")
     created.write("models/schema.yml", SCHEMA)
@@ -133,6 +135,7 @@ def test_a_project_publishes_to_onelake(
     onelake, fabric = OneLakeServer(), FabricServer(page_size=100)
     fabric.workspace(WORKSPACE, Database(ITEM.partition(".")[0]))
     in_onelake.publish_to_onelake(project, onelake, fabric)
+    project.write_project(seeds=KEYED)
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
 
