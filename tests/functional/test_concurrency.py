@@ -19,7 +19,6 @@ KEYED: dict[str, Any] = {"unique_key": "id", "target_file_size": "4kb"}
 ROWS = "select id, sha2(concat(id, '{salt}'), 512) as name from range({first}, {end})"
 
 
-@pytest.mark.core
 def test_a_table_is_published_while_the_service_reads_and_cleans(project: Project) -> None:
     service = Service(project)
     with service:

@@ -433,7 +433,6 @@ def test_first_files_that_are_deleted_before_they_are_applied_stop_the_service(
     project.assert_mirrored()
 
 
-@pytest.mark.core
 def test_a_warehouse_that_was_wiped_is_not_taken_for_an_empty_one(
     new_project: Callable[[Path], Project], tmp_path: Path
 ) -> None:

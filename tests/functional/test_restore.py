@@ -104,7 +104,7 @@ def python_model(project: Project, run: int) -> str:
     return ["initial +3", "+0 ~2 -0", "+0 ~2 -0"][run - 1]
 
 
-CORE = ("table", "merge")
+CORE = ("merge",)
 KINDS = {
     "table": table_model,
     "table without key": keyless_model,
@@ -275,7 +275,6 @@ def forget_mirror(project: Project) -> None:
     delta.rename(delta.with_name("elsewhere"))
 
 
-@pytest.mark.core
 def test_a_table_without_rows_comes_back_without_rows(project: Project) -> None:
     nested = "array(named_struct('a b', 1)) as list, cast(1 as decimal(9, 2)) as price"
     project.model(f"select id, name, {nested} from ({ORDERS}) where id > 5", unique_key="id")
@@ -308,7 +307,6 @@ def test_a_dry_run_compares_with_what_it_restores_and_leaves_nothing_behind(
     assert project.tables() == []
 
 
-@pytest.mark.core
 def test_a_node_that_waits_for_its_tests_goes_on_elsewhere(project: Project) -> None:
     project.write(
         "models/orders.yml",
@@ -327,7 +325,6 @@ def test_a_node_that_waits_for_its_tests_goes_on_elsewhere(project: Project) -> 
     assert len(project.files()) == 2
 
 
-@pytest.mark.core
 def test_a_restored_snapshot_that_somebody_else_changes_is_noticed(project: Project) -> None:
     project.model(ORDERS, unique_key="id")
     project.run()
@@ -394,7 +391,6 @@ def test_a_mirrored_table_that_is_behind_is_waited_for_and_then_refused(
 
 @pytest.mark.parquet("other formats do not have all of Spark's types")
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
-@pytest.mark.core
 def test_generated_tables_of_all_types_are_restored_as_they_were(
     project: Project, seed: int
 ) -> None:

@@ -112,7 +112,6 @@ def test_a_load_with_values_that_nobody_could_read_is_refused(
 
 @pytest.mark.usefixtures("each_size")
 @pytest.mark.parametrize("config", some([KEYED, KEYLESS]), ids=["keyed", "keyless"])
-@pytest.mark.core
 def test_changes_with_values_that_nobody_could_read_are_refused(
     project: Project, config: dict[str, str]
 ) -> None:
