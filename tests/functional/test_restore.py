@@ -390,7 +390,9 @@ def test_a_mirrored_table_that_is_behind_is_waited_for_and_then_refused(
 
 
 @pytest.mark.parquet("other formats do not have all of Spark's types")
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(2, marks=[pytest.mark.slow, pytest.mark.exhaustive])]
+)
 def test_generated_tables_of_all_types_are_restored_as_they_were(
     project: Project, seed: int
 ) -> None:
