@@ -482,7 +482,8 @@ def test_a_batch_whose_rows_are_in_another_spark_is_left_to_it_or_replaced(
     message = project.fail("--vars", "step: 3")
 
     assert "this Spark has neither a next snapshot" in message
-    assert "If that warehouse is lost: `dbt build --full-refresh --select orders`" in message
+    assert "If that warehouse is lost: `restore_snapshots: true` in the target" in message
+    assert "Or: `dbt build --full-refresh --select orders`" in message
     assert (table.manifest.read_bytes(), project.files()) == before
 
     # the full load that fails has replaced nothing

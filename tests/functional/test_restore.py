@@ -190,7 +190,13 @@ def test_a_batch_that_a_lost_machine_has_committed_is_published_from_its_files(
         assert not project.dbt("run")
     assert len(project.files()) == 1
     project.go_to_another_machine()
+    project.target["restore_snapshots"] = False
+    project.write_project()
 
+    assert "`restore_snapshots: true` in the target finishes the batch" in project.fail()
+
+    project.target["restore_snapshots"] = True
+    project.write_project()
     project.run()
 
     assert published(project) == "unchanged"
