@@ -56,9 +56,9 @@ class Restores:
         Raises:
             DbtRuntimeError: if it cannot be restored
         """
-        name = node.owner.node
-        if node.warehouse.found(node.target) or (is_own and node.is_full_refresh):
+        if is_own and node.is_full_refresh:
             return
+        name = node.owner.node
         with self._lock:
             lock = self._locks[name]
         with lock:

@@ -8,8 +8,10 @@ from functools import cached_property
 from dbt.adapters.openmirroring.dbt_core.project import Graph, Project
 from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.repair import repair
+from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.operations.arguments import (
     Flag,
     Limit,
@@ -97,11 +99,7 @@ class RunOperations:
         Raises:
             DbtRuntimeError: if there is no such table, or if a step fails
         """
-        found = self._tables.node(table)
-        node = self._command.node_of(found.unique_id)
-        with self._command.running(node):
-            response = rebuild(node, self._destination)
-        return Outcome((f"{found.table}: {response}",))
+        return self._publish(rebuild, table)
 
     @operation("mirror_restore")
     def restore(self, *, table: Name | None = None) -> Outcome:
@@ -130,10 +128,15 @@ class RunOperations:
         Raises:
             DbtRuntimeError: if there is no such table, or if a step fails
         """
+        return self._publish(repair, table)
+
+    def _publish(
+        self, publish: Callable[[Node, Destination], MirrorResponse], table: str
+    ) -> Outcome:
         found = self._tables.node(table)
         node = self._command.node_of(found.unique_id)
         with self._command.running(node):
-            response = repair(node, self._destination)
+            response = publish(node, self._destination)
         return Outcome((f"{found.table}: {response}",))
 
     @operation("mirror_publish")
