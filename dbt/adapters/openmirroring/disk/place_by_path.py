@@ -147,9 +147,7 @@ class Place:
         Raises:
             FileExistsError: if the name exists
         """
-        # Windows refuses to replace a file by this call in one step, other systems do not
-        if os.path.lexists(target.system_path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        # Windows never replaces a file by this call, other systems do
         patiently(lambda: self.system_path.rename(target.system_path))
 
     def replace(self, target: Place) -> None:
