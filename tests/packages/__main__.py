@@ -87,7 +87,7 @@ class Run:
         (self.path / "dbt_packages").mkdir()
         used = (*package.needs, *([] if package.project == "." else [package.name]))
         for name in used:
-            (self.path / "dbt_packages" / name).symlink_to(sources / name)
+            (self.path / "dbt_packages" / Path(name).name).symlink_to(sources / name)
         # dbt compares their number with that of the folders
         packages = [{"local": str(sources / name)} for name in used]
         (self.path / "packages.yml").write_text(yaml.safe_dump({"packages": packages}))
@@ -100,6 +100,9 @@ class Run:
         if "spark-utils" in self.package.needs and "dispatch" not in project:
             order = ["spark_utils", "dbt_utils"]
             project["dispatch"] = [{"macro_namespace": "dbt_utils", "search_order": order}]
+        models = project.setdefault("models", {})
+        for name, config in self.package.models.items():
+            models[name] = {**models.get(name, {}), **config}
         project["flags"] = {**project.get("flags", {}), "send_anonymous_usage_stats": False}
         file.write_text(yaml.safe_dump(project, sort_keys=False))
         target: dict[str, Any] = {

@@ -15,11 +15,12 @@ class Package:
     Args:
         repository: with its owner
         revision: a tag or a branch
-        project: the folder of the project in the repository
+        project: the folder of the project in the repository, or a path outside it
         needs: the names of the packages that the project uses, besides this one
         commands: of dbt, one after the other
         variables: for each command
         settings: of Spark, with either adapter
+        models: configuration of models by project, as below `models` in `dbt_project.yml`
     """
 
     repository: str
@@ -29,6 +30,7 @@ class Package:
     commands: tuple[str, ...] = ("build --full-refresh",)
     variables: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    models: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -48,10 +50,21 @@ class Package:
 UTILS = ("dbt-utils", "spark-utils")
 FIVETRAN = (*UTILS, "dbt_fivetran_utils")
 
+# of packages that fill their tables at the end of each run
+PUBLISH_FOREIGN_CHANGES = {"+on_foreign_changes": "publish"}
+
 # what the projects of packages use
 LIBRARIES = (
     Package("dbt-labs/spark-utils", "0.3.3"),
     Package("fivetran/dbt_fivetran_utils", "v0.4.10"),
+    Package("snowplow/dbt-snowplow-utils", "1.0.0"),
+)
+
+# models that the first runs of its tests do not build
+SNOWPLOW = (
+    "--exclude snowplow_unified_web_vital_measurements "
+    "snowplow_unified_web_vital_measurements_actual snowplow_unified_web_vital_events_this_run "
+    "snowplow_unified_views_mobile_screen_engagement_actual test_name:not_null"
 )
 
 PACKAGES = (
@@ -69,15 +82,30 @@ PACKAGES = (
         "integration_tests/dbt_project",
         needs=("dbt-utils",),
         # its own tests generate the other models' data
-        commands=("run --select elementary",),
+        commands=("run --select elementary",) * 3,
+        models={"elementary": PUBLISH_FOREIGN_CHANGES},
     ),
     Package(
         "brooklyn-data/dbt_artifacts",
         "2.10.1",
         "integration_test_project",
-        commands=("build --exclude snapshot",),
+        commands=("build --exclude snapshot",) * 3,
         # it inserts timestamps as text
         settings={"spark.sql.storeAssignmentPolicy": "legacy"},
+        models={"dbt_artifacts": PUBLISH_FOREIGN_CHANGES},
+    ),
+    Package(
+        "snowplow/dbt-snowplow-unified",
+        "1.0.0",
+        needs=("dbt-snowplow-utils", "dbt-utils"),
+        commands=("seed --full-refresh", "run --full-refresh", *("run",) * 3, f"test {SNOWPLOW}"),
+        variables={
+            "snowplow__allow_refresh": True,
+            "snowplow__backfill_limit_days": 243,
+            "snowplow__enable_cwv": False,
+        },
+        # it takes Iceberg for Spark
+        models={"snowplow_unified": {"+file_format": "delta"}},
     ),
     Package("dbt-labs/dbt-project-evaluator", "v1.3.2", needs=("dbt-utils",)),
     Package("dbt-labs/dbt-utils", "1.4.1"),
@@ -92,5 +120,20 @@ PACKAGES = (
     ),
     Package("data-mie/dbt-profiler", "1.0.0", needs=("dbt-utils", "dbt-expectations", "dbt-date")),
     Package("dbt-labs/dbt-external-tables", "0.12.2", needs=("dbt-utils",)),
+    Package(
+        "EqualExperts/dbt-unit-testing",
+        "v0.4.20",
+        "integration-tests",
+        needs=("dbt-unit-testing/integration-tests-sub-package",),
+        commands=("build --select tag:unit-test --exclude tag:versioned tag:db-dependency",),
+    ),
+    Package(
+        "Datavault-UK/automate-dv",
+        "v0.11.5",
+        # it has no tests of its own
+        str(Path(__file__).with_name("automate_dv")),
+        needs=("dbt-utils",),
+        commands=("build", "build"),
+    ),
     Package("dbt-labs/jaffle_shop_duckdb", "duckdb", "."),
 )
