@@ -231,7 +231,7 @@ class Project:
 
     def assert_tidy(self) -> None:
         """Nothing is left on the scratch pad, and no table of a run in Spark."""
-        assert not (self.landing_zone / "_scratchPad").exists()
+        assert not list(self.landing_zone.glob("_scratchPad/*"))
         kinds = "|".join((NEXT, *ROLES_OF_ROWS))
         assert not [table for table in self.tables() if re.search(f"__({kinds})_", table)]
 

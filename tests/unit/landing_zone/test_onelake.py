@@ -96,7 +96,7 @@ def test_an_operation_succeeds_whatever_goes_wrong_with_one_of_its_requests(
 
         assert result in (None, ["b", "x"], b"1")
         assert {path: server.content(path) for path in expected} == expected
-        assert server.content("_scratchPad/a.b/_claim") is None
+        assert server.content("_scratchPad/_claim.a.b") is None
         if fault.times:
             break
         point += 1
@@ -366,7 +366,7 @@ def abandon(storage: OneLakeStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a process die, or fall asleep, that holds a folder."""
     with monkeypatch.context() as dying:
         dying.setattr(onelake_claim, "RENEWAL", 1e6)
-        claim = Claim(storage._blobs.get_blob_client(f"{ROOT}/_scratchPad/a.b/{CLAIM}"))
+        claim = Claim(storage._blobs.get_blob_client(f"{ROOT}/_scratchPad/{CLAIM}a.b"))
         assert claim.take()
         storage._claims.append(claim)
 
@@ -390,7 +390,7 @@ def test_a_dead_run_holds_a_folder_until_its_claim_expires(
     assert looks == 5, "270 seconds"
     assert len(told) == 1
     assert "_scratchPad/a.b is held by another run, or by one that was killed" in told[0]
-    assert server.storage().list("") == []
+    assert server.storage().list("_scratchPad") == []
 
 
 def test_a_run_does_not_wait_for_an_expired_claim(
@@ -412,7 +412,7 @@ def leave_behind(server: OneLakeServer, ended: EndedClaims) -> None:
             server.token = "another"
             storage.write("a", b"1")
     server.token = TOKEN
-    assert server.content("_scratchPad/a.b/_claim")
+    assert server.content("_scratchPad/_claim.a.b")
 
 
 def test_a_run_of_the_same_machine_takes_over_a_claim_that_could_not_be_deleted(
@@ -424,7 +424,7 @@ def test_a_run_of_the_same_machine_takes_over_a_claim_that_could_not_be_deleted(
     with OneLakeStorage(server.client(), ended=EndedClaims(tmp_path)).lock("_scratchPad/a.b"):
         pass
 
-    assert server.storage().list("") == []
+    assert server.storage().list("_scratchPad") == []
 
 
 def test_a_run_of_another_machine_waits_for_a_claim_that_could_not_be_deleted(
@@ -535,7 +535,7 @@ def test_a_run_that_lost_its_folder_to_another_changes_nothing(
 ) -> None:
     storage, other = server.storage(), server.storage()
     with storage.lock("_scratchPad/a.b"):
-        other.delete("_scratchPad/a.b")
+        other.delete("_scratchPad/_claim.a.b")
         with other.lock("_scratchPad/a.b"):
             wait_until(lambda: storage._claims[0]._lost)
 
@@ -556,7 +556,7 @@ def test_a_claim_outlives_what_goes_wrong_with_its_renewal(server: OneLakeServer
         wait_until(lambda: server.counts()["put blob"] > renewed + 1)
         storage.write("a", b"1")
 
-    assert names(storage, "") == ["a"]
+    assert server.content("a") == b"1"
 
 
 @pytest.mark.parametrize("code", ["BlobAlreadyExists", "ConditionNotMet"])
@@ -604,7 +604,7 @@ def test_a_folder_is_free_again_whatever_went_wrong_with_what_spark_has_written(
     with pytest.raises(ArithmeticError), storage.lock("_scratchPad/a.b"):
         pass
 
-    assert server.content("_scratchPad/a.b/_claim") is None
+    assert server.content("_scratchPad/_claim.a.b") is None
     with server.storage().lock("_scratchPad/a.b"):
         pass
 
@@ -619,7 +619,7 @@ def test_a_folder_is_free_again_if_the_claim_cannot_be_renewed(
     with pytest.raises(RuntimeError), server.storage().lock("_scratchPad/a.b"):
         pytest.fail("it is not held")
 
-    assert server.content("_scratchPad/a.b/_claim") is None
+    assert server.content("_scratchPad/_claim.a.b") is None
 
 
 def wait_until(happened: Callable[[], bool]) -> None:

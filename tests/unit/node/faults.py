@@ -124,8 +124,8 @@ class WatchedStorage:
     def collect(self, folder: str) -> Sequence[Entry]:
         return self.list(folder)
 
-    def at_once(self) -> LocalStorage:
-        return self._storage
+    def at_once(self, folder: str = "") -> WatchedStorage:
+        return self
 
     def lock(self, folder: str) -> AbstractContextManager[None]:
         return self._storage.lock(folder)

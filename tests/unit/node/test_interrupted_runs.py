@@ -220,7 +220,7 @@ def test_the_next_run_brings_mirror_and_model_together(
         if not fault.happened:
             assert is_done
             break
-    assert point > 3
+    assert point >= 3
 
 
 # they publish rows that only the lost Spark had
@@ -245,7 +245,7 @@ def test_a_run_on_another_machine_brings_mirror_and_model_together(
         world.assert_right(history.expected)
         if is_done:
             break
-    assert point > 3
+    assert point >= 3
 
 
 @pytest.mark.parametrize("name", ["changes", "merge", "Delta table", "held", "empty initial load"])
@@ -266,7 +266,7 @@ def test_a_restore_may_be_interrupted(tmp_path: Path, name: str, kind: str) -> N
         world.assert_right(history.expected)
         if is_done and not fault.happened:
             break
-    assert point > 3
+    assert point >= 3
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def test_a_check_after_one_that_was_killed_finds_nothing_wrong(
 
     destination.check()
 
-    assert storage.list("") == []
+    assert storage.list("_scratchPad") == []
 
 
 def test_a_check_leaves_the_file_of_another_check_alone(

@@ -18,7 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.requirements import (
     SameRows,
     SameState,
 )
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
 from dbt.adapters.openmirroring.text.ways_out import RECOVER
 
 
@@ -97,9 +97,9 @@ class PublishedTable:
                     return folder
         return None
 
-    def _pending(self) -> Manifest | None:
+    def _pending(self, files: Readable | None = None) -> Manifest | None:
         """Read the manifest of a batch that is committed but not completed; None without one."""
-        content = self._storage.read(self.table.manifest)
+        content = (files or self._storage).read(self.table.manifest)
         return Manifest.from_json(content, self.table.manifest) if content is not None else None
 
     def verify(self, snapshot_batch_id: str | None, rebuilds: bool) -> Journal | None:

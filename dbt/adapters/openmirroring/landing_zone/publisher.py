@@ -71,6 +71,7 @@ class Publication(PublishedTable):
         self._is_completed = False
         self.is_held = False
         """Whether there is a record of held rows. It is known after `pending`."""
+        self._is_staged = False
         self._lock = ExitStack()
         self._lock.enter_context(storage.lock(table.scratch))
 
@@ -84,8 +85,9 @@ class Publication(PublishedTable):
                 continues is gone or has lost its journal
             MirrorError: if the manifest or the journal is damaged
         """
+        files = self._storage.at_once(self.table.scratch)
         self._last = self.journal()
-        manifest = self._pending()
+        manifest = self._pending(files)
         if manifest:
             SameOwner(self.table, self._owner).validate(manifest.batch)
         if manifest and not self._is_current(manifest):
@@ -98,10 +100,9 @@ class Publication(PublishedTable):
                     f"{LOAD_ANEW}."
                 )
             # the run lost the race for the table, and died before it could delete its manifest
-            self._storage.delete(self.table.manifest)
             manifest = None
         kept = {self.table.manifest, self.table.staging(manifest.batch.id)} if manifest else set()
-        for entry in self._storage.list(self.table.scratch):
+        for entry in files.list(self.table.scratch):
             path = f"{self.table.scratch}/{entry.name}"
             if path == self.table.held:
                 self.is_held = True
@@ -153,6 +154,7 @@ class Publication(PublishedTable):
 
     def staging_url(self, name: str) -> str:
         """4. Return the URL of a folder of this batch on the scratch pad."""
+        self._is_staged = True
         return self._storage.url(f"{self.table.staging(self.batch_id)}/{name}")
 
     def staged(self, plan: Plan) -> list[StagedFile]:
@@ -374,7 +376,7 @@ class Publication(PublishedTable):
     def close(self) -> None:
         """Release the lock, and delete the staged files if they were never committed."""
         with self._lock:
-            if not (self.committed or self._is_completed):
+            if self._is_staged and not (self.committed or self._is_completed):
                 # the next run deletes what stays, and this error would hide the one before it
                 with suppress(MirrorError):
                     self._storage.delete(self.table.staging(self.batch_id))

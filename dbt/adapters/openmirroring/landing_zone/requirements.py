@@ -176,7 +176,8 @@ class FilesUntouched:
         Raises:
             ForeignTableFolderError: if a file was added, deleted or changed
         """
-        problem = problem_with(self.table, TableFiles.of(self.storage, self.table), journal)
+        files = TableFiles.of(self.storage.at_once(self.table.path), self.table)
+        problem = problem_with(self.table, files, journal)
         if problem:
             raise ForeignTableFolderError(
                 f"{problem}. Nothing was changed. {publish_present(self.table)} "

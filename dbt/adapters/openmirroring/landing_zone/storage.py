@@ -61,8 +61,11 @@ class Storage(Readable, Protocol):
     def collect(self, folder: str) -> Sequence[Entry]:
         """Upload, if needed, the files that were written to a folder's URL, and list them."""
 
-    def at_once(self) -> Readable:
-        """Return the present files, for reading many tables with as few requests as possible."""
+    def at_once(self, folder: str = "") -> Readable:
+        """Return the present files of a folder and all below it, listed with one request.
+
+        A file that is added later may not be found, even by `read`.
+        """
 
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file as a whole, and create missing folders above it.

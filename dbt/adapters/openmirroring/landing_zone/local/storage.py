@@ -80,7 +80,7 @@ class LocalStorage:
             raise too_large(self._root / path)
         return content
 
-    def at_once(self) -> LocalStorage:
+    def at_once(self, folder: str = "") -> LocalStorage:  # noqa: ARG002 - of Storage
         return self
 
     def write(self, path: str, content: bytes) -> None:

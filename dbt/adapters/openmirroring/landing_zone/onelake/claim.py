@@ -29,8 +29,8 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.onelake.ended_claims import EndedClaims
 
-# the name of the claim file in the folder
-CLAIM = "_claim"
+# what the name of a claim file begins with; the name of the folder follows
+CLAIM = "_claim."
 
 # seconds: between two renewals, until a claim expires, and between two attempts to create one
 RENEWAL = 20.0
@@ -130,9 +130,9 @@ class Claim:
         """
         if self._lost or _now() - self._renewed > _LAST_CHANGE:
             raise ConcurrentPublicationError(
-                f"This run no longer holds {self._blob.blob_name.rpartition('/')[0]}: it could "
-                "not renew its claim in OneLake in time, or somebody removed the claim. Nothing "
-                "more was changed. The next run finishes what was begun."
+                f"This run no longer holds its table: it could not renew {self._blob.blob_name} "
+                "in OneLake in time, or somebody removed that file. Nothing more was changed. The "
+                "next run finishes what was begun."
             )
 
     def release(self) -> None:

@@ -91,6 +91,8 @@ class OneLakeStorage:
         self._tell = tell
         self._ended = ended
         self._claims: list[Claim] = []
+        self._changed: list[str] = []
+        """The paths of the changes that were begun."""
 
     def url(self, path: str) -> str:
         place = "/".join(components(path))
@@ -104,8 +106,8 @@ class OneLakeStorage:
     def list(self, folder: str) -> list[Entry]:
         return self._list(folder, recursive=False).get(folder, [])
 
-    def at_once(self) -> Readable:
-        return ListedFiles(self, self._list("", recursive=True))
+    def at_once(self, folder: str = "") -> Readable:
+        return ListedFiles(self, self._list(folder, recursive=True))
 
     def _list(self, folder: str, recursive: bool) -> ByFolder:
         """List a folder, or all folders below it too."""
@@ -120,7 +122,7 @@ class OneLakeStorage:
         for item in found:
             *parents, name = item.name.split("/")[depth:]
             size = 0 if item.is_directory else item.content_length
-            if name != CLAIM:
+            if not name.startswith(CLAIM):
                 entry = Entry(name, size, item.is_directory)
                 folders.setdefault("/".join(parents), []).append(entry)
         return {path: sorted(each, key=lambda entry: entry.name) for path, each in folders.items()}
@@ -179,15 +181,16 @@ class OneLakeStorage:
 
     def delete(self, path: str) -> None:
         folder_and_name(path)  # raises for an empty path, which is the whole landing zone
-        self._check_claims()
+        self._begin_change(path)
         with self._explained("delete", path), suppress(ResourceNotFoundError):
             # this deletes a file too: other drivers send the same request for files
             self._files.get_directory_client(self._path(path)).delete_directory()
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
-        """Hold a folder with a file in it. `Claim` explains why this is safe."""
-        file = self._blobs.get_blob_client(self._path(f"{folder}/{CLAIM}"))
+        """Hold a folder with a file beside it. `Claim` explains why this is safe."""
+        above, _, name = folder.rpartition("/")
+        file = self._blobs.get_blob_client(self._path(f"{above}/{CLAIM}{name}"))
         claim = Claim(file, self._ended)
         with self._explained("lock", folder):
             if not claim.take(lambda: self._tell(_WAITING.format(f"{self._where}/{folder}"))):
@@ -210,13 +213,11 @@ class OneLakeStorage:
                 claim.check()
                 self._clear_staging(folder)
         finally:
+            if any(path.startswith(f"{folder}/") for path in self._changed):
+                with suppress(AzureError):  # the folder is not empty
+                    self._files.get_file_client(self._path(folder)).delete_file(recursive=False)
             self._claims.remove(claim)
             claim.release()
-            # a folder is not empty if another run holds it or a folder in it
-            with suppress(AzureError):
-                for empty in (folder, folder.rpartition("/")[0]):
-                    with suppress(ResourceNotFoundError):
-                        self._files.get_file_client(self._path(empty)).delete_file(recursive=False)
 
     @property
     def _where(self) -> str:
@@ -231,12 +232,13 @@ class OneLakeStorage:
         if self._staging:
             self._staging.clear(folder)
 
-    def _check_claims(self) -> None:
+    def _begin_change(self, path: str) -> None:
         for claim in self._claims:
             claim.check()
+        self._changed.append(path)
 
     def _put(self, path: str, content: bytes, **options: Any) -> None:
-        self._check_claims()
+        self._begin_change(path)
         digest = md5(content, usedforsecurity=False).digest()
         self._blobs.upload_blob(
             self._path(path),
@@ -249,7 +251,7 @@ class OneLakeStorage:
 
     def _move(self, source: str, target: str, staged: OneLakeFile) -> bool:
         """Move a file. Return False if it is still at the source, and the target is missing."""
-        self._check_claims()
+        self._begin_change(source)
         # the client decodes the source name once too often
         file = self._files.get_file_client(quote(self._path(source)))
         try:
