@@ -115,7 +115,8 @@ class Run:
         if self.adapter == "spark":
             target["host"] = "localhost"
         else:
-            target["landing_zone"] = str(LANDING_ZONE)
+            # changes by others may be known only from the mirrored tables
+            target |= {"landing_zone": str(LANDING_ZONE), "replicate": True}
         profile = {project["profile"]: {"target": "spark", "outputs": {"spark": target}}}
         (self.path / "profiles.yml").write_text(yaml.safe_dump(profile))
 
