@@ -15,7 +15,7 @@ class Package:
     Args:
         repository: with its owner
         revision: a tag or a branch
-        project: the folder of the project in the repository, or a path outside it
+        project: the folder of the project in the repository
         needs: the names of the packages that the project uses, besides this one
         commands: of dbt, one after the other
         variables: for each command
@@ -126,14 +126,6 @@ PACKAGES = (
         "integration-tests",
         needs=("dbt-unit-testing/integration-tests-sub-package",),
         commands=("build --select tag:unit-test --exclude tag:versioned tag:db-dependency",),
-    ),
-    Package(
-        "Datavault-UK/automate-dv",
-        "v0.11.5",
-        # it has no tests of its own
-        str(Path(__file__).with_name("automate_dv")),
-        needs=("dbt-utils",),
-        commands=("build", "build"),
     ),
     Package("dbt-labs/jaffle_shop_duckdb", "duckdb", "."),
 )
