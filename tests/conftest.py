@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(UNIT):
+        if item.path.is_relative_to(UNIT) and not item.get_closest_marker("more"):
             item.add_marker(pytest.mark.core)
 
 

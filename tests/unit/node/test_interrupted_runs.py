@@ -186,7 +186,7 @@ HISTORIES = {
 }
 
 
-# the histories that `make test` tries with every kind of fault
+# the histories that `make test` tries, with every kind of fault
 MAIN = ("changes", "held", "merge in place", "post-hook", "rows without a key are gone")
 
 
@@ -194,7 +194,8 @@ MAIN = ("changes", "held", "merge in place", "post-hook", "rows without a key ar
     ("name", "kind"),
     [
         pytest.param(
-            *(name, kind), marks=[] if kind == KILLED or name in MAIN else pytest.mark.slow
+            *(name, kind),
+            marks=[] if name in MAIN else pytest.mark.more if kind == KILLED else pytest.mark.slow,
         )
         for name in HISTORIES
         for kind in (KILLED, FAILS, LOST)
@@ -227,7 +228,14 @@ def test_the_next_run_brings_mirror_and_model_together(
 OF_SPARK = ("rebuild of what Spark has", *(name for name in HISTORIES if "into rows" in name))
 
 
-@pytest.mark.parametrize("name", [name for name in HISTORIES if name not in OF_SPARK])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in MAIN else pytest.mark.more)
+        for name in HISTORIES
+        if name not in OF_SPARK
+    ],
+)
 def test_a_run_on_another_machine_brings_mirror_and_model_together(
     tmp_path: Path, name: str
 ) -> None:
@@ -249,7 +257,9 @@ def test_a_run_on_another_machine_brings_mirror_and_model_together(
 
 
 @pytest.mark.parametrize("name", ["changes", "merge", "Delta table", "held", "empty initial load"])
-@pytest.mark.parametrize("kind", [KILLED, FAILS, LOST])
+@pytest.mark.parametrize(
+    "kind", [KILLED, *(pytest.param(kind, marks=pytest.mark.more) for kind in (FAILS, LOST))]
+)
 def test_a_restore_may_be_interrupted(tmp_path: Path, name: str, kind: str) -> None:
     history = HISTORIES[name]
     published = history.begin(tmp_path / "0")
