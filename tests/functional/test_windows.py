@@ -105,6 +105,7 @@ def test_every_module_can_be_imported(windows: Windows, record_property: Record)
 
 def test_the_unit_tests_pass(windows: Windows, tmp_path: Path, record_property: Record) -> None:
     arguments = ["-q", "-p", "no:cacheprovider", "--basetemp", on_drive(tmp_path / "windows")]
+    arguments += ["-m", "core and not slow and not variant"]
     arguments += [f"tests/unit/{name}" for name in UNIT_TESTS]
 
     done = windows.call("-m", "pytest", *arguments, cwd=ROOT, seconds=3600)
