@@ -195,6 +195,19 @@ def test_a_run_beside_another_one_changes_nothing(tmp_path: Path) -> None:
     world.assert_right(AFTER)
 
 
+def test_a_table_is_not_restored_while_another_run_publishes_it(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    world.go_to_another_machine()
+    with world.zone.lock("_scratchPad/shop.orders"):
+        with pytest.raises(ConcurrentPublicationError, match="Another run holds"):
+            world.run()
+
+        assert not world.spark.tables
+    world.select(*AFTER)
+    world.run()
+    world.assert_right(AFTER)
+
+
 def test_a_run_that_has_lost_a_race_publishes_nothing(tmp_path: Path) -> None:
     world = published_world(tmp_path)
 
