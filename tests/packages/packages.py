@@ -74,7 +74,7 @@ PACKAGES = (
         needs=FIVETRAN,
         commands=("seed", "run", "test"),
     ),
-    Package("fivetran/dbt_zendesk", "v1.7.0", needs=FIVETRAN, commands=("seed", "run", "test")),
+    Package("fivetran/dbt_zendesk", "v1.6.1", needs=FIVETRAN, commands=("seed", "run", "test")),
     Package("fivetran/dbt_shopify", "v1.8.0", needs=FIVETRAN, commands=("seed", "run", "test")),
     Package(
         "elementary-data/dbt-data-reliability",
