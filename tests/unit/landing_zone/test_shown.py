@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,7 @@ def test_texts_of_fabric_are_printable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused.value.msg.isprintable()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the replicator is not for Windows")
 def test_folders_are_shown_by_the_replicator(tmp_path: Path) -> None:
     landing_zone = tmp_path / "Files" / "LandingZone"
     folder = landing_zone / f"a{HOSTILE}.schema" / f"b{HOSTILE}"

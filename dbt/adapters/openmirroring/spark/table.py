@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -168,6 +169,8 @@ def local_path(url: str) -> Path | None:
     """Return the path in a `file:` URL, or None for another URL."""
     # Spark writes either one or three slashes
     path = re.sub("^//(?=/)", "", url.removeprefix(_SCHEME))
+    if sys.platform == "win32":  # file:///C:/shop
+        path = path.removeprefix("/")
     return Path(path) if url.startswith(_SCHEME) else None
 
 

@@ -189,8 +189,8 @@ class OneLakeStorage:
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
         """Hold a folder with a file beside it. `Claim` explains why this is safe."""
-        above, _, name = folder.rpartition("/")
-        file = self._blobs.get_blob_client(self._path(f"{above}/{CLAIM}{name}"))
+        above, name = folder_and_name(folder)
+        file = self._blobs.get_blob_client(self._path("/".join((*above, f"{CLAIM}{name}"))))
         claim = Claim(file, self._ended)
         with self._explained("lock", folder):
             if not claim.take(lambda: self._tell(_WAITING.format(f"{self._where}/{folder}"))):
