@@ -152,7 +152,6 @@ def test_changes_are_published_while_fabrics_rest_api_is_down(
     project.assert_mirrored()
 
 
-@pytest.mark.core
 def test_a_table_that_fabric_has_lost_is_published_anew_as_the_message_says(
     project: Project, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,7 +272,6 @@ def compare(project: Project) -> str:
     return str(result["message"])
 
 
-@pytest.mark.core
 def test_a_data_test_compares_the_mirrored_table_in_onelake(
     project: Project, readable: Path
 ) -> None:

@@ -36,7 +36,6 @@ def published(project: Project) -> str:
 
 
 @pytest.mark.local("a server's replica is not on this machine")
-@pytest.mark.core
 def test_a_table_that_is_filled_at_the_end_of_each_run_is_mirrored(project: Project) -> None:
     fill_at_the_end(project)
     found = []

@@ -500,7 +500,6 @@ def test_a_batch_whose_rows_are_in_another_spark_is_left_to_it_or_replaced(
 
 @pytest.mark.parquet("Spark finds the folder by its log or its metadata")
 @pytest.mark.session("the folder is on the machine of the server")
-@pytest.mark.core
 def test_a_table_whose_folder_is_gone_is_never_read_as_an_empty_one(
     new_project: Callable[[Path], Project], tmp_path: Path
 ) -> None:

@@ -240,7 +240,6 @@ def test_rows_lose_their_partitions_while_they_are_held(project: Project) -> Non
     assert published(project) == {("1", "c"), ("2", "b")}
 
 
-@pytest.mark.core
 def test_a_large_incremental_table_is_held(project: Project) -> None:
     project.take_tables_for_large()
     project.write("models/orders.yml", NOT_NULL)

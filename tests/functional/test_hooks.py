@@ -202,7 +202,6 @@ def test_hooks_run_whatever_they_say_of_transactions(project: Project, transacti
     project.assert_mirrored()
 
 
-@pytest.mark.core
 def test_hooks_that_read_their_relation_see_its_rows_of_the_moment(project: Project) -> None:
     added = "insert into {{ this }} select max(id) + 100, 'hook' from {{ this }}"
     project.model(
@@ -223,7 +222,6 @@ def test_hooks_that_read_their_relation_see_its_rows_of_the_moment(project: Proj
     assert ids == {0, 1, 2, 101, 201, 301}
 
 
-@pytest.mark.core
 def test_the_unknown_member_of_a_seed_is_mirrored(project: Project) -> None:
     project.write("seeds/orders.csv", "id,name\n1,a\n")
     project.write_project(seeds={"+post-hook": UNKNOWN, "+unique_key": "id"})
@@ -269,7 +267,7 @@ def test_changes_of_a_python_model_to_its_relation_are_mirrored(project: Project
 @pytest.mark.parametrize(
     "strategy",
     [
-        pytest.param("merge", marks=pytest.mark.core),
+        "merge",
         *("delete+insert", "append", "insert_overwrite"),
     ],
 )
@@ -292,7 +290,6 @@ def test_each_strategy_publishes_what_its_post_hook_leaves(
     project.assert_mirrored()
 
 
-@pytest.mark.core
 def test_rows_of_others_are_noticed_by_the_next_run(project: Project) -> None:
     project.model(THREE, unique_key="id")
     as_many = changing(project, "overwrites as many rows").replace(
@@ -349,7 +346,6 @@ VALUES = (
         *few([("pre_hook", "all", True), *(("pre_hook", name, False) for name in SETTINGS)]),
     ],
 )
-@pytest.mark.core
 def test_settings_of_hooks_do_not_reach_the_files(
     project: Project, place: str, setting: str, is_large: bool
 ) -> None:

@@ -22,7 +22,6 @@ def publish(project: Project, rows: int) -> None:
 
 
 @pytest.mark.local("links and pipes are for file systems")
-@pytest.mark.core
 def test_forty_hostile_tables_stop_none_of_four_good_ones(
     project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -226,7 +226,6 @@ def test_insert_overwrite_without_partitions_replaces_everything(project: Projec
     project.assert_mirrored()
 
 
-@pytest.mark.core
 def test_microbatches_are_published_one_after_the_other(project: Project) -> None:
     project.model(
         "select id, at, date(at) as day from values (1, timestamp'2024-01-01 10:00:00'), "

@@ -34,7 +34,6 @@ def folders(project: Project) -> set[str]:
 
 
 @pytest.mark.local("the replicator applies landing zones on this machine")
-@pytest.mark.core
 def test_tables_of_several_schemas_and_of_none_are_beside_each_other(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,7 +43,6 @@ def test_all_combinations_of_the_specification_are_published(project: Project) -
 
 @pytest.mark.local("OneLake has no request for a file's time")
 @pytest.mark.parametrize("landing_format", some(["parquet", "csv"]))
-@pytest.mark.core
 def test_files_of_a_batch_are_applied_in_their_order_by_time(
     project: Project, landing_format: str
 ) -> None:

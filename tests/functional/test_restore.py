@@ -141,7 +141,6 @@ def test_three_runs_on_three_machines_publish_what_has_changed(
     project.assert_mirrored()
 
 
-@pytest.mark.core
 def test_a_node_that_is_not_selected_is_restored_for_those_that_read_it(project: Project) -> None:
     project.model(ORDERS, unique_key="id")
     project.model("select * from {{ ref('orders') }} where id > 1", "some", materialized="view")

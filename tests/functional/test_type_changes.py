@@ -408,7 +408,6 @@ def test_a_value_that_its_column_cannot_hold_can_be_published(
     project.assert_mirrored()
 
 
-@pytest.mark.core
 def test_values_that_lose_nothing_take_the_type_of_their_column(project: Project) -> None:
     stored = (
         "1 as id, 1 as n, cast(1.5 as decimal(5,1)) as d, 1.5D as x, cast(1.5 as float) as f, "

@@ -61,6 +61,7 @@ def test_a_value_that_is_in_many_changes_takes_little_memory(item: Item) -> None
     assert megabytes < 1_500
 
 
+@pytest.mark.more
 def test_very_many_changes_of_a_key_take_little_memory(item: Item) -> None:
     item.keyed()
     count = 10_000_000
