@@ -213,11 +213,11 @@ class OneLakeStorage:
                 claim.check()
                 self._clear_staging(folder)
         finally:
+            self._claims.remove(claim)
+            claim.release()
             if any(path.startswith(f"{folder}/") for path in self._changed):
                 with suppress(AzureError):  # the folder is not empty
                     self._files.get_file_client(self._path(folder)).delete_file(recursive=False)
-            self._claims.remove(claim)
-            claim.release()
 
     @property
     def _where(self) -> str:
