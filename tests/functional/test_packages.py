@@ -1,8 +1,16 @@
-"""What packages for dbt-spark write is taken as dbt-spark takes it."""
+"""What packages for dbt-spark write is taken as dbt-spark takes it, and tools find the adapter."""
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 import pytest
+from dbt.adapters.factory import get_adapter, register_adapter, reset_adapters
+from dbt.config.runtime import RuntimeConfig, load_profile, load_project
+from dbt.context.providers import generate_runtime_macro_context
+from dbt.flags import get_flags, set_from_args
+from dbt.mp_context import get_mp_context
+from dbt.parser.manifest import ManifestLoader
 
 from tests.functional.project import Project
 
@@ -46,3 +54,28 @@ def test_a_package_finds_its_sources_and_takes_its_branch_for_spark(project: Pro
 
     project.assert_mirrored()
     project.assert_mirrored("numbers")
+
+
+@pytest.mark.core
+def test_a_tool_that_has_loaded_nothing_but_macros_reads_columns(project: Project) -> None:
+    project.model("select 1 as id, 'a' as name")
+    project.run()
+
+    # as dagster-dbt does, which runs dbt in another process
+    folder = str(project.path)
+    set_from_args(Namespace(profiles_dir=folder), None)
+    profile = load_profile(folder, {})
+    config = RuntimeConfig.from_parts(
+        load_project(folder, False, profile, {}), profile, get_flags()
+    )
+    reset_adapters()
+    register_adapter(config, get_mp_context())
+    adapter = get_adapter(config)
+    prefix = adapter.connections.set_query_header
+    adapter.set_macro_resolver(ManifestLoader.load_macros(config, prefix, base_macros_only=True))
+    adapter.set_macro_context_generator(generate_runtime_macro_context)
+    relation = adapter.Relation.create(schema=project.schema, identifier="orders")
+    with adapter.connection_named("tool"):
+        columns = adapter.get_columns_in_relation(relation)
+
+    assert [(each.name, each.data_type) for each in columns] == [("id", "int"), ("name", "string")]

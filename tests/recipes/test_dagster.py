@@ -6,9 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.matrix import ROOT
 from tests.recipes.recipe import Recipe
 
 pytestmark = [pytest.mark.slow, pytest.mark.recipe]
+
+# prints the lineage of an asset
+STORED = """
+import dagster as dg
+stored = dg.DagsterInstance.get().get_latest_materialization_event(dg.AssetKey("customers"))
+metadata = stored.asset_materialization.metadata
+for column in metadata["dagster/column_schema"].schema.columns:
+    for source in metadata["dagster/column_lineage"].lineage.deps_by_column[column.name]:
+        print(f"{column.name}: {source.asset_key.to_user_string()}.{source.column_name}")
+"""
 
 
 @pytest.fixture
@@ -27,6 +38,17 @@ def test_a_job_publishes_every_asset(dagster: Recipe) -> None:
     assert dagster.published() == {"orders": [6], "customers": [3]}
     for event in ("ASSET_MATERIALIZATION", "ASSET_CHECK_EVALUATION"):
         assert event in result.stderr
+
+
+def test_a_job_stores_columns_and_their_lineage(dagster: Recipe) -> None:
+    added = ".fetch_column_metadata()"
+    assert f".stream(){added}" in (ROOT / "docs" / "dagster.md").read_text()
+    dagster.replace("definitions.py", ".stream()", f".stream(){added}")
+
+    result = dagster.shell("\n".join([*dagster.commands(), f"python -c '{STORED}'"]))
+
+    assert not result.returncode
+    assert "customer: orders.customer\namount: orders.amount\n" in result.stdout
 
 
 def test_a_failed_test_fails_the_job_and_publishes_nothing(dagster: Recipe) -> None:

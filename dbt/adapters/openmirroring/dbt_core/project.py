@@ -115,8 +115,9 @@ class Project:
 
     @property
     def nodes(self) -> MutableMapping[str, ManifestNode]:
-        """The enabled nodes by unique id."""
-        return self.manifest.nodes
+        """The enabled nodes by unique id. None if a tool has loaded nothing but macros."""
+        nodes: MutableMapping[str, ManifestNode] = getattr(self.manifest, "nodes", {})
+        return nodes
 
     def context_of(self, unique_id: str) -> Context:
         """Return the context of a node that dbt is not running."""
