@@ -265,6 +265,9 @@ def defaults(home: Path) -> dict[str, str]:
         "spark.hadoop.hive.exec.scratchdir": f"{home}/tmp/hive",
         # lets Spark keep comments that are longer than the metastore's 256 characters
         "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
+        # The metastore tries ten times to store such a comment before it stores the rest. It would
+        # wait two seconds before each.
+        "spark.hadoop.hive.hmshandler.retry.interval": "10ms",
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={home}/metastore_db;create=true"
         ),
