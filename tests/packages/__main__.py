@@ -40,7 +40,7 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.codegen.wholeStage": "false",
-    # packages have comments that are too long for the metastore, which would wait before it tries again
+    # packages have comments that are too long for the metastore
     "spark.hadoop.hive.hmshandler.retry.interval": "10ms",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
