@@ -124,7 +124,6 @@ class LivyServer:
     Args:
         namespace: for a new session
         in_fabric: speak as Microsoft Fabric does, not as Apache Livy
-        drive: of a client under Wine, to whom `file:///<drive>/` is the root folder
     """
 
     def __init__(
@@ -132,10 +131,8 @@ class LivyServer:
         namespace: Callable[[], dict[str, Any]],
         in_fabric: bool = False,
         port: int = 0,
-        drive: str = "",
     ) -> None:
         self._namespace = namespace
-        self._root = f"file:///{drive}/" if drive else "file:///"
         self._in_fabric = in_fabric
         self.sessions: dict[str, Session] = {}
         self.created: list[dict[str, Any]] = []
@@ -222,8 +219,7 @@ class LivyServer:
         if number is None:
             assert method == "POST"
             assert content["kind"] == "pyspark"
-            code = content["code"].replace(self._root, "file:///")
-            return 201, {}, session.submit(code).told()
+            return 201, {}, session.submit(content["code"]).told()
         if int(number) >= len(session.statements):
             return 404, {}, self._error("Statement not found")
         statement = session.statements[int(number)]
@@ -324,15 +320,12 @@ def _output(code: str, namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Be Livy on a port, with the Spark that spark-submit has started.
-
-    Arguments are the port and, if there is one, the drive of the clients.
-    """
+    """Be Livy on a port, the argument, with the Spark that spark-submit has started."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.enableHiveSupport().getOrCreate()
     namespace = {"spark": spark, "sc": spark.sparkContext}
-    LivyServer(namespace.copy, port=int(sys.argv[1]), drive="".join(sys.argv[2:]))
+    LivyServer(namespace.copy, port=int(sys.argv[1]))
     parent = os.getppid()
     while os.getppid() == parent:  # spark-submit is there
         time.sleep(1)

@@ -30,16 +30,9 @@ class SparkServer:
         folder: for its warehouse, metastore and log
         settings: of Spark
         with_livy: answer Livy, and not Thrift
-        drive: of clients under Wine, to whom the root folder of this machine is a drive
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        settings: Mapping[str, str],
-        with_livy: bool = False,
-        drive: str = "",
-    ) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], with_livy: bool = False) -> None:
         self.connect_port, self.port = _free_port(), _free_port()
         defaults = {
             "spark.master": "local[2]",
@@ -67,7 +60,7 @@ class SparkServer:
         for key, value in {**defaults, **settings}.items():
             command += ["--conf", f"{key}={value}"]
         if with_livy:
-            command += [str(livy_server.__file__), str(self.port), *([drive] if drive else [])]
+            command += [str(livy_server.__file__), str(self.port)]
         else:
             command += ["--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"]
             command += ["spark-internal"]

@@ -29,8 +29,10 @@ CACHE = user_cache_path("dbt-openmirroring") / "windows"
 CPYTHON = "org.bytedeco:cpython:3.13.0-1.5.11:jar:windows-x86_64"
 VERSION = "3.13"
 
-# of the root folder of this machine, in Wine
+# In Wine it is the root folder of this machine. By a link, Spark outside of Wine finds files by
+# the paths that dbt has for them.
 DRIVE = "Z:"
+_LINK = Path("/", DRIVE)
 
 # the programs, and the packages of Debian that have them
 PROGRAMS = {
@@ -94,9 +96,12 @@ class Windows:
         self._run("wineboot", "--init" if is_new else "--restart")
         key = (r"HKCU\Software\Wine", "/v", "Version", "/d", "win10", "/f")
         self._run(_wine(), "reg", "add", *key)
+        _LINK.unlink(missing_ok=True)
+        _LINK.symlink_to("/")
 
     def shut_down(self) -> None:
         self._run("wineserver", "--kill")
+        _LINK.unlink(missing_ok=True)
 
     def _run(self, *command: str) -> None:
         # not pipes, which the services of Wine would hold on to

@@ -1,4 +1,4 @@
-"""dbt runs with a Python for Windows, under Wine. Spark is behind Livy, on this machine.
+"""dbt runs with a Python for Windows, under Wine. Spark is a server on this machine.
 
 `make test-windows` prepares Wine and runs this.
 """
@@ -19,7 +19,7 @@ from tests.functional import onelake as in_onelake
 from tests.functional.project import Project, canonical
 from tests.onelake_server import ITEM, WORKSPACE, OneLakeServer, listening
 from tests.spark_server import SparkServer
-from tests.wine import DRIVE, ROOT, Windows, on_drive, prepared
+from tests.wine import ROOT, Windows, on_drive, prepared
 
 pytestmark = [pytest.mark.slow, pytest.mark.windows]
 
@@ -72,20 +72,25 @@ def windows() -> Iterator[Windows]:
     found.shut_down()
 
 
+@pytest.fixture(scope="module", params=["livy", "thrift"])
+def method(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
+def server(method: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
     folder = tmp_path_factory.mktemp("server")
-    started = SparkServer(folder, {}, with_livy=True, drive=DRIVE)
+    started = SparkServer(folder, {}, with_livy=method == "livy")
     yield started
     started.stop()
 
 
 @pytest.fixture
-def project(server: SparkServer, tmp_path: Path) -> Iterator[Project]:
+def project(server: SparkServer, method: str, tmp_path: Path) -> Iterator[Project]:
     """A seed, a model of it with a test, and a snapshot."""
     spark = SparkSession.builder.remote(server.url).create()
     created = Project(tmp_path, spark)
-    created.target |= server.target("livy")
+    created.target |= server.target(method)
     created.write_project(seeds=KEYED)
     created.write("seeds/names.csv", "id,name\n1,Zoë\n2,b\n3,c\n")
     created.model("select id, upper(name) as name from {{ ref('names') }}", unique_key="id")
