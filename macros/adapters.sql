@@ -35,22 +35,30 @@
 {% endmacro %}
 
 
-{#- dbt-spark comments on a table only when it creates it: one that has not changed would keep its old description. -#}
+{#- dbt-spark comments on a table only when it creates it: one that has not changed would keep its old description.
+    Comments are compared first, because Spark takes long to write one. -#}
 {% macro openmirroring__persist_docs(relation, model, for_relation, for_columns) %}
   {%- if for_relation and config.persist_relation_docs() and relation.is_table -%}
-    {%- do run_query("comment on table " ~ relation ~ " is '" ~ mirror_literal(model.description) ~ "'") -%}
+    {%- set stored = (adapter.get_columns_in_relation(relation) | first).table_comment -%}
+    {%- if (stored or '') != model.description -%}
+      {%- do run_query("comment on table " ~ relation ~ " is '" ~ mirror_literal(model.description) ~ "'") -%}
+    {%- endif -%}
   {%- endif -%}
   {{ return(spark__persist_docs(relation, model, for_relation, for_columns)) }}
 {% endmacro %}
 
 {#- dbt-spark comments on columns only of Delta, Hudi and Iceberg. -#}
 {% macro openmirroring__alter_column_comment(relation, column_dict) %}
-  {%- set existing = adapter.get_columns_in_relation(relation) | map(attribute='name') | map('lower') | list -%}
-  {%- for name in column_dict if relation.is_table and name | lower in existing -%}
-    {%- do run_query(
-      "alter table " ~ relation ~ " change column " ~ adapter.quote(name)
-      ~ " comment '" ~ mirror_literal(column_dict[name].description) ~ "'"
-    ) -%}
+  {%- for column in adapter.get_columns_in_relation(relation) if relation.is_table -%}
+    {%- for name in column_dict if name | lower == column.name | lower -%}
+      {%- set description = column_dict[name].description -%}
+      {%- if (column.column_comment or '') != description -%}
+        {%- do run_query(
+          "alter table " ~ relation ~ " change column " ~ adapter.quote(column.name)
+          ~ " comment '" ~ mirror_literal(description) ~ "'"
+        ) -%}
+      {%- endif -%}
+    {%- endfor -%}
   {%- endfor -%}
 {% endmacro %}
 

@@ -18,6 +18,23 @@
 {% endmacro %}
 
 
+{#- The rows of a documented next snapshot, as a temporary view.
+
+    Args:
+      query: of the rows
+      comments: on each column, in their order, or an empty text; none before the columns are known -#}
+{% macro openmirroring__mirror_documented_rows(view, query, comments) %}
+  create or replace temporary view {{ view }}
+  {%- if comments %} (
+    {%- for name, comment in comments.items() %}
+    {{ adapter.quote(name) }} {{- " comment '" ~ mirror_literal(comment) ~ "'" if comment }} {{- ',' if not loop.last }}
+    {%- endfor %}
+  )
+  {%- endif %} as
+  {{ query }}
+{% endmacro %}
+
+
 {% macro mirror_properties(properties) %}
   {%- if properties %}
   tblproperties (

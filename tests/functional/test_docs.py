@@ -129,6 +129,57 @@ def test_descriptions_are_persisted_and_follow_their_changes(project: Project) -
     ]
 
 
+@pytest.mark.core
+def test_a_documented_column_keeps_its_type(project: Project) -> None:
+    project.sql(f"create schema if not exists {project.schema}")
+    codes = f"{project.schema}.codes"
+    project.sql(f"create table {codes} (code varchar(5), part char(3), id int) using parquet")
+    project.sql(f"insert into {codes} values ('a', 'b', 1)")
+    columns = [{"name": name, "description": f"{name}!"} for name in ("CODE", "part", "id")]
+    model = {"name": "orders", "columns": columns}
+    project.write("models/orders.yml", json.dumps({"models": [model]}))
+    project.model(
+        "select code, part, id, id as n from {{ target.schema }}.codes",
+        unique_key="id",
+        persist_docs={"columns": True},
+    )
+
+    for publication in ("initial", "unchanged"):
+        assert project.run()["publication"] == publication
+
+        described = project.sql(f"describe {project.schema}.orders")
+        assert [(row.col_name, row.data_type, row.comment) for row in described] == [
+            ("code", "varchar(5)", "CODE!"),
+            ("part", "char(3)", "part!"),
+            ("id", "int", "id!"),
+            ("n", "int", None),
+        ]
+        project.assert_mirrored()
+
+
+def test_a_comment_is_written_with_the_table_or_if_it_differs(project: Project) -> None:
+    columns = [{"name": "id", "description": "a key"}, {"name": "n"}]
+    model = {"name": "orders", "description": "Orders", "columns": columns}
+    project.write("models/orders.yml", json.dumps({"models": [model]}))
+    docs = {"relation": True, "columns": True}
+    project.model("select 1 as id, {{ var('n', 2) }} as n", unique_key="id", persist_docs=docs)
+
+    def comments() -> int:
+        return (project.path / "logs" / "dbt.log").read_text().count(" change column ")
+
+    project.run()
+    project.run()
+    project.run("--vars", "n: 3")
+    assert comments() == 0
+
+    columns[0]["description"] = "the key"
+    project.write("models/orders.yml", json.dumps({"models": [model]}))
+    assert project.run("--vars", "n: 3")["publication"] == "unchanged"
+    assert comments() == 1
+    (id_, *_) = project.sql(f"describe {project.schema}.orders")
+    assert id_.comment == "the key"
+
+
 def test_the_catalog_has_whole_types_and_does_without_what_cannot_be_read(
     project: Project,
 ) -> None:

@@ -46,8 +46,8 @@ class Tables(Warehouse):
     def sql(self, macro: str, /, **arguments: Any) -> str:
         return f"{macro}({', '.join(map(str, arguments.values()))})"
 
-    def build(self, sql: str) -> AdapterResponse:
-        self.statements.append(sql)
+    def build(self, *statements: str) -> AdapterResponse:
+        self.statements.extend(statements)
         return AdapterResponse(_message="OK")
 
     def added(self, relation: OpenMirroringRelation) -> None:

@@ -18,6 +18,8 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, 
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
+_DOCUMENTED = "openmirroring_documented"
+
 
 def build(
     node: Node,
@@ -89,6 +91,7 @@ def _create_table(
     properties: Mapping[str, str],
     partition_by: Sequence[str],
 ) -> AdapterResponse:
+    statements, query = _documented(node, query)
     sql = node.warehouse.sql(
         "mirror_create_table",
         table=table,
@@ -97,7 +100,32 @@ def _create_table(
         compression=_compression(node),
         partition_by=partition_by,
     )
-    return node.warehouse.build(sql)
+    return node.warehouse.build(*statements, sql)
+
+
+def _documented(node: Node, query: str) -> tuple[list[str], str]:
+    """Let a table that is made of a query have the comments on its columns from the start.
+
+    Spark stores a table again for each comment that is added to it. But a table that is made of a
+    view takes the view's comments over.
+
+    Returns:
+        the statements to run first, and a query of the same rows
+    """
+    if not node.column_comments:
+        return [], query
+    warehouse = node.warehouse
+    view = OpenMirroringRelation.create(identifier=_DOCUMENTED)
+    warehouse.execute(warehouse.sql("mirror_documented_rows", view=view, query=query, comments={}))
+    comments = {
+        # under a comment, a view has a string in place of `char` and `varchar`
+        column.name: ""
+        if "char(" in column.dtype
+        else node.column_comments.get(column.name.lower(), "")
+        for column in warehouse.columns(view)
+    }
+    sql = warehouse.sql("mirror_documented_rows", view=view, query=query, comments=comments)
+    return [sql], f"select * from {view}"
 
 
 def _compression(node: Node) -> str | None:

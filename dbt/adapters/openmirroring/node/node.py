@@ -317,6 +317,14 @@ class Node:
         )
         return str(self._context["snapshot_staging_table"](strategy, query, stored))
 
+    @property
+    def column_comments(self) -> dict[str, str]:
+        """The descriptions to store with the columns, by the columns' names in lower case."""
+        if not (self.config.get("persist_docs") or {}).get("columns"):
+            return {}
+        columns = self.model["columns"].values()
+        return {c["name"].lower(): c["description"] for c in columns if c["description"]}
+
     def document(self) -> None:
         """Write descriptions to the relation, if the configuration asks for it."""
         self._context["persist_docs"](self.target, self.model)

@@ -80,9 +80,12 @@ class Warehouse:
     def execute(self, sql: str) -> None:
         self.adapter.execute(sql)
 
-    def build(self, sql: str) -> AdapterResponse:
-        """Run a statement that computes rows. dbt writes it to the `target` folder."""
-        self._context["write"](sql)
+    def build(self, *statements: str) -> AdapterResponse:
+        """Run statements of which the last computes rows. dbt writes them to `target`."""
+        self._context["write"](";\n\n".join(statements))
+        *before, sql = statements
+        for statement in before:
+            self.execute(statement)
         response, _ = self.adapter.execute(sql, auto_begin=True)
         return response
 

@@ -70,6 +70,15 @@ CASES = {
         buckets=8,
         persist_docs={"relation": True},
     ),
+    "documented_rows": case(
+        "mirror_documented_rows",
+        view="`openmirroring_documented`",
+        query=QUERY,
+        comments={"id": "It's\nthe key", ODD_NAME: "", "day": "a \\ day"},
+    ),
+    "documented_rows_before_their_columns_are_known": case(
+        "mirror_documented_rows", view="`openmirroring_documented`", query=QUERY, comments={}
+    ),
     "keep": case("mirror_keep", table=NEW_ROWS, query=QUERY),
     "keep_partitioned": case(
         "mirror_keep_partitioned", table=NEW_ROWS, query=QUERY, partition_by=("day", ODD_NAME)
