@@ -138,22 +138,17 @@ def test_a_documented_column_keeps_its_type(project: Project) -> None:
     columns = [{"name": name, "description": f"{name}!"} for name in ("CODE", "part", "id")]
     model = {"name": "orders", "columns": columns}
     project.write("models/orders.yml", json.dumps({"models": [model]}))
-    project.model(
-        "select code, part, id, id as n from {{ target.schema }}.codes",
-        unique_key="id",
-        persist_docs={"columns": True},
-    )
+    rows = "select code, part, id, id as n from {{ target.schema }}.codes"
+    project.model(rows, unique_key="id", persist_docs={"columns": True})
+    project.model(rows, "plain", unique_key="id")
 
     for publication in ("initial", "unchanged"):
         assert project.run()["publication"] == publication
 
-        described = project.sql(f"describe {project.schema}.orders")
-        assert [(row.col_name, row.data_type, row.comment) for row in described] == [
-            ("code", "varchar(5)", "CODE!"),
-            ("part", "char(3)", "part!"),
-            ("id", "int", "id!"),
-            ("n", "int", None),
-        ]
+        documented = project.sql(f"describe {project.schema}.orders")
+        plain = project.sql(f"describe {project.schema}.plain")
+        assert [row.comment for row in documented] == ["CODE!", "part!", "id!", None]
+        assert [row.data_type for row in documented] == [row.data_type for row in plain]
         project.assert_mirrored()
 
 
