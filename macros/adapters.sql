@@ -49,16 +49,15 @@
 
 {#- dbt-spark comments on columns only of Delta, Hudi and Iceberg. -#}
 {% macro openmirroring__alter_column_comment(relation, column_dict) %}
+  {%- set stored = {} -%}
   {%- for column in adapter.get_columns_in_relation(relation) if relation.is_table -%}
-    {%- for name in column_dict if name | lower == column.name | lower -%}
-      {%- set description = column_dict[name].description -%}
-      {%- if (column.column_comment or '') != description -%}
-        {%- do run_query(
-          "alter table " ~ relation ~ " change column " ~ adapter.quote(column.name)
-          ~ " comment '" ~ mirror_literal(description) ~ "'"
-        ) -%}
-      {%- endif -%}
-    {%- endfor -%}
+    {%- do stored.update({column.name | lower: column.column_comment or ''}) -%}
+  {%- endfor -%}
+  {%- for name in column_dict if stored.get(name | lower, column_dict[name].description) != column_dict[name].description -%}
+    {%- do run_query(
+      "alter table " ~ relation ~ " change column " ~ adapter.quote(name)
+      ~ " comment '" ~ mirror_literal(column_dict[name].description) ~ "'"
+    ) -%}
   {%- endfor -%}
 {% endmacro %}
 

@@ -112,16 +112,15 @@ def _documented(node: Node, query: str) -> tuple[list[str], str]:
     Returns:
         the statements to run first, and a query of the same rows
     """
-    if not node.column_comments:
+    described = node.column_comments
+    if not described:
         return [], query
     warehouse = node.warehouse
     view = OpenMirroringRelation.create(identifier=_DOCUMENTED)
     warehouse.execute(warehouse.sql("mirror_documented_rows", view=view, query=query, comments={}))
     comments = {
         # under a comment, a view has a string in place of `char` and `varchar`
-        column.name: ""
-        if "char(" in column.dtype
-        else node.column_comments.get(column.name.lower(), "")
+        column.name: "" if "char(" in column.dtype else described.get(column.name.lower(), "")
         for column in warehouse.columns(view)
     }
     sql = warehouse.sql("mirror_documented_rows", view=view, query=query, comments=comments)
