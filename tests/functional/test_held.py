@@ -12,6 +12,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord
 from tests.functional.project import Project
+from tests.statements import statements
 from tests.variants import some
 
 NOT_NULL = """
@@ -76,6 +77,29 @@ def test_rows_that_fail_a_test_never_reach_the_mirror(tested: Project) -> None:
     tested.assert_mirrored()
     assert published(tested) == {("1", "a"), ("3", "c")}
     assert len(tested.files()) == 2
+
+
+def test_a_build_that_changes_nothing_is_not_held(tested: Project) -> None:
+    sent = statements(lambda: tested.dbt("build"))
+
+    assert tested.results()["orders"]["adapter_response"]["publication"] == "unchanged"
+    assert not [sql for sql in sent if "rename to" in sql]
+    tested.assert_mirrored()
+    assert len(tested.files()) == 1
+    assert not [name for name in tested.tables() if name != "orders"]
+
+
+def test_held_rows_make_way_for_a_build_with_the_published_rows(tested: Project) -> None:
+    orders(tested, "(1, null)")
+    assert not tested.dbt("build")
+    orders(tested, "(1, 'a')", "(2, 'b')")
+
+    assert tested.dbt("build")
+
+    tested.assert_mirrored()
+    assert published(tested) == {("1", "a"), ("2", "b")}
+    assert not [name for name in tested.tables() if name != "orders"]
+    assert len(tested.files()) == 1
 
 
 @pytest.mark.core

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt_common.exceptions import CompilationError
 
@@ -40,6 +40,11 @@ class Planner:
     published: PublishedRows
     scratch: ScratchTables
 
+    def described(self, built: OpenMirroringRelation) -> NextSnapshot:
+        """Return the built rows, all of which need a comparison."""
+        description = self.node.warehouse.describe(built)
+        return NextSnapshot(built, description, landing_columns(description.columns), Reuse())
+
     def next_snapshot(
         self, built: OpenMirroringRelation, rows: NextRows | None, rebuild: Rebuild | None
     ) -> NextSnapshot:
@@ -49,21 +54,18 @@ class Planner:
             rows: the rows that this run built it from; None if it was held
             rebuild: why nothing is compared; None if rows are compared
         """
-        warehouse, published = self.node.warehouse, self.published
-        description = warehouse.describe(built)
-        columns = landing_columns(description.columns)
-        stored = None if rows and rows.in_place else published.description
+        found, stored = self.described(built), self.published.description
+        if rows and rows.in_place:
+            stored = None
         reuse: Reuse | None = rows.reuse if rows else None
-        if reuse is None and stored and not rebuild and warehouse.is_local:
-            reuse = same_files(stored, description)
+        if reuse is None and stored and not rebuild and self.node.warehouse.is_local:
+            reuse = same_files(stored, found.description)
         # a held snapshot is stored already as it is to be
-        moved = _moved(stored, description) if rows else None
-        return NextSnapshot(built, description, columns, reuse or Reuse(), moved)
+        moved = _moved(stored, found.description) if rows else None
+        return replace(found, reuse=reuse or found.reuse, moved=moved)
 
-    def check(
-        self, built: OpenMirroringRelation, rebuild: Rebuild | None, with_rows: bool = True
-    ) -> None:
-        """Check whether a table could be published.
+    def check(self, built: NextSnapshot, rebuild: Rebuild | None, with_rows: bool = True) -> None:
+        """Check whether the built rows could be published.
 
         Args:
             rebuild: None if the changes decide
@@ -76,9 +78,7 @@ class Planner:
         """
         self.node.warehouse.show_step(CHECKING)
         journal = self.table.verify(self.published.batch_id, rebuild is not None)
-        description = self.node.warehouse.describe(built)
-        columns = landing_columns(description.columns)
-        comparer = self._comparer(NextSnapshot(built, description, columns, Reuse()))
+        comparer = self._comparer(built)
         if with_rows:
             comparer.load()
         if journal and not rebuild:

@@ -142,9 +142,7 @@ def _publish_rows(
     built = attempt.planner.next_snapshot(following, rows, rebuild)
     plan = _plan(attempt, built, rebuild)  # 2 and 3
     if plan.is_void:
-        warehouse.drop(following)
-        publication.delete_held_record()
-        return MirrorResponse.unchanged(plan)
+        return _keep_snapshot(attempt, following, plan)
     if plan.starts_folder and rows.in_place:
         return _publish_rows(attempt, _everything(node, rows, built), rebuild, may_hold)
     finding = beyond_limit(node, plan)
@@ -198,16 +196,25 @@ def _publish_snapshot(
 def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
     node, why = attempt.node, attempt.node.options.held_until
-    _make_snapshot(attempt, rows, rebuild, why)
+    unchanged = _make_snapshot(attempt, rows, rebuild, why)
+    if unchanged:
+        return unchanged
     if node.has_post_hooks:
         held = attempt.with_published_rows()
-        held.planner.check(attempt.target, held_rebuild(held.published.marks))
+        built = held.planner.described(attempt.target)
+        held.planner.check(built, held_rebuild(held.published.marks))
     attempt.destination.builds[node.owner.node] = attempt.publication.batch_id
     return MirrorResponse.held(why)
 
 
-def _make_snapshot(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None, why: str) -> None:
-    """Build a node, make its rows the snapshot, and run its post-hooks."""
+def _make_snapshot(
+    attempt: Attempt, rows: NextRows, rebuild: Rebuild | None, why: str
+) -> MirrorResponse | None:
+    """Build a node, make its rows the snapshot, and run its post-hooks.
+
+    Returns:
+        the response for dbt if the snapshot stays, because it has the same rows in the same files
+    """
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if publication.last:
         rebuild = rebuild or meanwhile(published)
@@ -218,12 +225,31 @@ def _make_snapshot(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None, wh
     # only the rows that the hooks leave count.
     if not node.has_post_hooks:
         verify_contract(node, following)
-    attempt.planner.check(following, rebuild, with_rows=not node.has_post_hooks)
+    if node.has_post_hooks or published.is_held:
+        built = attempt.planner.described(following)
+    else:
+        built = attempt.planner.next_snapshot(following, rows, rebuild)
+        if built.reuse.equal_rows is not None:
+            plan = attempt.planner.plan(built, rebuild)
+            if plan.is_void:  # nothing has to be held
+                _prepare_destination(attempt, plan)
+                return _keep_snapshot(attempt, following, plan)
+    attempt.planner.check(built, rebuild, with_rows=not node.has_post_hooks)
     _hold(attempt, following, rows, why)
     if node.has_post_hooks:
         held = attempt.with_published_rows().published
         run_post_hooks(node, held, replace(held.marks, held=publication.batch_id))
         verify_contract(node, attempt.target)
+    return None
+
+
+def _keep_snapshot(
+    attempt: Attempt, following: OpenMirroringRelation, plan: SparkPlan
+) -> MirrorResponse:
+    """Drop a build that has the rows of the snapshot, which was published last."""
+    attempt.warehouse.drop(following)
+    attempt.publication.delete_held_record()
+    return MirrorResponse.unchanged(plan)
 
 
 def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: str) -> None:
@@ -247,8 +273,14 @@ def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: s
 
 def _plan(attempt: Attempt, built: NextSnapshot, rebuild: Rebuild | None) -> SparkPlan:
     """2 and 3. Decide what to publish, and check whether it can be published."""
-    node, publication = attempt.node, attempt.publication
     plan = attempt.planner.plan(built, rebuild)
+    _prepare_destination(attempt, plan)
+    return plan
+
+
+def _prepare_destination(attempt: Attempt, plan: SparkPlan) -> None:
+    """Check the destination of a table, and write metadata that it has lost."""
+    node, publication = attempt.node, attempt.publication
     if plan.journal is None:
         for warning in attempt.destination.add_table(publication.table, plan.definition):
             node.warn(warning)
@@ -259,7 +291,6 @@ def _plan(attempt: Attempt, built: NextSnapshot, rebuild: Rebuild | None) -> Spa
             f"{publication.table.metadata} was changed or lost. It has been written again as it "
             "was published."
         )
-    return plan
 
 
 def require_table(node: Node) -> None:
