@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 
@@ -44,7 +45,9 @@ def main() -> None:
                     large(source, few, when, str(salt))
                     for what, project in ((f"{arguments.tables} tables", many), ("lineitem", few)):
                         of_case = times.setdefault((what, case), {})
-                        of_case.setdefault(when, []).append(project.run().seconds)
+                        run = project.run()
+                        print(what, case, when, run, file=sys.stderr, flush=True)
+                        of_case.setdefault(when, []).append(run.seconds)
     print("| what | run | immediately, s | after tests, s | ratio |\n|---|---|---|---|---|")
     for (what, case), seconds in sorted(times.items()):
         now, later = (seconds[when] for when in WHEN)
