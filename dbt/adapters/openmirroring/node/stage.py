@@ -11,9 +11,9 @@ from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import WRITING
-from dbt.adapters.openmirroring.node.snapshot import footers
 from dbt.adapters.openmirroring.node.snapshot.ready_files import ready_files
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot
+from dbt.adapters.openmirroring.node.staged_rows import rows_in
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.table import TableDescription, local_path
 
@@ -119,7 +119,7 @@ def _count(
         query = warehouse.sql("mirror_count_lines", plan=plan)
     else:
         folder = local_path(url)
-        found = footers.rows_in(folder, staged) if folder and folder.is_dir() else None
+        found = rows_in(folder, staged) if folder and folder.is_dir() else None
         if found is not None:
             return found
         query = warehouse.sql("mirror_count_files", url=url, plan=plan)
