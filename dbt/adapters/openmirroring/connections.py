@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -29,13 +30,16 @@ from pyspark.sql.utils import is_remote
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
 from dbt.adapters.openmirroring.dbt_core.flags import (
+    ends_process,
     is_in_command,
     project_folder,
+    selection,
     target_folder,
     uses_spark,
 )
 from dbt.adapters.openmirroring.service.authentication import token_credential
 from dbt.adapters.openmirroring.spark.embedded.process import prepare_image, process_spark
+from dbt.adapters.openmirroring.spark.embedded.short_commands import ShortCommand
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 from dbt.adapters.openmirroring.spark.embedded.submit import launch_jvm_of_next_context
 from dbt.adapters.openmirroring.spark.errors import explained, useful
@@ -68,6 +72,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._spark_major: int | None = None
         self._has_metastore: bool | None = None
         self._livy: LivySession | None = None
+        self._short_command: ShortCommand | None = None
         self._users_handles: dict[Hashable, SparkConnectionWrapper] = {}
         self._own_handles: dict[Hashable, SparkConnectionWrapper] = {}
         self.embedded_warehouse: Path | None = None
@@ -179,7 +184,12 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             return
         if not self._is_embedded or _is_there():
             return
-        process_spark.start_early(self, self._embedded)
+        setup, java_options = self._embedded, []
+        if setup.prepared_start and ends_process():
+            identity = (self.profile.target_name, *selection())
+            self._short_command = ShortCommand(setup.home, *identity)
+            java_options = self._short_command.java_options()
+        process_spark.start_early(self, setup, java_options)
 
     def prepare_image(self) -> str:
         """Make the image that the embedded Spark starts from, unless it is there.
@@ -261,11 +271,16 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         """Execute a statement completely, even a query whose rows nobody fetches."""
         with self.exception_handler(sql):
             handle = self.get_thread_connection().handle  # the first one waits for Spark's start
-        response, table = super().execute(sql, auto_begin, fetch, limit)
-        if not fetch and isinstance(handle, SessionHandle):
-            with self.exception_handler(sql):
-                handle.run_to_end(sql)
-        return response, table
+        started = time.monotonic()
+        try:
+            response, table = super().execute(sql, auto_begin, fetch, limit)
+            if not fetch and isinstance(handle, SessionHandle):
+                with self.exception_handler(sql):
+                    handle.run_to_end(sql)
+            return response, table
+        finally:
+            if self._short_command:
+                self._short_command.statement_took(time.monotonic() - started)
 
     def cancel(self, connection: Connection) -> None:
         """Cancel the statement of a connection.
@@ -302,6 +317,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         if self._livy:
             self._livy.end()
             self._livy = None
+        if self._short_command:
+            self._short_command.end()
         process_spark.release(self)
 
     @contextmanager

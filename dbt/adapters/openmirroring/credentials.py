@@ -98,7 +98,7 @@ class OpenMirroringCredentials(SparkCredentials):
         spark_folder: the folder of the embedded Spark's tables, metastore and log; a relative path
             starts at the dbt project
         prepared_start: start the embedded Spark from an image of its classes, which is made once
-            in the user's cache folder
+            in the user's cache folder, and for short commands without Java's optimizing compiler
         authentication: how to get tokens for Fabric: `default` (the first of the others that
             works), `cli`, `environment`, `managed_identity`, `service_principal`, `notebook` or
             `token`

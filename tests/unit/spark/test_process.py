@@ -93,6 +93,19 @@ def test_an_image_that_java_cannot_start_from_is_removed(
     assert not image.is_there
 
 
+def test_a_java_that_refuses_an_option_starts_without_it(
+    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, spark = Starts(FailedToConnectError("unrecognized option"), None), ProcessSpark()
+    monkeypatch.setattr(embedded, "start", starts.start)
+    image.remove()
+
+    spark.start_early(starts, SHOP, ["-XX:TieredStopAtLevel=1"])
+    spark.session(starts, SHOP)
+
+    assert starts.options == [["-XX:TieredStopAtLevel="], []]
+
+
 def test_an_image_is_kept_if_spark_does_not_start_without_it_either(
     image: JavaImage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ the process, and not to the connections of one command.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,17 +70,22 @@ class ProcessSpark:
         with self._lock:
             return self._started is not None and self._started.is_running
 
-    def start_early(self, command: object, setup: SparkSetup) -> None:
+    def start_early(
+        self, command: object, setup: SparkSetup, java_options: Sequence[str] = ()
+    ) -> None:
         """Start a Spark in the background. `session` waits for it.
 
         If the start fails, `session` raises the error for the same command. A later command starts
         Spark again.
+
+        Args:
+            java_options: additional Java options of a prepared start
         """
 
         def start() -> None:
             with self._lock:
                 try:
-                    self._fitting(setup)
+                    self._fitting(setup, java_options)
                 except Exception as error:
                     self._failed_early[command] = error
 
@@ -104,7 +110,7 @@ class ProcessSpark:
             self._commands.add(command)
             return found.session
 
-    def _fitting(self, setup: SparkSetup) -> _Started:
+    def _fitting(self, setup: SparkSetup, java_options: Sequence[str] = ()) -> _Started:
         embedded_spark.check_system()
         images = images_folder() if setup.prepared_start else None
         if images and self._running is None:
@@ -117,7 +123,7 @@ class ProcessSpark:
         self._end()
         java_home = embedded_spark.java_home_for(setup)
         image = self._image = JavaImage(java_home, images) if images else None
-        options = image.options() if image else []
+        options = [*(image.options() if image else ()), *java_options]
         try:
             session = embedded_spark.start(setup, java_home, options)
         except (embedded_spark.SparkInUseError, SparkPlaceError):
