@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from dbt.adapters.openmirroring.dbt_core import flags
 from dbt.adapters.openmirroring.spark.embedded import short_commands
 from dbt.adapters.openmirroring.spark.embedded.short_commands import ShortCommand
 
@@ -56,6 +58,19 @@ def test_another_selection_or_target_is_another_command(tmp_path: Path) -> None:
 
     assert ShortCommand(tmp_path, "prod", "run", "('orders',)").java_options() == []
     assert ShortCommand(tmp_path, "dev", "run", "()").java_options() == []
+
+
+def test_a_command_that_only_checks_sql_tells_nothing_of_the_one_that_computes_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = set()
+    for given in ({}, {"EMPTY": True}, {"SAMPLE": "3 days"}, {"FULL_REFRESH": True}):
+        monkeypatch.setattr(
+            flags, "_flags", lambda given=given: SimpleNamespace(WHICH="run", **given)
+        )
+        found.add(flags.selection())
+
+    assert len(found) == 4
 
 
 def test_a_record_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:

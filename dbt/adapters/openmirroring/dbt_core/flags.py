@@ -52,7 +52,7 @@ def ends_process() -> bool:
 
 def selection() -> tuple[str, ...]:
     """Return what selects the work of the command."""
-    names = ("WHICH", "SELECT", "EXCLUDE", "SELECTOR", "FULL_REFRESH")
+    names = ("WHICH", "SELECT", "EXCLUDE", "SELECTOR", "FULL_REFRESH", "EMPTY", "SAMPLE")
     return tuple(str(getattr(_flags(), name, None)) for name in names)
 
 
