@@ -135,6 +135,20 @@ def test_a_run_is_prepared_by_the_one_before_and_a_damaged_image_is_replaced(
     wait_for_the_image(cache)
 
 
+def test_a_python_model_that_computes_for_long_is_no_short_command(
+    project: Project, tmp_path: Path
+) -> None:
+    project.write(
+        "models/orders.py",
+        "import time\ndef model(dbt, session):\n    time.sleep(6)\n    return session.range(3)\n",
+    )
+
+    dbt(project, "run", tmp_path / "cache")
+
+    project.assert_mirrored()
+    assert not is_recorded_as_short(project)
+
+
 def training(cache: Path) -> list[int]:
     """The processes that make an image in a folder."""
     found = subprocess.run(["pgrep", "-f", f"image_trainer.*{cache}"], stdout=subprocess.PIPE)

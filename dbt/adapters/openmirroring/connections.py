@@ -271,13 +271,19 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         """Execute a statement completely, even a query whose rows nobody fetches."""
         with self.exception_handler(sql):
             handle = self.get_thread_connection().handle  # the first one waits for Spark's start
-        started = time.monotonic()
-        try:
+        with self.timed():
             response, table = super().execute(sql, auto_begin, fetch, limit)
             if not fetch and isinstance(handle, SessionHandle):
                 with self.exception_handler(sql):
                     handle.run_to_end(sql)
             return response, table
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Note the time of a statement or a Python model, which tells if a command is short."""
+        started = time.monotonic()
+        try:
+            yield
         finally:
             if self._short_command:
                 self._short_command.statement_took(time.monotonic() - started)
