@@ -1,12 +1,12 @@
 {#- The files of a snapshot that have rows which new rows may change.
 
     Args:
-      touched_by: lists of columns: a row may change if it agrees with a new row in all columns of one -#}
+      touched_by: lists of columns, each with its ranges: a row may change if it agrees with a new row in all columns of one -#}
 {% macro openmirroring__mirror_touched_files(snapshot, new_rows, touched_by) %}
-  {%- for names in touched_by %}
+  {%- for names, ranges in touched_by %}
   {#- not of an alias, which may also be the name of a column #}
   select distinct _metadata.file_path from {{ snapshot }} as DBT_INTERNAL_DEST
-  left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(names) }}
+  left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(names) }} {{- mirror_in_ranges(ranges) }}
   {{ 'union' if not loop.last }}
   {%- endfor %}
 {% endmacro %}
@@ -19,10 +19,28 @@
 {% endmacro %}
 
 
+{#- The least and the greatest value of new rows in some columns, in the types of these columns, as texts. -#}
+{% macro openmirroring__mirror_key_bounds(new_rows, columns) %}
+  select
+  {%- for column in columns %}
+    {%- set value = 'cast(' ~ column.quoted ~ ' as ' ~ column.dtype ~ ')' %}
+    string(min({{ value }})) as first{{ loop.index0 }}, string(max({{ value }})) as last{{ loop.index0 }} {{- ',' if not loop.last }}
+  {%- endfor %}
+  from {{ new_rows }}
+{% endmacro %}
+
+{#- That a row of a snapshot may have the key of a new row. Spark skips files by it. NULL is in no range. -#}
+{% macro mirror_in_ranges(ranges) %}
+  {%- for range in ranges %}
+    {%- set column = 'DBT_INTERNAL_DEST.' ~ range.column %} and ({{ column }} between {{ range.first }} and {{ range.last }} or {{ column }} is null)
+  {%- endfor -%}
+{% endmacro %}
+
+
 {#- The rows of a snapshot that have the keys of new rows. -#}
-{% macro openmirroring__mirror_touched_rows(snapshot, new_rows, keys) -%}
+{% macro openmirroring__mirror_touched_rows(snapshot, new_rows, keys, ranges) -%}
   select DBT_INTERNAL_DEST.* from {{ snapshot }} as DBT_INTERNAL_DEST
-  left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(keys) }}
+  left semi join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(keys) }} {{- mirror_in_ranges(ranges) }}
 {%- endmacro %}
 
 
@@ -49,8 +67,9 @@
 
     Args:
       part: a table of the rows
-      names: of the columns, quoted -#}
-{% macro openmirroring__mirror_merge_part(snapshot, part, new_rows, keys, names) %}
+      names: of the columns, quoted
+      ranges: of the keys -#}
+{% macro openmirroring__mirror_merge_part(snapshot, part, new_rows, keys, names, ranges) %}
   {%- set found = 'DBT_INTERNAL_SOURCE.part.' ~ adapter.quote(keys[0]) -%}
   merge into {{ snapshot }} as DBT_INTERNAL_DEST
   using (
@@ -59,7 +78,7 @@
     left join {{ part }} as part on
       {%- for key in keys %} touched.{{ adapter.quote(key) }} = part.{{ adapter.quote(key) }} {{- ' and' if not loop.last }}{% endfor %}
   ) as DBT_INTERNAL_SOURCE
-  on {% for key in keys %}DBT_INTERNAL_DEST.{{ adapter.quote(key) }} = DBT_INTERNAL_SOURCE.k{{ loop.index0 }} {{- ' and ' if not loop.last }}{% endfor %}
+  on {% for key in keys %}DBT_INTERNAL_DEST.{{ adapter.quote(key) }} = DBT_INTERNAL_SOURCE.k{{ loop.index0 }} {{- ' and ' if not loop.last }}{% endfor %} {{- mirror_in_ranges(ranges) }}
   when matched and {{ found }} is null then delete
   when matched then update set {% for name in names %}DBT_INTERNAL_DEST.{{ name }} = DBT_INTERNAL_SOURCE.part.{{ name }} {{- ', ' if not loop.last }}{% endfor %}
   when not matched and {{ found }} is not null then insert ({{ names | join(', ') }})

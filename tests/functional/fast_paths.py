@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.openmirroring.node import next_rows, planning, stage
+from dbt.adapters.openmirroring.node.snapshot import swap
 
 
 def take_tables_for_large(project: Path) -> None:
@@ -39,6 +40,11 @@ def _look_at_all_rows(project: Path, patched: pytest.MonkeyPatch) -> None:
     patched.setattr(next_rows, "can_merge", _never)
 
 
+def _know_no_ranges(project: Path, patched: pytest.MonkeyPatch) -> None:
+    for module in (next_rows, swap):
+        patched.setattr(module, "key_ranges", lambda *_: ())
+
+
 def _take_tables_for_large(project: Path, patched: pytest.MonkeyPatch) -> None:
     take_tables_for_large(project)
 
@@ -48,6 +54,7 @@ OFF: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {
     "ready files linked as a load": _write_loads_again,
     "unchanged files linked": _link_no_files,
     "touched rows": _look_at_all_rows,
+    "ranges of keys": _know_no_ranges,
     "small tables": _take_tables_for_large,
 }
 

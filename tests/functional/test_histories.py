@@ -158,6 +158,7 @@ def assert_replicated(project: Project, processed: str) -> None:
 # by number, so that all types can be generated alike
 KEYS = {
     "int": "id",
+    "bigint": "id * 4294967296 - 9223372036854775808",
     "string": "array('', 'a', 'A', 'b', ' ', 'null')[id]",
     "string collate UTF8_LCASE": "array('', 'a', 'A', 'b', ' ', 'null')[id] collate UTF8_LCASE",
     "date": "date_add(date'2024-01-01', id)",

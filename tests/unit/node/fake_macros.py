@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.compare import Side
 from dbt.adapters.openmirroring.node.plan import SparkPlan
+from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
 from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 from dbt.adapters.openmirroring.spark.table import local_path
 from tests.unit.node.fake_rows import Row, Rows, answer, landed, names_of, read_file, write_file
 from tests.unit.node.faults import MirroredRows
@@ -22,6 +25,14 @@ if TYPE_CHECKING:
 
 # so that small tables have several files
 ROWS_PER_FILE = 3
+
+
+def _in_range(rows: Rows, keys: KeyRange) -> Rows:
+    """The rows whose key, an integer, is in a range."""
+    first, last = (int(value.rstrip("L")) for value in (keys.first, keys.last))
+    return rows.where(
+        lambda row: row[0] is None or first <= row[0] <= last, [keys.column.strip("`")]
+    )
 
 
 class Macros:
@@ -128,11 +139,27 @@ class Macros:
         )
         return replace(before, rows=kept.rows + tuple(live.of(list(before.columns))))
 
+    def mirror_key_bounds(
+        self, *, new_rows: object, columns: Sequence[OpenMirroringColumn]
+    ) -> Rows:
+        found: list[str | None] = []
+        for column in columns:
+            values = [value for (value,) in self._spark.select(new_rows).of([column.name])]
+            known = [value for value in values if value is not None]
+            found += [str(min(known)), str(max(known))] if known else [None, None]
+        return answer((f"bound{number}" for number in range(len(found))), tuple(found))
+
     def mirror_touched_rows(
-        self, *, snapshot: object, new_rows: object, keys: Sequence[str]
+        self,
+        *,
+        snapshot: object,
+        new_rows: object,
+        keys: Sequence[str],
+        ranges: Sequence[KeyRange],
     ) -> Rows:
         new = set(self._spark.select(new_rows).of(keys))
-        return self._spark.select(snapshot).where(lambda key: key in new, keys)
+        found = self._spark.select(snapshot).where(lambda key: key in new, keys)
+        return reduce(_in_range, ranges, found)
 
     def mirror_with_touched_rows(
         self, *, snapshot: object, replacement: object, touched: TouchedRows, names: object
@@ -140,10 +167,17 @@ class Macros:
         return self._taken(snapshot, replacement, touched.new_rows, touched.keys)
 
     def mirror_merge_part(
-        self, *, snapshot: object, part: object, new_rows: object, keys: Sequence[str], names: Any
+        self,
+        *,
+        snapshot: object,
+        part: object,
+        new_rows: object,
+        keys: Sequence[str],
+        names: Any,
+        ranges: Sequence[KeyRange],
     ) -> None:
         self._spark.refuses()
-        taken = self._taken(snapshot, part, new_rows, keys)
+        taken = self._taken(snapshot, part, new_rows, keys, ranges)
         self._spark.table(snapshot).change("MERGE", taken)
 
     def mirror_insert_part(self, *, snapshot: object, part: object, names: object) -> None:
@@ -151,10 +185,16 @@ class Macros:
         self._spark.table(snapshot).change("WRITE", self._taken(snapshot, part, None, ()))
 
     def _taken(
-        self, snapshot: object, part: object, new_rows: object, keys: Sequence[str]
+        self,
+        snapshot: object,
+        part: object,
+        new_rows: object,
+        keys: Sequence[str],
+        ranges: Sequence[KeyRange] = (),
     ) -> Rows:
         before, after = self._spark.select(snapshot), self._spark.select(part)
         new = set(self._spark.select(new_rows).of(keys)) if keys else set()
+        new &= set(reduce(_in_range, ranges, before).of(keys))
         kept = before.where(lambda key: key not in new, keys)
         return replace(before, rows=kept.rows + after.rows)
 

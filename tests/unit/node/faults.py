@@ -25,6 +25,7 @@ READING = (
         "mirror_bad",
         "mirror_replica_view",
         "mirror_ambiguous",
+        "mirror_key_bounds",
         "mirror_delta_operations",
     ),
 )

@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.node.snapshot.kept_files import (
     can_keep_files,
     kept_files,
 )
+from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange, key_ranges
 from dbt.adapters.openmirroring.node.snapshot.reuse import Reuse
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     BEFORE,
@@ -230,8 +231,9 @@ def _reused(
         return None
     if any(column.snapshot_type != column.dtype for column in columns):
         return None
-    touched = _touched_rows(node, scratch, new_rows, snapshot, touched_by)
-    return touched or _kept_files(node, new_rows, snapshot, touched_by)
+    return _touched_rows(node, scratch, new_rows, snapshot, before, touched_by) or _kept_files(
+        node, new_rows, snapshot, before, touched_by
+    )
 
 
 def _touched_rows(
@@ -239,6 +241,7 @@ def _touched_rows(
     scratch: ScratchTables,
     new_rows: OpenMirroringRelation,
     snapshot: TableDescription,
+    before: Sequence[OpenMirroringColumn],
     touched_by: ColumnLists,
 ) -> TouchedRows | None:
     """Keep the rows that an incremental run may replace, or return None to consider all rows."""
@@ -257,7 +260,11 @@ def _touched_rows(
     if not touched_by:
         return TouchedRows(new_rows, keys, None)
     query = node.warehouse.sql(
-        "mirror_touched_rows", snapshot=node.target, new_rows=new_rows, keys=keys
+        "mirror_touched_rows",
+        snapshot=node.target,
+        new_rows=new_rows,
+        keys=keys,
+        ranges=_ranges(node, new_rows, snapshot, before, keys),
     )
     return TouchedRows(new_rows, keys, scratch.keep(BEFORE, query))
 
@@ -266,6 +273,7 @@ def _kept_files(
     node: Node,
     new_rows: OpenMirroringRelation,
     snapshot: TableDescription,
+    before: Sequence[OpenMirroringColumn],
     touched_by: ColumnLists,
 ) -> KeptFiles | None:
     """Return the files that the next snapshot keeps; None if it keeps none."""
@@ -275,7 +283,26 @@ def _kept_files(
     touched = []
     if touched_by:
         query = warehouse.sql(
-            "mirror_touched_files", snapshot=node.target, new_rows=new_rows, touched_by=touched_by
+            "mirror_touched_files",
+            snapshot=node.target,
+            new_rows=new_rows,
+            touched_by=[
+                (columns, _ranges(node, new_rows, snapshot, before, columns))
+                for columns in touched_by
+            ],
         )
         touched = [str(row[0]) for row in warehouse.query(query).rows]
     return kept_files(snapshot, touched)
+
+
+def _ranges(
+    node: Node,
+    new_rows: OpenMirroringRelation,
+    snapshot: TableDescription,
+    before: Sequence[OpenMirroringColumn],
+    columns: Sequence[str],
+) -> tuple[KeyRange, ...]:
+    """Return the ranges of some columns of new rows; none if reading the snapshot costs little."""
+    if node.warehouse.is_small(node.target, snapshot):
+        return ()
+    return key_ranges(node.warehouse, new_rows, before, columns)

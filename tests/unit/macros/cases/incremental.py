@@ -6,9 +6,11 @@ from typing import Any
 
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.incremental import IncrementalColumn
+from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
 from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows
 from dbt.adapters.openmirroring.spark.casts import Cast
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 from tests.unit.macros.cases.shop import (
     NEW_ROWS,
     NEXT,
@@ -54,6 +56,10 @@ SCD_NAMES = {"dbt_scd_id": "dbt_scd_id", "dbt_valid_to": "dbt_valid_to"}
 ADDED_ROWS = TouchedRows(NEW_ROWS, (), None)
 TOUCHED_ROWS = TouchedRows(NEW_ROWS, ("id", ODD_NAME), OLD_ROWS)
 NAMES = ["`id`", "`it's ``odd```"]
+RANGES = [
+    KeyRange("`id`", "-5", "7"),
+    KeyRange("`it's ``odd```", "date '2026-01-01'", "date '2026-01-31'"),
+]
 
 
 def strategy(
@@ -175,14 +181,34 @@ CASES = {
         valid_to_current="to_date('9999-12-31')",
     ),
     "touched_files": case(
-        "mirror_touched_files", snapshot=ORDERS, new_rows=NEW_ROWS, touched_by=[("id", ODD_NAME)]
+        "mirror_touched_files",
+        snapshot=ORDERS,
+        new_rows=NEW_ROWS,
+        touched_by=[(("id", ODD_NAME), RANGES)],
     ),
     "touched_files_by_partition_or_key": case(
-        "mirror_touched_files", snapshot=ORDERS, new_rows=NEW_ROWS, touched_by=[("day",), ("id",)]
+        "mirror_touched_files",
+        snapshot=ORDERS,
+        new_rows=NEW_ROWS,
+        touched_by=[(("day",), ()), (("id",), RANGES[:1])],
     ),
-    "touched_rows": case("mirror_touched_rows", snapshot=ORDERS, new_rows=NEW_ROWS, keys=("id",)),
+    "key_bounds": case(
+        "mirror_key_bounds",
+        new_rows=NEW_ROWS,
+        columns=[OpenMirroringColumn("id", "int"), OpenMirroringColumn(ODD_NAME, "date")],
+    ),
+    "touched_rows": case(
+        "mirror_touched_rows", snapshot=ORDERS, new_rows=NEW_ROWS, keys=("id",), ranges=RANGES[:1]
+    ),
     "touched_rows_two_keys": case(
-        "mirror_touched_rows", snapshot=ORDERS, new_rows=NEW_ROWS, keys=("id", ODD_NAME)
+        "mirror_touched_rows",
+        snapshot=ORDERS,
+        new_rows=NEW_ROWS,
+        keys=("id", ODD_NAME),
+        ranges=RANGES,
+    ),
+    "touched_rows_without_ranges": case(
+        "mirror_touched_rows", snapshot=ORDERS, new_rows=NEW_ROWS, keys=("id",), ranges=()
     ),
     "with_touched_rows": case(
         "mirror_with_touched_rows",
@@ -205,6 +231,7 @@ CASES = {
         new_rows=NEW_ROWS,
         keys=("id",),
         names=["`id`", "`status`"],
+        ranges=(),
     ),
     "merge_part_two_keys": case(
         "mirror_merge_part",
@@ -213,6 +240,7 @@ CASES = {
         new_rows=NEW_ROWS,
         keys=("id", ODD_NAME),
         names=[*NAMES, "`status`"],
+        ranges=RANGES,
     ),
     "insert_part": case("mirror_insert_part", snapshot=ORDERS, part=NEXT, names=NAMES),
 }

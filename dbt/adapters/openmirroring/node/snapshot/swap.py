@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbt.adapters.openmirroring.node.build import has_partitions_in_catalog
+from dbt.adapters.openmirroring.node.snapshot.key_ranges import key_ranges
 from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
@@ -54,7 +55,8 @@ def take_in_place(
         keys: rows with the same key as a new row are replaced or deleted. Without keys, rows are
             only added
     """
-    names = [column.quoted for column in warehouse.columns(target)]
+    columns = warehouse.columns(target)
+    names = [column.quoted for column in columns]
     if keys:
         sql = warehouse.sql(
             "mirror_merge_part",
@@ -63,6 +65,7 @@ def take_in_place(
             new_rows=new_rows,
             keys=keys,
             names=names,
+            ranges=key_ranges(warehouse, new_rows, columns, keys),
         )
     else:
         sql = warehouse.sql("mirror_insert_part", snapshot=target, part=part, names=names)

@@ -1,0 +1,69 @@
+"""The ranges in which the keys of new rows lie.
+
+Delta, Iceberg and Parquet keep the least and the greatest value of a column for each file or
+group of rows. A condition on a range lets Spark skip those that have no key of a new row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
+
+# Types whose values are equal only if they are the same, with their literals. A literal of another
+# type would be compared after a cast, and then Delta skips no files in a MERGE.
+_LITERALS = {
+    "tinyint": "{}Y",
+    "smallint": "{}S",
+    "int": "{}",
+    "bigint": "{}L",
+    "date": "date '{}'",
+}
+# a date of another form, such as one before our era, has no range
+_VALUE = re.compile(r"-?\d{1,19}|\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """The range of a key column in new rows.
+
+    Args:
+        column: its quoted name
+        first: the least value, as a literal of SQL
+        last: the greatest value, as a literal of SQL
+    """
+
+    column: str
+    first: str
+    last: str
+
+
+def key_ranges(
+    warehouse: Warehouse,
+    new_rows: OpenMirroringRelation,
+    columns: Sequence[OpenMirroringColumn],
+    keys: Sequence[str],
+) -> tuple[KeyRange, ...]:
+    """Return the ranges of the integers and dates among the keys of new rows.
+
+    A row outside of a range has the key of no new row, unless its key has NULL there.
+
+    Args:
+        columns: the columns of the snapshot
+    """
+    names = {key.lower() for key in keys}
+    ranged = [each for each in columns if each.name.lower() in names and each.dtype in _LITERALS]
+    if not ranged:
+        return ()
+    sql = warehouse.sql("mirror_key_bounds", new_rows=new_rows, columns=ranged)
+    [bounds] = warehouse.query(sql).rows
+    ranges = []
+    for column, first, last in zip(ranged, bounds[0::2], bounds[1::2], strict=True):
+        literal = _LITERALS[column.dtype]
+        if _VALUE.fullmatch(str(first)) and _VALUE.fullmatch(str(last)):
+            found = KeyRange(column.quoted, literal.format(first), literal.format(last))
+            ranges.append(found)
+    return tuple(ranges)
