@@ -24,7 +24,7 @@
   select
   {%- for column in columns %}
     {%- set value = 'cast(' ~ column.quoted ~ ' as ' ~ column.dtype ~ ')' %}
-    string(min({{ value }})) as first{{ loop.index0 }}, string(max({{ value }})) as last{{ loop.index0 }} {{- ',' if not loop.last }}
+    cast(min({{ value }}) as string) as first{{ loop.index0 }}, cast(max({{ value }}) as string) as last{{ loop.index0 }} {{- ',' if not loop.last }}
   {%- endfor %}
   from {{ new_rows }}
 {% endmacro %}

@@ -556,6 +556,70 @@ def test_a_rebuild_has_the_rows_of_files_that_are_kept(project: Project) -> None
     project.assert_mirrored()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "least", "greatest", "between"),
+    [
+        ("tinyint", "-128", "127", "between -128Y and 127Y"),
+        ("smallint", "-32768", "32767", "between -32768S and 32767S"),
+        ("int", "-2147483648", "2147483647", "between -2147483648 and 2147483647"),
+        (
+            "bigint",
+            "-9223372036854775808L",
+            "9223372036854775807L",
+            "between -9223372036854775808L and 9223372036854775807L",
+        ),
+        (
+            "date",
+            "date'0001-01-01'",
+            "date'9999-12-31'",
+            "date '0001-01-01' and date '9999-12-31'",
+        ),
+    ],
+)
+def test_a_large_table_is_read_where_keys_of_new_rows_can_be(
+    project: Project, dtype: str, least: str, greatest: str, between: str
+) -> None:
+    project.take_tables_for_large()
+    first = [f"({least}, 'a')", f"({greatest}, 'b')"]
+    later = [f"({least}, 'A')", f"({greatest}, 'B')"]
+    typed = "select cast(id as {}) as id, name from ({})"
+    incremental(
+        project,
+        typed.format(dtype, values(*first)),
+        typed.format(dtype, values(*later)),
+        unique_key="id",
+    )
+    project.run()
+
+    assert counts(project.run()) == ("changes", 0, 2, 0)
+
+    assert between in (project.path / "logs" / "dbt.log").read_text()
+    assert [name for _, name in rows(project)] == ["A", "B"]
+    project.assert_mirrored()
+
+
+def test_a_large_table_is_read_where_null_is_too(project: Project) -> None:
+    project.take_tables_for_large()
+    columns = "id, name, day"
+    incremental(
+        project,
+        values(
+            *("(1, 'a', date'2026-01-01')", "(2, 'b', null)", "(3, 'c', date'2026-03-01')"),
+            columns=columns,
+        ),
+        values("(4, 'd', date'2026-01-01')", "(5, 'e', null)", columns=columns),
+        incremental_strategy="insert_overwrite",
+        partition_by="day",
+        unique_key="id",
+    )
+    project.run()
+
+    assert counts(project.run()) == ("changes", 2, 0, 2)
+
+    assert [id for id, *_ in rows(project)] == [3, 4, 5]
+    project.assert_mirrored()
+
+
 @pytest.fixture
 def merging(project: Project, file_format: str) -> Project:
     """A project whose tables can be changed in place of being replaced."""

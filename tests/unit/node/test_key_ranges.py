@@ -77,6 +77,10 @@ def test_only_keys_have_ranges_however_they_are_written() -> None:
     )
 
 
+def test_there_are_none_if_two_columns_differ_only_in_case() -> None:
+    assert ranges(Bounds("1", "2"), ["id"], id="int", ID="int") == ()
+
+
 @pytest.mark.parametrize(
     ("least", "greatest"),
     [

@@ -54,9 +54,11 @@ def key_ranges(
     Args:
         columns: the columns of the snapshot
     """
+    by_name = {column.name.lower(): column for column in columns}
     names = {key.lower() for key in keys}
-    ranged = [each for each in columns if each.name.lower() in names and each.dtype in _LITERALS]
-    if not ranged:
+    ranged = [each for name, each in by_name.items() if name in names and each.dtype in _LITERALS]
+    # a session that is case-sensitive may have two columns of one name
+    if not ranged or len(by_name) < len(columns):
         return ()
     sql = warehouse.sql("mirror_key_bounds", new_rows=new_rows, columns=ranged)
     [bounds] = warehouse.query(sql).rows
