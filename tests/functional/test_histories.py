@@ -301,6 +301,7 @@ def assert_the_same_with_and_without_fast_paths(
         project.target["server_side_parameters"] = {"spark.sql.session.timeZone": zone}
         project.write_project()
         try:
+            is_ahead = False
             with without(project.path, off):
                 for step in history:
                     step.add_column(project)
@@ -309,8 +310,11 @@ def assert_the_same_with_and_without_fast_paths(
                     arguments = ["--full-refresh"] * step.full_refresh
                     succeeded = project.dbt("run", *arguments)
                     outcome: Any = succeeded
+                    # a node that fails leaves what its hook has written
+                    is_ahead = not succeeded and (is_ahead or step.hook == "pre_hook")
                     if project.folder().exists():
-                        project.assert_mirrored()
+                        if not is_ahead:
+                            project.assert_mirrored()
                         outcome = (succeeded, project.relation(), project.mirror())
                     outcomes.setdefault(variant, []).append(outcome)
         finally:
