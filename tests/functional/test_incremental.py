@@ -577,8 +577,10 @@ def test_a_rebuild_has_the_rows_of_files_that_are_kept(project: Project) -> None
     ],
 )
 def test_a_large_table_is_read_where_keys_of_new_rows_can_be(
-    project: Project, dtype: str, least: str, greatest: str, between: str
+    project: Project, file_format: str, dtype: str, least: str, greatest: str, between: str
 ) -> None:
+    if file_format == "iceberg":  # which stores small integers as `int`
+        between = between.replace("Y", "").replace("S", "")
     project.take_tables_for_large()
     first = [f"({least}, 'a')", f"({greatest}, 'b')"]
     later = [f"({least}, 'A')", f"({greatest}, 'B')"]
