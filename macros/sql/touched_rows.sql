@@ -19,12 +19,13 @@
 {% endmacro %}
 
 
-{#- The least and the greatest value of new rows in some columns, in the types of these columns, as texts. -#}
+{#- The least and the greatest value of new rows in some columns, in the types of these columns; of dates the days since 1970. -#}
 {% macro openmirroring__mirror_key_bounds(new_rows, columns) %}
   select
   {%- for column in columns %}
     {%- set value = 'cast(' ~ column.quoted ~ ' as ' ~ column.dtype ~ ')' %}
-    cast(min({{ value }}) as string) as first{{ loop.index0 }}, cast(max({{ value }}) as string) as last{{ loop.index0 }} {{- ',' if not loop.last }}
+    {%- set value = 'unix_date(' ~ value ~ ')' if column.dtype == 'date' else value %}
+    min({{ value }}) as first{{ loop.index0 }}, max({{ value }}) as last{{ loop.index0 }} {{- ',' if not loop.last }}
   {%- endfor %}
   from {{ new_rows }}
 {% endmacro %}

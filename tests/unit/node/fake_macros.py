@@ -142,11 +142,11 @@ class Macros:
     def mirror_key_bounds(
         self, *, new_rows: object, columns: Sequence[OpenMirroringColumn]
     ) -> Rows:
-        found: list[str | None] = []
+        found: list[int | None] = []
         for column in columns:
             values = [value for (value,) in self._spark.select(new_rows).of([column.name])]
             known = [value for value in values if value is not None]
-            found += [str(min(known)), str(max(known))] if known else [None, None]
+            found += [min(known), max(known)] if known else [None, None]
         return answer((f"bound{number}" for number in range(len(found))), tuple(found))
 
     def mirror_touched_rows(

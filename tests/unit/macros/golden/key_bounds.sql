@@ -1,4 +1,4 @@
 select
-    cast(min(cast(`id` as int)) as string) as first0, cast(max(cast(`id` as int)) as string) as last0,
-    cast(min(cast(`it's ``odd``` as date)) as string) as first1, cast(max(cast(`it's ``odd``` as date)) as string) as last1
+    min(cast(`id` as int)) as first0, max(cast(`id` as int)) as last0,
+    min(unix_date(cast(`it's ``odd``` as date))) as first1, max(unix_date(cast(`it's ``odd``` as date))) as last1
   from `shop`.`new_rows`

@@ -6,9 +6,10 @@ group of rows. A condition on a range lets Spark skip those that have no key of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
 
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
@@ -22,8 +23,8 @@ _LITERALS = {
     "bigint": "{}L",
     "date": "date '{}'",
 }
-# a date of another form, such as one before our era, has no range
-_VALUE = re.compile(r"-?\d{1,19}|\d{4}-\d{2}-\d{2}")
+
+_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,23 @@ def key_ranges(
     sql = warehouse.sql("mirror_key_bounds", new_rows=new_rows, columns=ranged)
     [bounds] = warehouse.query(sql).rows
     ranges = []
-    for column, first, last in zip(ranged, bounds[0::2], bounds[1::2], strict=True):
-        literal = _LITERALS[column.dtype]
-        if _VALUE.fullmatch(str(first)) and _VALUE.fullmatch(str(last)):
-            found = KeyRange(column.quoted, literal.format(first), literal.format(last))
-            ranges.append(found)
+    for column, least, greatest in zip(ranged, bounds[0::2], bounds[1::2], strict=True):
+        first, last = _literal(column.dtype, least), _literal(column.dtype, greatest)
+        if first and last:
+            ranges.append(KeyRange(column.quoted, first, last))
     return tuple(ranges)
+
+
+def _literal(dtype: str, value: Any) -> str | None:
+    """Return a literal of SQL; None for NULL, and for a date that has no plain one.
+
+    Args:
+        value: of a date the days since 1970
+    """
+    if value is None:
+        return None
+    try:
+        plain = _EPOCH + timedelta(int(value)) if dtype == "date" else int(value)
+    except OverflowError:
+        return None
+    return _LITERALS[dtype].format(plain)
