@@ -600,6 +600,29 @@ def test_a_large_table_is_read_where_keys_of_new_rows_can_be(
     project.assert_mirrored()
 
 
+def test_dates_in_old_calendars_are_found_however_they_are_stored(project: Project) -> None:
+    project.take_tables_for_large()
+    project.target["server_side_parameters"] = {
+        **project.target.get("server_side_parameters", {}),
+        "spark.sql.legacy.timeParserPolicy": "LEGACY",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    }
+    project.write_project()
+    days = ["0001-01-01", "1582-10-10", "1582-12-31", "1583-01-01", "2026-01-01"]
+    incremental(
+        project,
+        values(*(f"(date'{day}', 'a')" for day in days)),
+        values(*(f"(date'{day}', 'b')" for day in days[:4])),
+        unique_key="id",
+    )
+    project.run()
+
+    assert counts(project.run()) == ("changes", 0, 4, 0)
+
+    assert [name for _, name in rows(project)] == ["b", "b", "b", "b", "a"]
+    project.assert_mirrored()
+
+
 def test_a_large_table_is_read_where_null_is_too(project: Project) -> None:
     project.take_tables_for_large()
     columns = "id, name, day"

@@ -44,7 +44,7 @@ def ranges(found: Bounds, keys: list[str], **types: str) -> tuple[KeyRange, ...]
         ("smallint", -32768, 5, "-32768S", "5S"),
         ("int", -2147483648, 0, "-2147483648", "0"),
         ("bigint", -9223372036854775808, 7, "-9223372036854775808L", "7L"),
-        ("date", -719162, 2932896, "date '0001-01-01'", "date '9999-12-31'"),
+        ("date", -141349, 2932896, "date '1583-01-01'", "date '9999-12-31'"),
         # as the tables of dbt have numbers
         ("bigint", Decimal(5), Decimal(9007199254740993), "5L", "9007199254740993L"),
         ("date", Decimal(-1), Decimal(0), "date '1969-12-31'", "date '1970-01-01'"),
@@ -90,8 +90,9 @@ def test_there_are_none_if_two_columns_differ_only_in_case() -> None:
     [
         # no new rows, or only NULL
         (None, None),
-        # before our era and after the year 9999
+        # before our era, in old calendars, after the year 9999
         (-735232, 20454),
+        (-141350, 20454),
         (20454, 2932897),
     ],
 )

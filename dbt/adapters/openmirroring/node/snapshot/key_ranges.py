@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
@@ -24,7 +24,10 @@ _LITERALS = {
     "date": "date '{}'",
 }
 
-_EPOCH = date(1970, 1, 1)
+_EPOCH = date(1970, 1, 1).toordinal()
+# With Spark's settings for the calendar of old dates, Delta's statistics may tell of another day
+# than the table has, if it is in October 1582 or earlier.
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - _EPOCH for day in (date(1583, 1, 1), date.max))
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,16 @@ def key_ranges(
 
 
 def _literal(dtype: str, value: Any) -> str | None:
-    """Return a literal of SQL; None for NULL, and for a date that has no plain one.
+    """Return a literal of SQL; None for NULL, and for a date before 1583 or after 9999.
 
     Args:
         value: of a date the days since 1970
     """
     if value is None:
         return None
-    try:
-        plain = _EPOCH + timedelta(int(value)) if dtype == "date" else int(value)
-    except OverflowError:
+    number = int(value)
+    if dtype != "date":
+        return _LITERALS[dtype].format(number)
+    if not _FIRST_DAY <= number <= _LAST_DAY:
         return None
-    return _LITERALS[dtype].format(plain)
+    return _LITERALS[dtype].format(date.fromordinal(_EPOCH + number))
