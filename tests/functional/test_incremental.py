@@ -570,9 +570,9 @@ def test_a_rebuild_has_the_rows_of_files_that_are_kept(project: Project) -> None
         ),
         (
             "date",
-            "date'0001-01-01'",
+            "date'1583-01-01'",
             "date'9999-12-31'",
-            "date '0001-01-01' and date '9999-12-31'",
+            "between date '1583-01-01' and date '9999-12-31'",
         ),
     ],
 )
