@@ -79,6 +79,8 @@ def test_rows_that_fail_a_test_never_reach_the_mirror(tested: Project) -> None:
     assert len(tested.files()) == 2
 
 
+@pytest.mark.session("files are looked at only on this machine")
+@pytest.mark.parquet("only files of Parquet tables are looked at")
 def test_a_build_that_changes_nothing_is_not_held(tested: Project) -> None:
     sent = statements(lambda: tested.dbt("build"))
 
