@@ -595,7 +595,9 @@ def test_a_large_table_is_read_where_keys_of_new_rows_can_be(
 
     assert counts(project.run()) == ("changes", 0, 2, 0)
 
-    assert between in (project.path / "logs" / "dbt.log").read_text()
+    # elsewhere, all rows of Parquet tables are compared
+    if file_format != "parquet" or not project.is_remote:
+        assert between in (project.path / "logs" / "dbt.log").read_text()
     assert [name for _, name in rows(project)] == ["A", "B"]
     project.assert_mirrored()
 
