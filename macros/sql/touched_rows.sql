@@ -30,7 +30,7 @@
   from {{ new_rows }}
 {% endmacro %}
 
-{#- That a row of a snapshot may have the key of a new row, or has NULL there. Spark skips files by it. -#}
+{#- The condition that a row of a snapshot may have the key of a new row, by which Spark skips files. NULL always meets it. -#}
 {% macro mirror_in_ranges(ranges) %}
   {%- for range in ranges %}
     {%- set column = 'DBT_INTERNAL_DEST.' ~ range.column %} and ({{ column }} between {{ range.first }} and {{ range.last }} or {{ column }} is null)

@@ -8,7 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange, key_ranges
+from dbt.adapters.openmirroring.node.snapshot.key_ranges import (
+    KeyRange,
+    key_ranges,
+    ranged_columns,
+)
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 
@@ -34,7 +38,7 @@ class Bounds:
 
 def ranges(found: Bounds, keys: list[str], **types: str) -> tuple[KeyRange, ...]:
     columns = [OpenMirroringColumn(name, dtype) for name, dtype in types.items()]
-    return key_ranges(cast("Warehouse", found), NEW_ROWS, columns, keys)
+    return key_ranges(cast("Warehouse", found), NEW_ROWS, ranged_columns(columns, keys))
 
 
 @pytest.mark.parametrize(

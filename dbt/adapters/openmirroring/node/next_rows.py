@@ -18,7 +18,11 @@ from dbt.adapters.openmirroring.node.snapshot.kept_files import (
     can_keep_files,
     kept_files,
 )
-from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange, key_ranges
+from dbt.adapters.openmirroring.node.snapshot.key_ranges import (
+    KeyRange,
+    key_ranges,
+    ranged_columns,
+)
 from dbt.adapters.openmirroring.node.snapshot.reuse import Reuse
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     BEFORE,
@@ -231,9 +235,8 @@ def _reused(
         return None
     if any(column.snapshot_type != column.dtype for column in columns):
         return None
-    return _touched_rows(node, scratch, new_rows, snapshot, before, touched_by) or _kept_files(
-        node, new_rows, snapshot, before, touched_by
-    )
+    touched = _touched_rows(node, scratch, new_rows, snapshot, before, touched_by)
+    return touched or _kept_files(node, new_rows, snapshot, before, touched_by)
 
 
 def _touched_rows(
@@ -303,6 +306,8 @@ def _ranges(
     columns: Sequence[str],
 ) -> tuple[KeyRange, ...]:
     """Return the ranges of some columns of new rows; none if reading the snapshot costs little."""
-    if node.warehouse.is_small(node.target, snapshot):
+    ranged = ranged_columns(before, columns)
+    # the size may cost a query, as the ranges do
+    if not ranged or node.warehouse.is_small(node.target, snapshot):
         return ()
-    return key_ranges(node.warehouse, new_rows, before, columns)
+    return key_ranges(node.warehouse, new_rows, ranged)

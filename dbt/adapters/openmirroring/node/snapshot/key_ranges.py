@@ -45,24 +45,33 @@ class KeyRange:
     last: str
 
 
+def ranged_columns(
+    columns: Sequence[OpenMirroringColumn], keys: Sequence[str]
+) -> list[OpenMirroringColumn]:
+    """Return the integers and dates among the keys of a snapshot, which can have ranges.
+
+    Args:
+        columns: all columns of the snapshot
+    """
+    by_name = {column.name.lower(): column for column in columns}
+    # a session that is case-sensitive may have two columns of one name
+    if len(by_name) < len(columns):
+        return []
+    names = {key.lower() for key in keys}
+    return [each for name, each in by_name.items() if name in names and each.dtype in _LITERALS]
+
+
 def key_ranges(
-    warehouse: Warehouse,
-    new_rows: OpenMirroringRelation,
-    columns: Sequence[OpenMirroringColumn],
-    keys: Sequence[str],
+    warehouse: Warehouse, new_rows: OpenMirroringRelation, ranged: Sequence[OpenMirroringColumn]
 ) -> tuple[KeyRange, ...]:
-    """Return the ranges of the integers and dates among the keys of new rows.
+    """Return the ranges of keys in new rows.
 
     A row outside of a range has the key of no new row, unless its key has NULL there.
 
     Args:
-        columns: the columns of the snapshot
+        ranged: the columns of the snapshot, as `ranged_columns` returns them
     """
-    by_name = {column.name.lower(): column for column in columns}
-    names = {key.lower() for key in keys}
-    ranged = [each for name, each in by_name.items() if name in names and each.dtype in _LITERALS]
-    # a session that is case-sensitive may have two columns of one name
-    if not ranged or len(by_name) < len(columns):
+    if not ranged:
         return ()
     sql = warehouse.sql("mirror_key_bounds", new_rows=new_rows, columns=ranged)
     [bounds] = warehouse.query(sql).rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbt.adapters.openmirroring.node.build import has_partitions_in_catalog
-from dbt.adapters.openmirroring.node.snapshot.key_ranges import key_ranges
+from dbt.adapters.openmirroring.node.snapshot.key_ranges import key_ranges, ranged_columns
 from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
@@ -65,7 +65,7 @@ def take_in_place(
             new_rows=new_rows,
             keys=keys,
             names=names,
-            ranges=key_ranges(warehouse, new_rows, columns, keys),
+            ranges=key_ranges(warehouse, new_rows, ranged_columns(columns, keys)),
         )
     else:
         sql = warehouse.sql("mirror_insert_part", snapshot=target, part=part, names=names)
