@@ -128,7 +128,7 @@ def main() -> None:
         source = lineitem(folder, arguments.scale)
         # Spark is there already, with its settings
         project = Project(folder / "project", settings={})
-        spark = embedded_spark.start(embedded_spark.SparkSetup(project.folder, MEMORY))
+        spark = embedded_spark.start(embedded_spark.SparkSetup(project.folder, MEMORY)).session
         project.model("lineitem", changed(source, ""), unique_key=LINEITEM_KEY)
         run(project)
         in_spark = {OURS: ours(project, spark, changed(source, "x"))} | by_hand(spark, folder)

@@ -18,7 +18,6 @@ from tests.benchmarks.project import (
     changed,
     lineitem,
     median_ratio,
-    prepare,
 )
 from tests.benchmarks.small_tables import MODEL
 
@@ -41,16 +40,12 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1, help="of lineitem: 6 million rows each")
     parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
-    prepare()
     times: dict[tuple[str, str], dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as name:
         source = lineitem(Path(name), arguments.scale)
         for turn in range(arguments.rounds):
             for when in WHEN:
-                few, many = (
-                    Project(Path(name) / f"{turn}-{when}-{n}", prepared_start=True)
-                    for n in range(2)
-                )
+                few, many = (Project(Path(name) / f"{turn}-{when}-{n}") for n in range(2))
                 for case, salt in {"initial": 0, "unchanged": 0, "changed": 10}.items():
                     small(arguments.tables, many, when, salt)
                     large(source, few, when, str(salt))

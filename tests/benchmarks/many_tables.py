@@ -12,13 +12,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.project import Project, median_ratio, prepare
+from tests.benchmarks.project import Project, median_ratio
 from tests.benchmarks.small_tables import MODEL
 
 
 def beside(others: int, folder: Path) -> Project:
     """Return a project that has published one table. Its landing zone has copies of that table."""
-    project = Project(folder, prepared_start=True)
+    project = Project(folder)
     project.model("orders", MODEL.format(salt=0), unique_key="id")
     project.run()
     schema = folder / "lz" / "bench.schema"
@@ -33,7 +33,6 @@ def main() -> None:
     parser.add_argument("--many", type=int, default=1000, help="tables in the larger one")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    prepare()
     times: dict[tuple[str, int], list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
         tables = (arguments.few, arguments.many)

@@ -8,10 +8,10 @@ import re
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,6 @@ from typing import Any
 import yaml
 
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
-from dbt.adapters.openmirroring.spark.embedded.image_trainer import train
-from dbt.adapters.openmirroring.spark.embedded.java import find_java_home
-from dbt.adapters.openmirroring.spark.embedded.java_image import JavaImage, images_folder
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,8 +61,7 @@ class Project:
         adapter: `spark` or `openmirroring`
         settings: of Spark
         without: fast paths that are forced off
-        prepared_start: as in the profile. With it, call `prepare` first, so that no image is made
-            while something is timed
+        stays_ready: whether the embedded Spark stays ready for the next run
     """
 
     def __init__(
@@ -74,7 +70,7 @@ class Project:
         adapter: str = "openmirroring",
         settings: Mapping[str, str] = MEMORY,
         without: Sequence[str] = (),
-        prepared_start: bool = False,
+        stays_ready: bool = False,
     ) -> None:
         self.folder = folder
         self._without = without
@@ -82,7 +78,7 @@ class Project:
         target: dict[str, Any] = {"type": adapter, "schema": "bench", "threads": 4}
         if adapter == "openmirroring":
             target |= {"landing_zone": "lz", "server_side_parameters": dict(settings)}
-            target["prepared_start"] = prepared_start
+            target["spark_idle_timeout"] = "1h" if stays_ready else 0
         else:
             home = folder / embedded_spark.FOLDER
             (home / "tmp").mkdir(parents=True)
@@ -135,20 +131,23 @@ class Project:
         )
 
 
-def prepare() -> None:
-    """Make the image of Spark's classes that users have from their second run on."""
-    with tempfile.TemporaryDirectory() as folder:
-        images = images_folder()
-        assert images, "an image needs a cache folder"
-        JavaImage(find_java_home(Path(folder) / "java"), images).make(train)
-
-
 def lineitem(folder: Path, scale: float) -> Path:
     """Have tpchgen-cli write TPC-H's lineitem: a file of Parquet, 6 million rows at scale 1."""
     tpchgen = Path(sys.executable).with_name("tpchgen-cli")
     options = ["--scale-factor", str(scale), "--tables", "lineitem", "--quiet"]
     subprocess.run([tpchgen, "parquet", *options, "--output-dir", folder], check=True)
     return folder / "lineitem.parquet"
+
+
+def memory_of_spark(folder: Path) -> int:
+    """Return the memory of the Spark that is ready for a project, in MB. It needs Linux."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (process / "cmdline").read_bytes()
+            if b"pyspark-shell" in command and (process / "cwd").readlink() == folder:
+                [found] = re.findall(r"VmRSS:\s+(\d+)", (process / "status").read_text())
+                return int(found) // 1024
+    sys.exit(f"No Spark is ready in {folder}")
 
 
 LINEITEM_KEY = ["l_orderkey", "l_linenumber"]

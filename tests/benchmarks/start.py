@@ -1,5 +1,7 @@
 """The time of a command with small tables as a whole process, beside dbt-spark.
 
+Here, Spark ends with each command, or stays ready for the next one.
+
 Prints a table in Markdown: the medians of the seconds of the process, their ratio, and the seconds
 that dbt reports. All rows change in the later run. The tests look for duplicates and NULL.
 """
@@ -11,7 +13,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.project import Project, Run, median_ratio, prepare
+from tests.benchmarks.project import Project, Run, median_ratio
 
 MODEL = "select id, concat('name ', id + {salt}) as name from range(1000)"
 TESTS = "models: [{{name: t{}, columns: [{{name: id, data_tests: [unique, not_null]}}]}}]\n"
@@ -31,13 +33,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     runs: dict[tuple[str, str], list[Run]] = {}
-    prepare()
     with tempfile.TemporaryDirectory() as name:
         for turn in range(arguments.rounds):
             contestants = {
                 "dbt-spark": Project(Path(name) / f"spark{turn}", "spark", {}),
-                "not prepared": Project(Path(name) / f"plain{turn}", settings={}),
-                "prepared": Project(Path(name) / f"image{turn}", settings={}, prepared_start=True),
+                "ends": Project(Path(name) / f"ends{turn}", settings={}),
+                "stays ready": Project(Path(name) / f"ready{turn}", settings={}, stays_ready=True),
             }
             for run, command, salt in CASES:
                 for contestant, project in contestants.items():

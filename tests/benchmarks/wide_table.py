@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.project import Project, median_ratio, prepare
+from tests.benchmarks.project import Project, median_ratio
 
 # of the table, each of 8 bytes
 VALUES = 8_000_000
@@ -33,17 +33,12 @@ def main() -> None:
     parser.add_argument("--many", type=int, default=200, help="columns of the larger one")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    prepare()
     times: dict[tuple[str, str, int], list[float]] = {}
     columns, adapters = (arguments.few, arguments.many), ("spark", "openmirroring")
     with tempfile.TemporaryDirectory() as name:
         for turn in range(arguments.rounds):
             projects = {
-                (adapter, each): Project(
-                    Path(name) / f"{adapter}-{each}-{turn}",
-                    adapter,
-                    prepared_start=adapter == "openmirroring",
-                )
+                (adapter, each): Project(Path(name) / f"{adapter}-{each}-{turn}", adapter)
                 for adapter in adapters
                 for each in columns
             }

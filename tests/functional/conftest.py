@@ -95,7 +95,7 @@ def spark(
         if request.config.getoption("--interpreted"):
             settings |= INTERPRETED
         setup = embedded_spark.SparkSetup(tmp_path_factory.mktemp("spark"), settings)
-        session = embedded_spark.start(setup)
+        session = embedded_spark.start(setup).session
     yield session
     session.stop()
 

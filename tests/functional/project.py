@@ -70,7 +70,7 @@ class Project:
             "landing_zone": "mirror.MirroredDatabase/Files/LandingZone",
             "threads": 2,
             # nothing of a test goes on after it
-            "prepared_start": False,
+            "spark_idle_timeout": 0,
         }
         self.write_project()
 

@@ -252,9 +252,9 @@ def test_the_embedded_spark_does_not_follow_settings_that_change_what_files_say(
 @pytest.mark.session("servers are started by somebody else")
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs Linux")
 def test_settings_reach_the_embedded_spark_unseen(spark: SparkSession) -> None:
-    gateway = spark.sparkContext._gateway
-    assert gateway is not None
-    command = Path(f"/proc/{gateway.proc.pid}/cmdline").read_text().split("\0")
+    jvm: Any = spark._jvm
+    process = jvm.java.lang.ProcessHandle.current().pid()
+    command = Path(f"/proc/{process}/cmdline").read_text().split("\0")
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
 
     assert "-Xmx2g" in command, "Spark had its settings when it started"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -30,16 +29,13 @@ from pyspark.sql.utils import is_remote
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
 from dbt.adapters.openmirroring.dbt_core.flags import (
-    ends_process,
     is_in_command,
     project_folder,
-    selection,
     target_folder,
     uses_spark,
 )
 from dbt.adapters.openmirroring.service.authentication import token_credential
-from dbt.adapters.openmirroring.spark.embedded.process import prepare_image, process_spark
-from dbt.adapters.openmirroring.spark.embedded.short_commands import ShortCommand
+from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 from dbt.adapters.openmirroring.spark.embedded.submit import launch_jvm_of_next_context
 from dbt.adapters.openmirroring.spark.errors import explained, useful
@@ -72,7 +68,6 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._spark_major: int | None = None
         self._has_metastore: bool | None = None
         self._livy: LivySession | None = None
-        self._short_command: ShortCommand | None = None
         self._users_handles: dict[Hashable, SparkConnectionWrapper] = {}
         self._own_handles: dict[Hashable, SparkConnectionWrapper] = {}
         self.embedded_warehouse: Path | None = None
@@ -151,7 +146,6 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             self._brought = spark
             settings = _settings_of(spark) | parameters
         elif _is_configured(parameters):
-            process_spark.end()
             launch_jvm_of_next_context(parameters)
             builder = SparkSession.builder.enableHiveSupport()
             for key, value in parameters.items():
@@ -176,7 +170,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         """The embedded Spark of the profile."""
         credentials, project = self.credentials, project_folder(self.profile)
         settings = dict(credentials.server_side_parameters)
-        return SparkSetup(project, settings, credentials.spark_folder, credentials.prepared_start)
+        return SparkSetup(project, settings, credentials.spark_folder, credentials.idle_seconds)
 
     def start_early(self) -> None:
         """Start the embedded Spark while dbt parses, if the command will use it."""
@@ -184,34 +178,20 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             return
         if not self._is_embedded or _is_there():
             return
-        setup, java_options = self._embedded, []
-        if setup.prepared_start and ends_process():
-            identity = (self.profile.target_name, *selection())
-            self._short_command = ShortCommand(setup.home, *identity)
-            java_options = self._short_command.java_options()
-        process_spark.start_early(self, setup, java_options)
+        process_spark.start_early(self, self._embedded)
 
-    def prepare_image(self) -> str:
-        """Make the image that the embedded Spark starts from, unless it is there.
-
-        Returns:
-            a line about the image
+    @property
+    def own_spark(self) -> SparkSetup:
+        """The embedded Spark of this target.
 
         Raises:
-            DbtConfigError: if this target starts no Spark from an image
-            JavaImageError: if the image cannot be made
+            DbtConfigError: if this target uses another Spark
         """
         if not self._is_embedded or (_is_there() and not process_spark.is_running):
             raise DbtConfigError(
-                "Only the embedded Spark is prepared, and this target uses another one. Nothing "
-                "was made."
+                "This target does not use the embedded Spark, but another one. Nothing was done."
             )
-        if not self.credentials.prepared_start:
-            raise DbtConfigError(
-                "This target has `prepared_start: false`, so its Spark starts from no image. "
-                "Remove that setting to prepare it. Nothing was made."
-            )
-        return prepare_image(self._embedded)
+        return self._embedded
 
     @contextmanager
     def own_session(self) -> Iterator[None]:
@@ -271,22 +251,11 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         """Execute a statement completely, even a query whose rows nobody fetches."""
         with self.exception_handler(sql):
             handle = self.get_thread_connection().handle  # the first one waits for Spark's start
-        with self.timed():
-            response, table = super().execute(sql, auto_begin, fetch, limit)
-            if not fetch and isinstance(handle, SessionHandle):
-                with self.exception_handler(sql):
-                    handle.run_to_end(sql)
-            return response, table
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Note the time of a statement or a Python model, which tells if a command is short."""
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            if self._short_command:
-                self._short_command.statement_took(time.monotonic() - started)
+        response, table = super().execute(sql, auto_begin, fetch, limit)
+        if not fetch and isinstance(handle, SessionHandle):
+            with self.exception_handler(sql):
+                handle.run_to_end(sql)
+        return response, table
 
     def cancel(self, connection: Connection) -> None:
         """Cancel the statement of a connection.
@@ -323,8 +292,6 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         if self._livy:
             self._livy.end()
             self._livy = None
-        if self._short_command:
-            self._short_command.end()
         process_spark.release(self)
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
@@ -11,6 +12,8 @@ from typing import Any
 
 from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.dataclass_schema import StrEnum
+from dbt_common.events.functions import warn_or_error
+from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.destination import replica
@@ -24,6 +27,10 @@ from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
 from dbt.adapters.openmirroring.spark.livy.server import LivyServer
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
 from dbt.adapters.openmirroring.text.shown import shown_url
+
+# a number of seconds, minutes or hours; only 0 needs no unit
+_DURATION = re.compile(r"(0|\d{1,6}(?=[smh]))([smh]?)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 # without this prefix, Spark's Thrift server treats a client's settings as settings of Hive
 _SET = "set:hiveconf:"
@@ -97,8 +104,8 @@ class OpenMirroringCredentials(SparkCredentials):
             the SQL analytics endpoint of the mirrored database
         spark_folder: the folder of the embedded Spark's tables, metastore and log; a relative path
             starts at the dbt project
-        prepared_start: start the embedded Spark from an image of its classes, which is made once
-            in the user's cache folder, and for short commands without Java's optimizing compiler
+        spark_idle_timeout: how long the embedded Spark stays ready after a command, such as
+            `30s`, `10m` or `1h`; 0 ends it with the command
         authentication: how to get tokens for Fabric: `default` (the first of the others that
             works), `cli`, `environment`, `managed_identity`, `service_principal`, `notebook` or
             `token`
@@ -128,7 +135,7 @@ class OpenMirroringCredentials(SparkCredentials):
     restore_snapshots: bool = False
     refresh_sql_endpoint: bool = False
     spark_folder: str = embedded_spark.FOLDER
-    prepared_start: bool = True
+    spark_idle_timeout: str | int = "10m"
     reuse_session: bool = False
     session_options: dict[str, Any] = field(default_factory=dict)
     authentication: str = "default"
@@ -148,6 +155,15 @@ class OpenMirroringCredentials(SparkCredentials):
         # dbt ignores a misspelled setting: with `dry_rum` a command would publish
         method = str(found.get("method", ConnectionMethod.SESSION))
         others = _NOT_OF_LIVY if method == ConnectionMethod.LIVY else ()
+        if "prepared_start" in found:
+            warn_or_error(
+                Note(
+                    msg="`prepared_start` has no effect any more. Remove it from the profile. "
+                    "`spark_idle_timeout` says how long the embedded Spark stays ready after a "
+                    "command."
+                )
+            )
+            found = {key: value for key, value in found.items() if key != "prepared_start"}
         known = {each.name for each in fields(cls)}.difference(others)
         for name in sorted(map(str, found.keys() - known - {"type", "threads"})):
             close = get_close_matches(name, known, n=1, cutoff=0.8)
@@ -193,6 +209,16 @@ class OpenMirroringCredentials(SparkCredentials):
             raise DbtConfigError(
                 "`spark_folder` is for the embedded Spark only, and this profile uses another one"
             )
+        if self.spark_idle_timeout != type(self).spark_idle_timeout and not is_embedded:
+            raise DbtConfigError(
+                "`spark_idle_timeout` is for the embedded Spark only, and this profile uses "
+                "another one"
+            )
+        if not _DURATION.fullmatch(str(self.spark_idle_timeout)):
+            raise DbtConfigError(
+                "`spark_idle_timeout` must be a time such as `30s`, `10m` or `1h`, or 0, not "
+                f"{self.spark_idle_timeout!r}"
+            )
         # dbt-spark requires a host, which `method: session` does not have
         self.host = self.host or "localhost"
         ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
@@ -217,6 +243,12 @@ class OpenMirroringCredentials(SparkCredentials):
     @property
     def unique_field(self) -> str:
         return str(self.landing_zone)
+
+    @property
+    def idle_seconds(self) -> float:
+        """The seconds for which the embedded Spark stays ready after a command."""
+        number, unit = _DURATION.fullmatch(str(self.spark_idle_timeout)).groups()  # type: ignore[union-attr]
+        return float(number) * _SECONDS[unit or "s"]
 
     @property
     def onelake(self) -> OneLakeUrl | None:

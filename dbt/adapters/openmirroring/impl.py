@@ -247,7 +247,7 @@ class OpenMirroringAdapter(SparkAdapter):
         Java and Spark start with the first statement.
         """
         super().debug_query()
-        process_spark.print_java(self.connections.credentials.prepared_start)
+        process_spark.print_state()
         self._destination.check()
 
     # Nodes
@@ -297,7 +297,7 @@ class OpenMirroringAdapter(SparkAdapter):
             self._project,
             self._destination,
             graph,
-            self.connections.prepare_image,
+            lambda: self.connections.own_spark,
         )
 
     @available

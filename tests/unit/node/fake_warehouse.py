@@ -283,7 +283,7 @@ class FakeAdapter:
     def own_session(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    users_session = timed = own_session
+    users_session = own_session
 
     def refresh(self, name: str) -> None:
         pass

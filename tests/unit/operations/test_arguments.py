@@ -37,7 +37,7 @@ class Adapter:
 
     def run_operations(self, graph: Graph) -> RunOperations:
         command: Any = None
-        return RunOperations(command, command, self._destination, graph, str)
+        return RunOperations(command, command, self._destination, graph, own_spark=command)
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def test_nobody_else_reads_the_settings_on_their_way(
     before = os.umask(0)
     try:
         with pytest.raises(PySparkRuntimeError):
-            spark_submit.launch_jvm({"spark.b": "ours"}, tmp_path, {"LC_ALL": "C.UTF-8"})
+            spark_submit.launch_jvm({"spark.b": "ours"}, tmp_path)
     finally:
         os.umask(before)
 
@@ -59,19 +59,16 @@ def test_nobody_else_reads_the_settings_on_their_way(
     assert (received / "arguments").read_text().split("\n") == [
         *("--properties-file", str(path), "--packages", "a:b:1", "pyspark-shell", "")
     ]
-    assert "LC_ALL=C.UTF-8" in (received / "environment").read_text().split("\n")
     assert not path.exists()
 
 
 def test_other_threads_find_the_environment_unchanged_while_spark_starts(
     received: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/java of the user")
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dx=y")
     before, changed = dict(os.environ), []
     with ThreadPoolExecutor(1) as threads:
-        start = threads.submit(
-            embedded.start, SparkSetup(tmp_path, {}), tmp_path / "java", ["-Dx=y"]
-        )
+        start = threads.submit(embedded.start, SparkSetup(tmp_path, {}))
         while not start.done():
             if dict(os.environ) != before:
                 changed.append(dict(os.environ))
@@ -80,5 +77,4 @@ def test_other_threads_find_the_environment_unchanged_while_spark_starts(
         start.result()
     assert changed == []
     environment = (received / "environment").read_text().split("\n")
-    assert f"JAVA_HOME={tmp_path}/java" in environment
     assert any("-Dx=y" in line for line in environment if line.startswith("SPARK_SUBMIT_OPTS="))

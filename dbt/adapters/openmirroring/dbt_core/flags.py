@@ -45,17 +45,6 @@ def is_in_command() -> bool:
     return context is not None and main is not None and context.find_root().command is main.cli
 
 
-def ends_process() -> bool:
-    """Check whether the process ends with the command: a `dbtRunner` may get more of them."""
-    return "callbacks" not in (click.get_current_context().find_root().obj or {})
-
-
-def selection() -> tuple[str, ...]:
-    """Return what selects the work of the command."""
-    names = ("WHICH", "SELECT", "EXCLUDE", "SELECTOR", "FULL_REFRESH", "EMPTY", "SAMPLE")
-    return tuple(str(getattr(_flags(), name, None)) for name in names)
-
-
 def is_publishing() -> bool:
     """Check whether the command builds nodes with all their rows."""
     return _is_one_of(*_BUILDING)

@@ -244,8 +244,7 @@ class Node:
         view = quoted(f"rows of {self.model['alias']}")
         fire_event(CodeExecution(conn_name=self.warehouse.connection, code_content=code))
         started = time.monotonic()
-        with self.warehouse.timed():
-            handle.create_view(view, code, self.model["unique_id"])
+        handle.create_view(view, code, self.model["unique_id"])
         elapsed = round(time.monotonic() - started, 2)
         fire_event(CodeExecutionStatus(status="OK", elapsed=elapsed))
         return f"select * from {view}"

@@ -60,10 +60,6 @@ class Warehouse:
         """Run code of the user inside of `own_session`."""
         return self.adapter.connections.users_session()
 
-    def timed(self) -> AbstractContextManager[None]:
-        """Note how long a Python model computes, as the time of a statement is noted."""
-        return self.adapter.connections.timed()
-
     # Macros
 
     def ask(self, macro: str, /, **arguments: Any) -> Any:

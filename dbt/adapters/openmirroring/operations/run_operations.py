@@ -29,6 +29,7 @@ from dbt.adapters.openmirroring.operations.project_tables import Outcome, Projec
 from dbt.adapters.openmirroring.operations.report import Heading, report
 from dbt.adapters.openmirroring.operations.restore import restore_tables
 from dbt.adapters.openmirroring.replicator.text_table import terminal_width
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark, stop_spark
 
 
 class RunOperations:
@@ -39,7 +40,7 @@ class RunOperations:
         project: the dbt project
         destination: where the project is published to
         graph: dbt's graph of the project
-        prepare_image: makes the image that the embedded Spark starts from; returns a line about it
+        own_spark: returns the embedded Spark of the target
     """
 
     def __init__(
@@ -48,13 +49,13 @@ class RunOperations:
         project: Project,
         destination: Destination,
         graph: Graph,
-        prepare_image: Callable[[], str],
+        own_spark: Callable[[], SparkSetup],
     ) -> None:
         self._command = command
         self._project = project
         self._destination = destination
         self._graph = graph
-        self._prepare_image = prepare_image
+        self._own_spark = own_spark
 
     @cached_property
     def _tables(self) -> ProjectTables:
@@ -179,12 +180,21 @@ class RunOperations:
 
     @operation("mirror_prepare")
     def prepare(self) -> Outcome:
-        """Make the image of classes that the embedded Spark starts from, unless it is there.
+        """Start and end the embedded Spark once, so that later starts are faster.
 
         Raises:
-            DbtRuntimeError: if this target starts no Spark from an image, or if it cannot be made
+            DbtRuntimeError: if this target uses another Spark, or if it does not start
         """
-        return Outcome((self._prepare_image(),))
+        return Outcome((prepare_spark(self._own_spark()),))
+
+    @operation("mirror_stop_spark")
+    def stop_spark(self) -> Outcome:
+        """End the embedded Spark that is ready for the next command.
+
+        Raises:
+            DbtRuntimeError: if this target uses another Spark
+        """
+        return Outcome((stop_spark(self._own_spark()),))
 
     @operation("mirror_replicate")
     def replicate(self) -> Outcome:

@@ -1,4 +1,4 @@
-"""The embedded Spark, for users who have none. A child JVM of this process runs it.
+"""The embedded Spark, for users who have none.
 
 Its tables are in a folder of the dbt project, or in `spark_folder` of the profile.
 """
@@ -9,50 +9,51 @@ import errno
 import os
 import re
 import shlex
-import shutil
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
+from platformdirs import user_cache_path
 from py4j.java_gateway import JavaGateway
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from dbt.adapters.openmirroring.spark.embedded.inherited import (
+    MEMORY_LIMITS,
+    inherited,
+    variables,
+)
 from dbt.adapters.openmirroring.spark.embedded.java import find_java_home
+from dbt.adapters.openmirroring.spark.embedded.jvm_state import is_at_rest, put_back, remember
+from dbt.adapters.openmirroring.spark.embedded.lease import (
+    Launch,
+    Lease,
+    SparkInUseError,
+    stop,
+    take,
+)
 from dbt.adapters.openmirroring.spark.embedded.place import SparkPlace, SparkPlaceError, is_at_home
-from dbt.adapters.openmirroring.spark.embedded.submit import end_jvm, launch_jvm, spark_defaults
+from dbt.adapters.openmirroring.spark.embedded.submit import spark_defaults
 from dbt.adapters.openmirroring.spark.errors import explained, useful
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
+
+logger = AdapterLogger("OpenMirroring")
 
 # the folder of the embedded Spark's files, in the folder of the dbt project
 FOLDER = ".spark"
 
-# Seconds to wait for another process, and seconds before the user is told. The JVM of a killed
-# process lives slightly longer than the process, and a message about that is not needed.
-_WAIT_FOR_PREVIOUS = 600.0
-_TELL_AFTER = 5.0
-
 # where users set options of the JVM, besides Spark's file of defaults
 _JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
 _JAVA_VARIABLES = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-
-# the limit of a container's memory, with version 2 and 1 of Linux's control groups
-_MEMORY_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
-
-
-class SparkInUseError(FailedToConnectError):
-    """Another process uses the embedded Spark of the project."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,13 @@ class SparkSetup:
         project: the folder of the dbt project
         settings: `server_side_parameters` of the profile, which override the defaults
         folder: the folder of Spark's files; a relative path starts at the project
-        prepared_start: whether to start from an image of the classes
+        idle_timeout: the seconds for which the JVM stays ready after a command
     """
 
     project: Path
     settings: Mapping[str, str]
     folder: str = FOLDER
-    prepared_start: bool = field(default=False, compare=False)
+    idle_timeout: float = field(default=0, compare=False)
 
     @property
     def home(self) -> Path:
@@ -96,14 +97,62 @@ def check_system() -> None:
         )
 
 
-def start(
-    setup: SparkSetup, java_home: Path | None = None, java_options: Sequence[str] = ()
-) -> SparkSession:
-    """Start Spark in local mode, with warehouse, metastore and log in a folder of its own.
+@dataclass(frozen=True)
+class EmbeddedSpark:
+    """An embedded Spark that this process uses.
 
     Args:
-        java_home: the home of the Java to start; `java_home_for` finds it if not given
-        java_options: additional options of the JVM
+        java_home: the home of its Java
+        session: the session from which each node gets a new one
+        lease: the right to use the JVM
+        differing: what has ended another JVM that was ready
+    """
+
+    setup: SparkSetup
+    java_home: Path
+    session: SparkSession
+    lease: Lease
+    differing: Sequence[str]
+
+    @property
+    def is_running(self) -> bool:
+        return SparkContext._active_spark_context is self.session.sparkContext
+
+    def described(self) -> str:
+        """Return since when the JVM runs and how much memory it has, for `dbt debug`."""
+        since = self.lease.since
+        if since is None:
+            differing = ", ".join(self.differing)
+            why = f"; the one that was ready differed in: {differing}" if differing else ""
+            return f"was started by this command (process {self.lease.jvm}){why}"
+        at = datetime.fromtimestamp(since).astimezone()
+        return f"was ready since {at:%H:%M:%S} (process {self.lease.jvm}{_memory(self.lease.jvm)})"
+
+    def give_back(self) -> None:
+        """Stop Spark, and return its JVM for the next command as it was at its start."""
+        seconds = self.setup.idle_timeout
+        try:
+            is_kept = bool(seconds) and is_at_rest(self.session.sparkContext)
+            self.session.stop()
+            is_kept = is_kept and put_back(self.lease.gateway)
+        except (Py4JError, OSError, AttributeError) as error:  # the JVM has ended, or user code
+            logger.debug(f"Spark's JVM is not kept: {error}")  # has changed what it must not
+            is_kept = False
+        _forget()
+        if self.lease.give_back(seconds if is_kept else 0) and self.lease.since is None:
+            fire_event(
+                Note(
+                    msg=f"Spark stays ready for {seconds / 60:g} minutes, so that the next "
+                    "command starts faster. `spark_idle_timeout: 0` in the profile ends it with "
+                    "the command."
+                )
+            )
+
+
+def start(setup: SparkSetup) -> EmbeddedSpark:
+    """Start Spark in local mode, with warehouse, metastore and log in a folder of its own.
+
+    Its JVM may be one that an earlier command has left.
 
     Raises:
         FailedToConnectError: if there is no Java, Spark does not start, or its folder cannot be
@@ -111,75 +160,126 @@ def start(
         SparkInUseError: if another process uses the metastore, which only one can open at a time
         SparkPlaceError: if metastore and warehouse do not belong together
     """
-    java_home = java_home or java_home_for(setup)
+    java_home = java_home_for(setup)
     home = _writable(setup.home)
     conf = {**defaults(home), **setup.settings, **SESSION_SETTINGS}
     _refuse_noexec(home, conf)
-    lock = _lock(home)
-    try:
-        return _start(home, lock, conf, java_home, java_options)
-    finally:
-        os.close(lock)
-
-
-def _start(
-    home: Path,
-    lock: int,
-    conf: Mapping[str, str],
-    java_home: Path,
-    java_options: Sequence[str],
-) -> SparkSession:
     place = SparkPlace(home) if is_at_home(conf, defaults(home)) else None
-    if place:
-        place.check()
-    scratch = home / "tmp"
-    shutil.rmtree(scratch, ignore_errors=True)  # leftovers of a killed process
-    scratch.mkdir(exist_ok=True)
     silence_pyspark()
-    java_options = [*collector(conf), *java_options]
+    java_options = collector(conf)
     if not _has_name():  # Java would take `?` for the user's home
         java_options = [f"-Duser.home={os.environ.get('HOME') or home}", *java_options]
     given = os.environ.get("SPARK_SUBMIT_OPTS", "")
-    # Spark's workers need the same Python version; by default Spark uses the one on the PATH
-    python = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    lasting, passing = variables()
     environment = {
+        **lasting,
         "JAVA_HOME": str(java_home),
         "SPARK_SUBMIT_OPTS": " ".join([*map(shlex.quote, java_options), given]),
-        "PYSPARK_PYTHON": python,
+        # Spark's workers need the same Python version; by default Spark uses the one on the PATH
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
-    with (home / "spark.log").open("wb") as log:
-        gateway = None
-        try:
-            # The JVM inherits the lock and is then its only holder, so the metastore is free as
-            # soon as the JVM has ended.
-            streams = {"stdout": log, "stderr": log, "pass_fds": [lock]}
-            gateway = launch_jvm(conf, scratch, environment, streams)
+    scratch = home / "tmp"
+    scratch.mkdir(exist_ok=True)
+    log = home / "spark.log"
+    lease = None
+    _forget()
+    try:
+        lease, differing = take(
+            home,
+            inherited(home, conf, java_home, environment),
+            Launch(conf, environment, log, scratch, last_used()),
+        )
+        if lease.since is None:
             if not _has_name():
-                _log_in(gateway)
-            former = place.relocate(gateway.jvm) if place else None
-            context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway)
-            context.pythonExec = python
-            session = SparkSession(context)
-            session.sql("show databases").collect()  # starts the metastore
-            if place:
-                place.tie()
-            if former:
-                fire_event(Note(msg=f"Spark's tables were moved from {former} to {home}"))
-            return session
-        except SparkPlaceError:
-            if gateway:
-                end_jvm(gateway)
+                _log_in(lease.gateway)
+            remember(lease.gateway)
+        session = _start(home, place, conf, lease)
+        session.sparkContext.pythonExec = environment["PYSPARK_PYTHON"]
+        session.sparkContext.environment.update(passing)
+        return EmbeddedSpark(setup, java_home, session, lease, differing)
+    except Exception as error:
+        # a JVM error can be read only while the JVM runs
+        text = useful(explained(error)) if isinstance(error, Py4JJavaError) else str(error)
+        if lease:
+            _forget()
+            lease.give_back(0)
+        if isinstance(error, SparkInUseError | SparkPlaceError):
             raise
-        except Exception as error:
-            # a JVM error can be read only while the JVM runs
-            text = useful(explained(error)) if isinstance(error, Py4JJavaError) else str(error)
-            reason = ": ".join((text or type(error).__name__).splitlines())
-            if gateway:
-                end_jvm(gateway)
-            raise FailedToConnectError(
-                f"Spark did not start: {reason}. Its log, {log.name}, says why. Check "
-                "`server_side_parameters` in the profile."
-            ) from None
+        reason = ": ".join((text or type(error).__name__).splitlines())
+        raise FailedToConnectError(
+            f"Spark did not start: {reason}. Its log, {log}, says why. Check "
+            "`server_side_parameters` in the profile."
+        ) from None
+
+
+def _start(
+    home: Path, place: SparkPlace | None, conf: Mapping[str, str], lease: Lease
+) -> SparkSession:
+    """Start Spark in a JVM. Nobody has the metastore open."""
+    if place:
+        place.check()
+    former = place.relocate(lease.gateway.jvm) if place else None
+    context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=lease.gateway)
+    session = SparkSession(context)
+    session.sql("show databases").collect()  # starts the metastore
+    if place:
+        place.tie()
+    if former:
+        fire_event(Note(msg=f"Spark's tables were moved from {former} to {home}"))
+    return session
+
+
+def prepare_spark(setup: SparkSetup) -> str:
+    """Start and end Spark once, so that Java can write an archive of the classes it has loaded.
+
+    Returns:
+        a line about it
+
+    Raises:
+        FailedToConnectError: if Spark does not start
+    """
+    spark = start(replace(setup, idle_timeout=0))
+    spark.give_back()
+    spark.lease.wait_for_end()
+    return f"The embedded Spark has started and ended with the Java in {spark.java_home}"
+
+
+def stop_spark(setup: SparkSetup) -> str:
+    """End the Spark that is ready for the next command.
+
+    Returns:
+        a line about it
+    """
+    return stop(setup.home)
+
+
+def _memory(process: int) -> str:
+    """Return how much memory a process has, as a text that follows a comma."""
+    with suppress(OSError):  # only Linux has the file
+        status = Path(f"/proc/{process}/status").read_text()
+        for found in re.findall(r"VmRSS:\s+(\d+) kB", status):
+            return f", {int(found) // 1024} MB"
+    return ""
+
+
+def _forget() -> None:
+    """Let PySpark forget its Spark, also one that could not be stopped because its JVM is gone."""
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def last_used() -> Path | None:
+    """Return the file that names the Spark which the user has used last on this machine.
+
+    Returns:
+        None if the user has no home folder
+    """
+    try:
+        folder = user_cache_path("dbt-openmirroring")
+    except RuntimeError:
+        return None
+    # older versions of platformdirs return a path that begins with `~`
+    return folder / "spark" if folder.is_absolute() else None
 
 
 def java_home_for(setup: SparkSetup) -> Path:
@@ -257,7 +357,7 @@ def defaults(home: Path) -> dict[str, str]:
         # generates the secret itself.
         "spark.authenticate": "true",
         "spark.master": "local[*]",
-        "spark.driver.memory": f"{driver_memory_mb(physical, _MEMORY_LIMITS)}m",
+        "spark.driver.memory": f"{driver_memory_mb(physical, MEMORY_LIMITS)}m",
         "spark.driver.extraJavaOptions": (
             f'"-Djava.io.tmpdir={home}/tmp" "-Dderby.stream.error.file={home}/derby.log"'
         ),
@@ -323,29 +423,3 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _lock(home: Path) -> int:
-    import fcntl  # only on POSIX
-
-    descriptor = os.open(home, os.O_RDONLY)
-    started = time.monotonic()
-    is_told = False
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return descriptor
-        except BlockingIOError:
-            waited = time.monotonic() - started
-            if waited > _TELL_AFTER and not is_told:
-                is_told = True
-                fire_event(Note(msg=f"Waiting for another process that uses the Spark in {home}"))
-            if waited > _WAIT_FOR_PREVIOUS:
-                os.close(descriptor)
-                raise SparkInUseError(
-                    f"Another process has used the embedded Spark of this project ({home}) for "
-                    f"more than {_WAIT_FOR_PREVIOUS:.0f} seconds, and only one can. Wait until it "
-                    "has ended, or use a Spark that several processes can share (`method` in the "
-                    "profile)."
-                ) from None
-            time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Starting and ending the JVM of a Spark in this process.
+"""Starting the JVM of a Spark, and connecting to it.
 
 PySpark puts each setting on the command line of the JVM, which every user of the machine can read.
 Some settings are secrets, so this module passes them in a file.
@@ -10,11 +10,11 @@ import locale
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from py4j.java_gateway import JavaGateway
@@ -22,18 +22,12 @@ from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
-# seconds to wait until a JVM ends before it is killed
-_LONGEST_START = 30.0
-
 # characters with a special meaning in a properties file, and those that are not ASCII
 _SPECIAL = re.compile(r"[^\w.$/@*+,;()\[\]{}<>|&%'\"-]", re.ASCII)
 
 
 def launch_jvm(
-    settings: Mapping[str, str],
-    folder: Path,
-    environment: Mapping[str, str] | None = None,
-    popen: Mapping[str, Any] | None = None,
+    settings: Mapping[str, str], folder: Path, start: Callable[..., Any] = subprocess.Popen
 ) -> JavaGateway:
     """Start the JVM of a Spark.
 
@@ -43,44 +37,37 @@ def launch_jvm(
     Args:
         settings: the settings of Spark
         folder: the folder for a file with the settings, which exists until the JVM has read them
-        environment: additional variables for the environment of the JVM
-        popen: the options of the process, for `subprocess.Popen`
+        start: starts the process, with the arguments of `subprocess.Popen`
     """
     with _settings_file(settings, folder) as file:
 
-        def start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-            options["env"].update({**_utf8_locale(), **(environment or {})})
+        def launch(command: list[str], **options: Any) -> Any:
+            options["env"].update(_utf8_locale())
             command[1:1] = ["--properties-file", str(file)]
-            return subprocess.Popen(command, **options)
+            return start(command, **options)
 
         # PySpark takes the variables and the options of spark-submit from `os.environ` only. This
         # thread must not change that, because other threads read it: dbt failed when a variable
         # was gone again. So PySpark's function runs with another `Popen`.
-        launch = FunctionType(
-            launch_gateway.__code__, {**launch_gateway.__globals__, "Popen": start}
-        )
-        gateway: JavaGateway = launch(None, dict(popen or {}))
-        return gateway
+        return _pyspark_gateway(Popen=launch)
 
 
-def end_jvm(gateway: JavaGateway, seconds: float = _LONGEST_START) -> None:
-    """End a JVM, and so release the metastore and its lock.
+def connect_to_jvm(port: int, secret: str) -> JavaGateway:
+    """Connect to the JVM of a Spark, which another process has started.
 
     Args:
-        gateway: the gateway to the JVM
-        seconds: the seconds to wait before the JVM is killed
+        port: the port of its gateway
+        secret: the secret of its gateway
     """
-    if SparkContext._gateway is gateway:
-        # otherwise the next Spark would start in the same JVM, with its static settings
-        SparkContext._gateway = SparkContext._jvm = None
-    gateway.shutdown()
-    # the JVM ends when its standard input is closed, because this usually means its parent is gone
-    gateway.proc.stdin.close()
-    try:
-        gateway.proc.wait(seconds)
-    except subprocess.TimeoutExpired:
-        gateway.proc.kill()
-        gateway.proc.wait()
+    variables = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    return _pyspark_gateway(os=SimpleNamespace(environ={**os.environ, **variables}))
+
+
+def _pyspark_gateway(**others: Any) -> JavaGateway:
+    """Run PySpark's `launch_gateway` with other global names."""
+    function = FunctionType(launch_gateway.__code__, {**launch_gateway.__globals__, **others})
+    gateway: JavaGateway = function(None, {})
+    return gateway
 
 
 def launch_jvm_of_next_context(settings: Mapping[str, str]) -> None:
