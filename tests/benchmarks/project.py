@@ -18,7 +18,8 @@ from typing import Any
 
 import yaml
 
-from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
+from dbt.adapters.openmirroring.spark.embedded.settings import defaults
+from dbt.adapters.openmirroring.spark.embedded.start import FOLDER
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,9 +81,9 @@ class Project:
             target |= {"landing_zone": "lz", "server_side_parameters": dict(settings)}
             target["spark_idle_timeout"] = "1h" if stays_ready else 0
         else:
-            home = folder / embedded_spark.FOLDER
+            home = folder / FOLDER
             (home / "tmp").mkdir(parents=True)
-            same = {**embedded_spark.defaults(home), **settings}
+            same = {**defaults(home), **settings}
             target |= {"method": "session", "host": "x", "server_side_parameters": same}
         (folder / "models").mkdir(parents=True)
         outputs = {"target": "local", "outputs": {"local": target}}

@@ -69,8 +69,8 @@ class Project:
             "schema": self.schema,
             "landing_zone": "mirror.MirroredDatabase/Files/LandingZone",
             "threads": 2,
-            # nothing of a test goes on after it
-            "spark_idle_timeout": 0,
+            # a test that stops leaves nothing behind for long
+            "spark_idle_timeout": "30s",
         }
         self.write_project()
 

@@ -24,7 +24,9 @@ def onelake_project(
 ) -> Iterator[Project]:
     """A project on a Spark of its own: none may have been started in this process."""
     with reachable(server, tmp_path) as settings:
-        spark = embedded_spark.start(embedded_spark.SparkSetup(tmp_path, SETTINGS | settings)).session
+        spark = embedded_spark.start(
+            embedded_spark.SparkSetup(tmp_path, SETTINGS | settings)
+        ).session
         created = Project(tmp_path / "shop", spark)
         publish_to_onelake(created, server, fabric)
         del created.target["staging_location"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.functional.test_prepared_start import without_java
+from tests.functional.test_ready_spark import without_java
 from tests.matrix import PYTHON, ROOT, install
 from tests.pages import blocks_of
 from tests.recipes.cloud import Place, reachable
@@ -151,7 +151,7 @@ def test_each_container_starts_from_the_image_of_classes_and_publishes_what_has_
     java = without_java(tmp_path / "java")
     path = f"{recipe.folder}/.venv/bin:{java['PATH']}"
     built = list(dockerfile.build({"PATH": path, "HOME": str(tmp_path / "builder")}))
-    assert "Embedded Spark starts from " in built[0]
+    assert "The embedded Spark has started and ended with" in built[0]
     image = move(recipe, tmp_path / "image")
     environment = {
         **{"PATH": path, "HOME": str(home_of(recipe))},

@@ -21,7 +21,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt.adapters.spark.connections import SparkConnectionManager, SparkConnectionWrapper
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -307,6 +307,10 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             raise DbtDatabaseError(useful(_message(error))) from None
         except DbtRuntimeError:
             raise
+        except (Py4JError, ConnectionError) as error:
+            logger.debug(f"Error while running:\n{sql}\n{error}")
+            process_spark.check_alive()
+            raise DbtDatabaseError(str(error)) from None
         except Exception:
             with super().exception_handler(sql):
                 raise

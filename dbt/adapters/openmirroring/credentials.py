@@ -32,6 +32,11 @@ from dbt.adapters.openmirroring.text.shown import shown_url
 _DURATION = re.compile(r"(0|\d{1,6}(?=[smh]))([smh]?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
+_PREPARED_START = (
+    "`prepared_start` has no effect any more, so remove it from the profile: the embedded Spark "
+    "stays ready for the next command, as long as `spark_idle_timeout` says"
+)
+
 # without this prefix, Spark's Thrift server treats a client's settings as settings of Hive
 _SET = "set:hiveconf:"
 
@@ -156,13 +161,7 @@ class OpenMirroringCredentials(SparkCredentials):
         method = str(found.get("method", ConnectionMethod.SESSION))
         others = _NOT_OF_LIVY if method == ConnectionMethod.LIVY else ()
         if "prepared_start" in found:
-            warn_or_error(
-                Note(
-                    msg="`prepared_start` has no effect any more. Remove it from the profile. "
-                    "`spark_idle_timeout` says how long the embedded Spark stays ready after a "
-                    "command."
-                )
-            )
+            warn_or_error(Note(msg=_PREPARED_START))
             found = {key: value for key, value in found.items() if key != "prepared_start"}
         known = {each.name for each in fields(cls)}.difference(others)
         for name in sorted(map(str, found.keys() - known - {"type", "threads"})):

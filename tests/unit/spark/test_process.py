@@ -1,217 +1,169 @@
-"""Starting the embedded Spark of a process, with and without an image of its classes."""
+"""The embedded Spark of a process, which the commands that run at the same time share."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
-from pyspark import SparkContext
 
-from dbt.adapters.openmirroring.spark.embedded import process
 from dbt.adapters.openmirroring.spark.embedded import start as embedded
-from dbt.adapters.openmirroring.spark.embedded.java_image import JavaImage
+from dbt.adapters.openmirroring.spark.embedded.lease import SparkInUseError
 from dbt.adapters.openmirroring.spark.embedded.process import ProcessSpark
-from dbt.adapters.openmirroring.spark.embedded.running_commands import (
-    RunningCommands,
-    StillRunningError,
-)
-from dbt.adapters.openmirroring.spark.embedded.start import SparkInUseError, SparkSetup
-from tests.unit.spark.test_java_image import write_image
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 
-SHOP = SparkSetup(Path("shop"), {}, prepared_start=True)
-OPTION = "-XX:SharedArchiveFile="
+SHOP = SparkSetup(Path("shop"), {})
+
+
+class Command:
+    """A command of dbt."""
+
+
+class Spark:
+    """One that runs until somebody stops it."""
+
+    def __init__(self, setup: SparkSetup) -> None:
+        self.setup = setup
+        self.session = self
+        self.is_running = True
+        self.is_given_back = False
+
+    def give_back(self) -> None:
+        self.is_given_back = True
 
 
 class Starts:
-    """Spark's starts, with the options of Java that each got."""
+    """Spark's starts."""
 
-    def __init__(self, *errors: FailedToConnectError | None) -> None:
-        self.options: list[list[str]] = []
+    def __init__(self, *errors: FailedToConnectError) -> None:
+        self.started: list[Spark] = []
+        self.calls = 0
         self._errors = list(errors)
 
-    def start(self, setup: SparkSetup, java: Path, options: Sequence[str] = ()) -> object:
-        self.options.append([option.partition("=")[0] + "=" for option in options])
-        error = self._errors.pop(0)
-        if error:
-            raise error
-        return Session()
-
-
-class Session:
-    """One of the Spark that runs in this process, if one does."""
-
-    @property
-    def sparkContext(self) -> SparkContext | None:
-        return SparkContext._active_spark_context
-
-    def sql(self, _: str) -> Session:
-        return self
-
-    def collect(self) -> list[object]:
-        return []
+    def start(self, setup: SparkSetup) -> Spark:
+        self.calls += 1
+        if self._errors:
+            raise self._errors.pop(0)
+        self.started.append(Spark(setup))
+        return self.started[-1]
 
 
 @pytest.fixture
-def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JavaImage:
-    """An image that Java can start from."""
-    (tmp_path / "release").write_text('JAVA_VERSION="17.0.15"\n')
-    made = JavaImage(tmp_path, tmp_path)
-    made.make(lambda _, options: write_image(options))
-    monkeypatch.setattr(embedded, "java_home_for", lambda *_: tmp_path)
-    monkeypatch.setattr(process, "images_folder", lambda: tmp_path)
-    monkeypatch.setattr(process, "JavaImage", lambda *_: made)
-    return made
+def starts(monkeypatch: pytest.MonkeyPatch) -> Starts:
+    created = Starts()
+    monkeypatch.setattr(embedded, "start", created.start)
+    return created
 
 
-def start(starts: Starts, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(embedded, "start", starts.start)
-    return ProcessSpark().session(starts, SHOP)
+@pytest.fixture
+def in_use(monkeypatch: pytest.MonkeyPatch) -> Starts:
+    """The first start fails."""
+    created = Starts(SparkInUseError("in use"))
+    monkeypatch.setattr(embedded, "start", created.start)
+    return created
 
 
-def test_spark_starts_from_an_image(image: JavaImage, monkeypatch: pytest.MonkeyPatch) -> None:
-    starts = Starts(None)
+def test_a_command_gets_the_spark_that_has_started_in_the_background(starts: Starts) -> None:
+    spark, command = ProcessSpark(), Command()
 
-    start(starts, monkeypatch)
+    spark.start_early(command, SHOP)
 
-    assert starts.options == [[OPTION]]
-    assert image.is_there
+    assert spark.session(command, SHOP) is starts.started[0]  # type: ignore[comparison-overlap]
+    assert starts.calls == 1
 
 
-def test_an_image_that_java_cannot_start_from_is_removed(
-    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+def test_a_spark_is_given_back_when_its_command_ends_and_the_next_one_gets_another(
+    starts: Starts,
 ) -> None:
-    starts = Starts(FailedToConnectError("crashed"), None)
+    spark, command, later = ProcessSpark(), Command(), Command()
+    spark.session(command, SHOP)
 
-    start(starts, monkeypatch)
+    spark.release(command)
 
-    assert starts.options == [[OPTION], []]
-    assert not image.is_there
+    assert starts.started[0].is_given_back
+    assert not spark.is_running
+    spark.session(later, SparkSetup(Path("other"), {}))
+    assert starts.calls == 2
 
 
-def test_a_java_that_refuses_an_option_starts_without_it(
-    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+def test_commands_that_run_at_the_same_time_share_a_spark_until_the_last_one_ends(
+    starts: Starts,
 ) -> None:
-    starts, spark = Starts(FailedToConnectError("unrecognized option"), None), ProcessSpark()
-    monkeypatch.setattr(embedded, "start", starts.start)
-    image.remove()
+    spark, command, other = ProcessSpark(), Command(), Command()
+    spark.session(command, SHOP)
+    spark.session(other, SHOP)
 
-    spark.start_early(starts, SHOP, ["-XX:TieredStopAtLevel=1"])
-    spark.session(starts, SHOP)
+    spark.release(command)
+    assert not starts.started[0].is_given_back
+    spark.release(other)
 
-    assert starts.options == [["-XX:TieredStopAtLevel="], []]
-
-
-def test_an_image_is_kept_if_spark_does_not_start_without_it_either(
-    image: JavaImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    starts = Starts(FailedToConnectError("crashed"), FailedToConnectError("no such setting"))
-
-    with pytest.raises(FailedToConnectError, match="no such setting"):
-        start(starts, monkeypatch)
-
-    assert image.is_there
+    assert starts.calls == 1
+    assert starts.started[0].is_given_back
 
 
-def test_nobody_waits_twice_for_another_process(
-    image: JavaImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    starts = Starts(SparkInUseError("in use"))
+def test_a_command_of_another_project_is_refused_while_one_runs(starts: Starts) -> None:
+    spark, command = ProcessSpark(), Command()
+    spark.session(command, SHOP)
 
-    with pytest.raises(SparkInUseError):
-        start(starts, monkeypatch)
+    with pytest.raises(FailedToConnectError, match="a process can have one Spark at a time"):
+        spark.session(Command(), SparkSetup(Path("other"), {}))
 
-    assert len(starts.options) == 1
-
-
-def test_a_command_gets_the_spark_that_has_started_in_the_background(
-    image: JavaImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    starts, spark = Starts(None), ProcessSpark()
-    monkeypatch.setattr(embedded, "start", starts.start)
-
-    spark.start_early(starts, SHOP)
-    session = spark.session(starts, SHOP)
-
-    assert isinstance(session, Session)
-    assert starts.options == [[OPTION]]
+    assert not starts.started[0].is_given_back
 
 
-def test_a_command_fails_with_the_error_of_the_start_in_the_background(
-    image: JavaImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    starts, spark = Starts(SparkInUseError("in use")), ProcessSpark()
-    monkeypatch.setattr(embedded, "start", starts.start)
-    spark.start_early(starts, SHOP)
+def test_a_spark_that_user_code_has_stopped_is_started_again(starts: Starts) -> None:
+    spark, command = ProcessSpark(), Command()
+    spark.session(command, SHOP)
+    starts.started[0].is_running = False
+
+    spark.session(command, SHOP)
+
+    assert starts.started[0].is_given_back
+    assert not starts.started[1].is_given_back
+
+
+def test_a_command_fails_with_the_error_of_the_start_in_the_background(in_use: Starts) -> None:
+    spark, command = ProcessSpark(), Command()
+    spark.start_early(command, SHOP)
 
     with pytest.raises(SparkInUseError, match="in use"):
-        spark.session(starts, SHOP)
+        spark.session(command, SHOP)
 
-    assert len(starts.options) == 1
+    assert in_use.calls == 1, "nobody waits twice for another process"
 
 
-def test_a_command_does_not_fail_with_the_error_of_an_earlier_one(
-    image: JavaImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    starts, spark = Starts(SparkInUseError("in use"), None), ProcessSpark()
-    command, later = Starts(), Starts()
-    monkeypatch.setattr(embedded, "start", starts.start)
+def test_a_command_does_not_fail_with_the_error_of_an_earlier_one(in_use: Starts) -> None:
+    spark, command = ProcessSpark(), Command()
     spark.start_early(command, SHOP)
-    while not starts.options:
+    while not in_use.calls:
         time.sleep(0.01)
     assert not spark.is_running  # waits until the start has failed
     spark.release(command)  # the command has failed before it used Spark
 
-    session = spark.session(later, SparkSetup(Path("other"), {}, prepared_start=True))
-
-    assert isinstance(session, Session)
+    assert spark.session(Command(), SHOP)
 
 
-def test_a_command_that_fails_at_once_does_not_wait_for_spark(
-    image: JavaImage, monkeypatch: pytest.MonkeyPatch
+def test_a_command_that_fails_at_once_does_not_wait_for_spark_which_is_given_back(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spark, starts, is_released = ProcessSpark(), threading.Event(), threading.Event()
+    spark, command = ProcessSpark(), Command()
+    is_starting, is_released, found = threading.Event(), threading.Event(), Spark(SHOP)
 
-    def start(*_: object) -> Session:
-        starts.set()
+    def start(_: SparkSetup) -> Spark:
+        is_starting.set()
         assert is_released.wait(60), "the end of the command waits for this start"
-        return Session()
+        return found
 
     monkeypatch.setattr(embedded, "start", start)
-    spark.start_early(start, SHOP)
-    assert starts.wait(60)
+    spark.start_early(command, SHOP)
+    assert is_starting.wait(60)
 
-    spark.release(start)
+    spark.release(command)
     is_released.set()
 
-    assert isinstance(spark.session(start, SHOP), Session)
-
-
-def test_an_image_is_made_when_no_command_runs(
-    image: JavaImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedded, "start", Starts(None).start)
-    spark, commands, maker = ProcessSpark(), [Starts(), Starts()], RunningCommands(tmp_path)
-    for command in commands:
-        spark.session(command, SHOP)
-
-    for command in commands:
-        with pytest.raises(StillRunningError):
-            maker.wait(0)
-        spark.release(command)
-    maker.wait(0)
-
-
-def test_without_a_folder_for_images_spark_starts_as_it_is(
-    image: JavaImage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    starts = Starts(None)
-    monkeypatch.setattr(process, "images_folder", lambda: None)
-
-    start(starts, monkeypatch)
-
-    assert starts.options == [[]]
+    deadline = time.monotonic() + 60
+    while not found.is_given_back:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import stat
 import subprocess
+import time
+from contextlib import suppress
 from pathlib import Path
 
+import pyspark
 from dbt.adapters.exceptions.connection import FailedToConnectError
 
 # https://spark.apache.org/docs/latest/ "Downloading"
 REQUIRED_VERSION = 17
+
+# the first version that makes an archive of the classes that it has loaded when it ends (JEP 350,
+# JDK-8261455)
+_ARCHIVE_VERSION = 19
+
+# seconds without use after which an archive is removed; it has about 200 MB
+_UNUSED = 30 * 24 * 3600
 
 _REMEDY = (
     f"Install Java {REQUIRED_VERSION} or newer (set JAVA_HOME if it is not the default one), or "
@@ -56,6 +67,42 @@ def find_java_home(wrapper_folder: Path) -> Path:
             f"Spark needs Java {REQUIRED_VERSION} or newer: {reason}. {_REMEDY}"
         ) from None
     return _wrapped(Path(JAVA), wrapper_folder)
+
+
+def archive_options(java_home: Path, folder: Path) -> list[str]:
+    """Return the options with which Java starts from an archive of classes, and makes it.
+
+    Java checks whether the archive fits. It makes another one if not, when it ends.
+
+    Args:
+        java_home: the home of the Java
+        folder: the folder of the archives in the user's cache
+
+    Returns:
+        no option if this Java makes no archive by itself
+    """
+    release = (java_home / "release").resolve()  # of the Java itself, if this is a wrapper
+    try:
+        told = release.read_text(encoding="utf-8")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, ValueError):
+        return []
+    found = re.search(r'JAVA_VERSION="(\d+)', told)
+    if not found or int(found[1]) < _ARCHIVE_VERSION:
+        return []
+    identity = "\n".join([told, str(release), pyspark.__file__, pyspark.__version__])
+    archive = folder / f"{hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()}.jsa"
+    for path in folder.glob("*.jsa"):
+        with suppress(OSError):
+            if path == archive:
+                os.utime(path)
+            elif path.stat().st_mtime < time.time() - _UNUSED:
+                path.unlink()
+    return [
+        "-XX:+AutoCreateSharedArchive",
+        f"-XX:SharedArchiveFile={archive}",
+        "-XX:+VerifySharedSpaces",  # a damaged archive would crash Java
+    ]
 
 
 def _installed() -> list[Path]:

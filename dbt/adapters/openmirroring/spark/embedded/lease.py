@@ -97,6 +97,15 @@ class Lease:
             return bool(self._keeper.answer()["kept"])
         return False
 
+    def has_ended(self, seconds: float = 2) -> bool:
+        """Check whether the JVM has ended. Its keeper notices it within these seconds."""
+        deadline = time.monotonic() + seconds
+        while self._keeper.poll() is None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
+
     def wait_for_end(self) -> None:
         """Wait until a JVM has ended that was given back and is not kept."""
         with suppress(ConnectionError):

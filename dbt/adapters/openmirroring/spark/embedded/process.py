@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
+from dbt_common.exceptions import DbtDatabaseError
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
@@ -108,6 +109,20 @@ class ProcessSpark:
         found, self._spark = self._spark, None
         if found:
             found.give_back()
+
+    def check_alive(self) -> None:
+        """Check that the JVM of the embedded Spark has not ended.
+
+        Raises:
+            DbtDatabaseError: if it has
+        """
+        spark = self._spark
+        if spark and spark.lease.has_ended():
+            raise DbtDatabaseError(
+                "Spark has ended while it was in use: somebody has stopped its process, or the "
+                f"machine had no memory left. Its log is {spark.setup.home}/spark.log. Run again; "
+                "the next run continues from what was published."
+            )
 
     def print_state(self) -> None:
         """Print for `dbt debug` what the embedded Spark uses, if this process has one."""

@@ -28,11 +28,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark.embedded.inherited import (
-    MEMORY_LIMITS,
     inherited,
     variables,
 )
-from dbt.adapters.openmirroring.spark.embedded.java import find_java_home
+from dbt.adapters.openmirroring.spark.embedded.java import archive_options, find_java_home
 from dbt.adapters.openmirroring.spark.embedded.jvm_state import is_at_rest, put_back, remember
 from dbt.adapters.openmirroring.spark.embedded.lease import (
     Launch,
@@ -42,7 +41,7 @@ from dbt.adapters.openmirroring.spark.embedded.lease import (
     take,
 )
 from dbt.adapters.openmirroring.spark.embedded.place import SparkPlace, SparkPlaceError, is_at_home
-from dbt.adapters.openmirroring.spark.embedded.submit import spark_defaults
+from dbt.adapters.openmirroring.spark.embedded.settings import collector, defaults
 from dbt.adapters.openmirroring.spark.errors import explained, useful
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
 
@@ -50,10 +49,6 @@ logger = AdapterLogger("OpenMirroring")
 
 # the folder of the embedded Spark's files, in the folder of the dbt project
 FOLDER = ".spark"
-
-# where users set options of the JVM, besides Spark's file of defaults
-_JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
-_JAVA_VARIABLES = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 
 @dataclass(frozen=True)
@@ -149,10 +144,14 @@ class EmbeddedSpark:
             )
 
 
-def start(setup: SparkSetup) -> EmbeddedSpark:
+def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
     """Start Spark in local mode, with warehouse, metastore and log in a folder of its own.
 
     Its JVM may be one that an earlier command has left.
+
+    Args:
+        makes_archive: whether to let Java make an archive of classes even if this user starts
+            Spark for the first time
 
     Raises:
         FailedToConnectError: if there is no Java, Spark does not start, or its folder cannot be
@@ -169,15 +168,15 @@ def start(setup: SparkSetup) -> EmbeddedSpark:
     java_options = collector(conf)
     if not _has_name():  # Java would take `?` for the user's home
         java_options = [f"-Duser.home={os.environ.get('HOME') or home}", *java_options]
-    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
     lasting, passing = variables()
     environment = {
         **lasting,
         "JAVA_HOME": str(java_home),
-        "SPARK_SUBMIT_OPTS": " ".join([*map(shlex.quote, java_options), given]),
+        "SPARK_SUBMIT_OPTS": _options(java_options),
         # Spark's workers need the same Python version; by default Spark uses the one on the PATH
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
+    archive = {"SPARK_SUBMIT_OPTS": _options([*java_options, *_archive(java_home, makes_archive)])}
     scratch = home / "tmp"
     scratch.mkdir(exist_ok=True)
     log = home / "spark.log"
@@ -187,7 +186,7 @@ def start(setup: SparkSetup) -> EmbeddedSpark:
         lease, differing = take(
             home,
             inherited(home, conf, java_home, environment),
-            Launch(conf, environment, log, scratch, last_used()),
+            Launch(conf, {**environment, **archive}, log, scratch, last_used()),
         )
         if lease.since is None:
             if not _has_name():
@@ -210,6 +209,21 @@ def start(setup: SparkSetup) -> EmbeddedSpark:
             f"Spark did not start: {reason}. Its log, {log}, says why. Check "
             "`server_side_parameters` in the profile."
         ) from None
+
+
+def _options(java_options: Iterable[str]) -> str:
+    return " ".join([*map(shlex.quote, java_options), os.environ.get("SPARK_SUBMIT_OPTS", "")])
+
+
+def _archive(java_home: Path, makes_archive: bool) -> list[str]:
+    """Return the options for an archive of classes.
+
+    To make one takes time. A machine that lives for one command would never use it.
+    """
+    used = last_used()
+    if used and (makes_archive or used.exists()):
+        return archive_options(java_home, used.with_name("java"))
+    return []
 
 
 def _start(
@@ -238,7 +252,7 @@ def prepare_spark(setup: SparkSetup) -> str:
     Raises:
         FailedToConnectError: if Spark does not start
     """
-    spark = start(replace(setup, idle_timeout=0))
+    spark = start(replace(setup, idle_timeout=0), makes_archive=True)
     spark.give_back()
     spark.lease.wait_for_end()
     return f"The embedded Spark has started and ended with the Java in {spark.java_home}"
@@ -342,84 +356,3 @@ def _refuse_noexec(home: Path, settings: Mapping[str, str]) -> None:
             "system is mounted with `noexec`. Mount it with `exec`, or set `spark_folder` in the "
             "profile to a folder of another one."
         )
-
-
-def defaults(home: Path) -> dict[str, str]:
-    """Return the default settings of the embedded Spark. The profile can override them.
-
-    Args:
-        home: the folder of the embedded Spark's files
-    """
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "spark.app.name": "dbt-openmirroring",
-        # Every user of the machine can reach the ports that Spark listens on. In local mode Spark
-        # generates the secret itself.
-        "spark.authenticate": "true",
-        "spark.master": "local[*]",
-        "spark.driver.memory": f"{driver_memory_mb(physical, MEMORY_LIMITS)}m",
-        "spark.driver.extraJavaOptions": (
-            f'"-Djava.io.tmpdir={home}/tmp" "-Dderby.stream.error.file={home}/derby.log"'
-        ),
-        "spark.driver.host": "localhost",
-        "spark.hadoop.hive.exec.scratchdir": f"{home}/tmp/hive",
-        # lets Spark keep comments that are longer than the metastore's 256 characters
-        "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
-        # The metastore tries ten times to store such a comment before it stores the rest. It would
-        # wait two seconds before each.
-        "spark.hadoop.hive.hmshandler.retry.interval": "10ms",
-        "spark.hadoop.javax.jdo.option.ConnectionURL": (
-            f"jdbc:derby:;databaseName={home}/metastore_db;create=true"
-        ),
-        # nobody reads `_SUCCESS`, and Spark starts a process to set the mode of each file
-        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-        "spark.local.dir": f"{home}/tmp",
-        "spark.sql.catalogImplementation": "hive",
-        "spark.sql.legacy.createHiveTableByDefault": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(max(8, 4 * _cores())),
-        "spark.sql.warehouse.dir": f"{home}/warehouse",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # dbt-spark sets this in every session, and its projects rely on it
-        "spark.sql.ansi.enabled": "false",
-    }
-
-
-def collector(settings: Mapping[str, str]) -> list[str]:
-    """Return the Java option for the garbage collector; none if the user has chosen one.
-
-    Java's default, G1, collects beside the program, on cores that a local Spark needs itself. Java
-    refuses to start with two collectors.
-
-    Args:
-        settings: the settings of Spark
-    """
-    chosen = [spark_defaults(), *(settings.get(name, "") for name in _JAVA_OPTIONS)]
-    chosen += [os.environ.get(name, "") for name in _JAVA_VARIABLES]
-    if any(re.search(r"-XX:\+Use\w+GC\b", options) for options in chosen):
-        return []
-    return ["-XX:+UseParallelGC"]
-
-
-def driver_memory_mb(physical: int, limits: Iterable[Path]) -> int:
-    """Return half of the memory that this process may use, from 1 to 16 GB.
-
-    In local mode the executors are threads of the driver.
-
-    Args:
-        physical: the bytes of the machine's memory
-        limits: files with the bytes that a container may use; they may be missing or say `max`
-    """
-    usable = physical
-    for limit in limits:
-        with suppress(OSError, ValueError):
-            usable = min(usable, int(limit.read_text()))
-    return max(1024, min(usable // 2**20 // 2, 16 * 1024))
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not on macOS
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
