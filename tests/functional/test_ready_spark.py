@@ -21,7 +21,7 @@ from tests.functional.test_processes import BIN
 pytestmark = [pytest.mark.slow, pytest.mark.session("starts the embedded Spark")]
 
 # a statement that takes far longer than a test, and writes files all the time
-ENDLESS = "select /*+ repartition(64) */ a.id, sha2(a.id, 512) as name from range(200000000) a"
+ENDLESS = "select /*+ repartition(64) */ a.id, sha2(cast(a.id as string), 512) as name from range(200000000) a"
 
 
 @pytest.fixture
@@ -468,7 +468,7 @@ def test_java_that_can_makes_an_archive_of_classes_on_request_and_starts_from_it
 
     assert "The embedded Spark has started and ended with the Java in" in told
     assert not project.landing_zone.exists()
-    [archive] = (tmp_path / "cache").glob("*/java/*.jsa")
+    [archive] = (tmp_path / "cache").glob("*/java/*")
     content = archive.read_bytes()
     dbt(project, "run", **env)
     loaded = (project.path / "classes.log").read_text().splitlines()

@@ -23,7 +23,8 @@ from dbt.adapters.openmirroring.spark.embedded.submit import spark_defaults
 # and tests set anew for each task. The JVM does not get them, so it is the same without them.
 # Python workers get them from each command.
 _PASSING = re.compile(
-    r"_|SHLVL|OLDPWD|PWD|TERM|TERM_.*|COLORTERM|COLUMNS|LINES|PS\d|WINDOWID|TMUX.*|STY|ITERM_.*"
+    r"SPARK_AUTH_SOCKET_TIMEOUT|SPARK_BUFFER_SIZE"  # PySpark sets these two
+    r"|_|SHLVL|OLDPWD|PWD|TERM|TERM_.*|COLORTERM|COLUMNS|LINES|PS\d|WINDOWID|TMUX.*|STY|ITERM_.*"
     r"|VSCODE_.*|SSH_.*|XDG_SESSION_.*|XDG_VTNR|DISPLAY|WAYLAND_DISPLAY|NO_COLOR|FORCE_COLOR"
     r"|VIRTUAL_ENV_PROMPT|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_EXEC_PID"
     r"|DBT_.*|AIRFLOW_CTX_.*|_AIRFLOW_.*|DAGSTER_.*|PREFECT__.*|TRACEPARENT|TRACESTATE"

@@ -18,9 +18,10 @@ from dbt.adapters.exceptions.connection import FailedToConnectError
 # https://spark.apache.org/docs/latest/ "Downloading"
 REQUIRED_VERSION = 17
 
-# the first version that makes an archive of the classes that it has loaded when it ends (JEP 350,
-# JDK-8261455)
+# The first version that makes an archive of the classes that it has loaded when it ends
+# (JDK-8261455), and the first that also stores what to compile (JEP 514).
 _ARCHIVE_VERSION = 19
+_AOT_VERSION = 25
 
 # seconds without use after which an archive is removed; it has about 200 MB
 _UNUSED = 30 * 24 * 3600
@@ -72,7 +73,7 @@ def find_java_home(wrapper_folder: Path) -> Path:
 def archive_options(java_home: Path, folder: Path) -> list[str]:
     """Return the options with which Java starts from an archive of classes, and makes it.
 
-    Java checks whether the archive fits. It makes another one if not, when it ends.
+    Java checks whether the archive fits, and starts without it if not.
 
     Args:
         java_home: the home of the Java
@@ -91,18 +92,20 @@ def archive_options(java_home: Path, folder: Path) -> list[str]:
     if not found or int(found[1]) < _ARCHIVE_VERSION:
         return []
     identity = "\n".join([told, str(release), pyspark.__file__, pyspark.__version__])
-    archive = folder / f"{hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()}.jsa"
-    for path in folder.glob("*.jsa"):
+    archive = folder / hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
+    for path in folder.iterdir():
         with suppress(OSError):
             if path == archive:
                 os.utime(path)
             elif path.stat().st_mtime < time.time() - _UNUSED:
                 path.unlink()
-    return [
-        "-XX:+AutoCreateSharedArchive",
-        f"-XX:SharedArchiveFile={archive}",
-        "-XX:+VerifySharedSpaces",  # a damaged archive would crash Java
-    ]
+    if int(found[1]) < _AOT_VERSION:
+        options = ["-XX:+AutoCreateSharedArchive", f"-XX:SharedArchiveFile={archive}"]
+    elif archive.exists():
+        options = [f"-XX:AOTCache={archive}"]
+    else:
+        return [f"-XX:AOTCacheOutput={archive}"]
+    return [*options, "-XX:+VerifySharedSpaces"]  # a damaged archive would crash Java
 
 
 def _installed() -> list[Path]:

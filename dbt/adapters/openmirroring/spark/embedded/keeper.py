@@ -31,7 +31,7 @@ RECORD = "keeper.json"
 # A JVM is ended after so many commands, and after so many seconds if it does not end by itself.
 # Java may write its archive of classes at its end.
 _MOST_COMMANDS = 100
-_LONGEST_END = 60.0
+_LONGEST_END = 120.0
 
 # seconds between two looks at what can end an idle JVM
 _PAUSE = 0.25

@@ -32,7 +32,7 @@ _WAIT_FOR_PREVIOUS = 600.0
 _TELL_AFTER = 5.0
 
 # seconds in which a keeper answers
-_LONGEST_ANSWER = 90.0
+_LONGEST_ANSWER = 150.0
 
 
 class SparkInUseError(FailedToConnectError):

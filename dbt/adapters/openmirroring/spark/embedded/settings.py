@@ -11,7 +11,8 @@ from pathlib import Path
 from dbt.adapters.openmirroring.spark.embedded.inherited import MEMORY_LIMITS
 from dbt.adapters.openmirroring.spark.embedded.submit import spark_defaults
 
-# The collector gives memory back to the machine at a collection on request, at the end of a command.
+# The collector gives memory back to the machine when it is asked to collect, at the end of a
+# command.
 _COLLECTOR = (
     "-XX:+UseParallelGC",
     "-XX:+UseAdaptiveSizePolicyWithSystemGC",

@@ -188,6 +188,8 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
             inherited(home, conf, java_home, environment),
             Launch(conf, {**environment, **archive}, log, scratch, last_used()),
         )
+        # PySpark asks this JVM about an error of Java, from its first session in this process on
+        SparkContext._ensure_initialized(gateway=lease.gateway)
         if lease.since is None:
             if not _has_name():
                 _log_in(lease.gateway)
