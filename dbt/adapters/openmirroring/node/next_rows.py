@@ -179,7 +179,7 @@ def _keep_new_rows(
     Spark changes some values when it stores them as partitions: an empty string becomes NULL. The
     published values must be those that the snapshot stores.
     """
-    return scratch.keep(kind, query, node.options.partition_by)
+    return scratch.keep(kind, query, node.options.partition_by, node.zone_options)
 
 
 def _typed_rows(

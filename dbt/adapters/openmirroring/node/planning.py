@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import Rebuild, SparkPlan
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
-from dbt.adapters.openmirroring.node.refusals import LeftRows
+from dbt.adapters.openmirroring.node.refusals import LeftRows, refuse_zone_of_session
 from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.snapshot.same_files import same_files
@@ -41,8 +41,13 @@ class Planner:
     scratch: ScratchTables
 
     def described(self, built: OpenMirroringRelation) -> NextSnapshot:
-        """Return the built rows, all of which need a comparison."""
+        """Return the built rows, all of which need a comparison.
+
+        Raises:
+            CompilationError: if a column cannot be mirrored, or is read in the zone of a session
+        """
         description = self.node.warehouse.describe(built)
+        refuse_zone_of_session(built, description)
         return NextSnapshot(built, description, landing_columns(description.columns), Reuse())
 
     def next_snapshot(

@@ -13,6 +13,8 @@ from dbt.adapters.openmirroring.landing_zone.delimited import data_type
 from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.value_checks import ValueCheck
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, quoted
+from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription
 
 if TYPE_CHECKING:
     import agate
@@ -187,6 +189,25 @@ def no_common_time(stored: str, new: str) -> CompilationError:
         "source: their order may differ. Nothing was changed. Cast the column in the source, "
         f"e.g. as {stored}."
     )
+
+
+def refuse_zone_of_session(relation: OpenMirroringRelation, table: TableDescription) -> None:
+    """Check that every session of Spark reads the same times in the partitions of a table.
+
+    Raises:
+        CompilationError: if a partition is a time that each session reads in its own zone
+    """
+    if table.layout.zone or table.layout.format in RECORDING_FORMATS:
+        return
+    times = [quoted(name) for name, dtype in table.partition_types if dtype == "timestamp"]
+    if times:
+        raise CompilationError(
+            f"{relation} is partitioned by the timestamp {', '.join(times)}, and has no option "
+            "`timeZone`: each session of Spark would read its partitions in another time zone. "
+            "Nothing was published. If a hook creates the table, let it set `options (timeZone "
+            "'UTC')`. Otherwise set `file_format: delta` or `iceberg`, or partition by "
+            f"cast({times[0]} as string)."
+        )
 
 
 def check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig) -> None:
