@@ -110,6 +110,15 @@ class Node:
         return [found] if isinstance(found, str) else list(found or [])
 
     @property
+    def batch(self) -> Mapping[str, Any] | None:
+        """The batch of a microbatch model, with `event_time_start` and `event_time_end`.
+
+        It is None for other models, and if the project has a `microbatch` macro of its own.
+        """
+        is_in_batches = self.options.incremental_strategy == "microbatch"
+        return self.model.get("batch") if is_in_batches else None
+
+    @property
     def has_buckets(self) -> bool:
         return bool(self.config.get("clustered_by"))
 

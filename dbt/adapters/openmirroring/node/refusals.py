@@ -148,6 +148,15 @@ def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntime
     )
 
 
+def no_event_time(event_time: str) -> CompilationError:
+    """Return the error for a microbatch model without the column that assigns rows to batches."""
+    return CompilationError(
+        f"The `event_time` of this microbatch model is {event_time}, and its table has no such "
+        "column: a batch could replace rows of other batches in the same partition. Nothing was "
+        "changed. Select that column in the model, and run with --full-refresh."
+    )
+
+
 def other_fields(column: str, stored: str, new: str, on_schema_change: str) -> CompilationError:
     """Return the error for a struct of an incremental model that has other fields in new rows."""
     differ = f"The column {column} has the type {stored} in the table, and {new} in the new rows"
