@@ -178,9 +178,9 @@ class Command:
         """Record the held builds, because the tests of this command read them."""
         warehouse = self.warehouse({})
         for node in gated:
-            build = warehouse.marks(warehouse.found(self._adapter.relation_of(node))).held
-            if build:
-                self._destination.builds[node.unique_id] = build
+            marks = warehouse.marks(warehouse.found(self._adapter.relation_of(node)))
+            if marks.held and not marks.unfinished:
+                self._destination.builds[node.unique_id] = marks.held
 
     def _recover_before_compiling(self, nodes: Sequence[ManifestNode]) -> None:
         # Only the schemas of this target: another target may share the landing zone, but have its
