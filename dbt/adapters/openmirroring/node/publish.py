@@ -45,6 +45,7 @@ from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
     UNFINISHED_PROPERTY,
+    ZONE_PROPERTY,
     OpenMirroringRelation,
 )
 
@@ -144,7 +145,10 @@ def _publish_rows(
     attempt: Attempt, rows: NextRows, rebuild: Rebuild | None, may_hold: bool = True
 ) -> MirrorResponse:
     node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
-    marks = {BATCH_ID_PROPERTY: publication.batch_id}
+    marks = {
+        BATCH_ID_PROPERTY: publication.batch_id,
+        ZONE_PROPERTY: attempt.destination.zone_id,
+    }
     following, _ = build(node, rows, attempt.scratch, marks)  # 1
     verify_contract(node, following)  # 3
     built = attempt.planner.next_snapshot(following, rows, rebuild)
@@ -248,6 +252,7 @@ def _make_snapshot(
         rebuild = rebuild or meanwhile(published)
     rebuild = rebuild or held_rebuild(published.marks)
     marks = marks_of_build(publication.batch_id, rebuild, is_unfinished)
+    marks[ZONE_PROPERTY] = attempt.destination.zone_id
     following, _ = build(node, rows, attempt.scratch, marks)
     # Rows that cannot be published are an error of the node that builds them. With post-hooks,
     # only the rows that the hooks leave count.

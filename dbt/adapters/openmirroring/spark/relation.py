@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BATCH_ID_PROPERTY = "openmirroring.batch_id"
 HELD_PROPERTY = "openmirroring.held"
 REBUILD_PROPERTY = "openmirroring.held_rebuild"
+ZONE_PROPERTY = "openmirroring.landing_zone"
 UNFINISHED_PROPERTY = "openmirroring.unfinished"
 VERSION_PROPERTY = "openmirroring.published_version"
 CHECKED_PROPERTY = "openmirroring.checked"
