@@ -84,16 +84,36 @@
 {% endmacro %}
 
 {% macro openmirroring__mirror_insert_overwrite(snapshot, new_rows, columns, options, predicates) %}
-  {%- if options.partition_by %}
+  {{ return(mirror_overwritten(snapshot, new_rows, columns, options.partition_by)) }}
+{% endmacro %}
+
+{#- Rows of other batches stay: their partition may begin or end at another time than a batch. -#}
+{% macro openmirroring__mirror_microbatch(snapshot, new_rows, columns, options, predicates) %}
+  {{ return(mirror_overwritten(snapshot, new_rows, columns, options.partition_by, predicates)) }}
+{% endmacro %}
+
+{% macro mirror_overwritten(snapshot, new_rows, columns, partition_by, predicates=()) %}
+  {%- if partition_by %}
   select {{ mirror_from_snapshot(columns) }} from {{ snapshot }} as DBT_INTERNAL_DEST
-  left anti join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(options.partition_by) }}
+  left anti join {{ new_rows }} as DBT_INTERNAL_SOURCE on {{ mirror_same(partition_by) }}
+  {%- for predicate in predicates %} and ({{ predicate }}){% endfor %}
   union all
   {%- endif %}
   select {{ mirror_from_new_rows(columns) }} from {{ new_rows }} as DBT_INTERNAL_SOURCE
 {% endmacro %}
 
-{% macro openmirroring__mirror_microbatch(snapshot, new_rows, columns, options, predicates) %}
-  {{ return(openmirroring__mirror_insert_overwrite(snapshot, new_rows, columns, options, predicates)) }}
+{#- When a batch replaces a row of the partition of a new row: the row is one of this batch, or has the key of the new row; or the
+    new row is not of this batch, because the model does not select by time.
+
+    Args:
+      event_time: a column, quoted
+      start, end: of the batch, as dbt writes them to the filters of a ref -#}
+{% macro openmirroring__mirror_in_batch(event_time, start, end, keys) %}
+  {%- for alias in ('DBT_INTERNAL_DEST', 'DBT_INTERNAL_SOURCE') -%}
+    {%- set time = alias ~ '.' ~ event_time -%}
+    {{ 'not ' if not loop.first }}coalesce({{ time }} >= '{{ start }}' and {{ time }} < '{{ end }}', false) {{- ' or ' if not loop.last }}
+  {%- endfor -%}
+  {{ ' or ' ~ mirror_same(keys) if keys }}
 {% endmacro %}
 
 

@@ -3,12 +3,12 @@
     Args:
       query: of its rows
       properties: of the table
-      compression: of its files; none if dbt-spark's `options` say it
+      options: of the table; none if those of dbt-spark are all
       partition_by: columns -#}
-{% macro openmirroring__mirror_create_table(table, query, properties, compression, partition_by) %}
+{% macro openmirroring__mirror_create_table(table, query, properties, options, partition_by) %}
   create table {{ table }}
   {{ file_format_clause() }}
-  {% if compression %}options (compression '{{ compression }}'){% else %}{{ options_clause() }}{% endif %}
+  {{ mirror_options(options) or options_clause() }}
   {{- mirror_properties(properties) }}
   {{ mirror_partitioned(partition_by) }}
   {{ clustered_cols(label='clustered by') }}
@@ -34,6 +34,16 @@
   {{ query }}
 {% endmacro %}
 
+
+{% macro mirror_options(options) %}
+  {%- if options -%}
+  options (
+    {%- for name, value in options.items() -%}
+    '{{ mirror_literal(name) }}' '{{ mirror_literal(value | string) }}' {{- ', ' if not loop.last }}
+    {%- endfor -%}
+  )
+  {%- endif -%}
+{% endmacro %}
 
 {% macro mirror_properties(properties) %}
   {%- if properties %}
@@ -80,8 +90,8 @@
 {% endmacro %}
 
 {#- The same in the partitions of the snapshot. -#}
-{% macro openmirroring__mirror_keep_partitioned(table, query, partition_by) %}
-  create table {{ table }} {{ file_format_clause() }} {{ mirror_partitioned(partition_by) }} as
+{% macro openmirroring__mirror_keep_partitioned(table, query, partition_by, options={}) %}
+  create table {{ table }} {{ file_format_clause() }} {{ mirror_options(options) }} {{ mirror_partitioned(partition_by) }} as
   {{ query }}
 {% endmacro %}
 

@@ -82,3 +82,32 @@ def test_deletes_come_first_whatever_the_columns_are_called(project: Project) ->
     markers = pq.read_table(project.files()[-1]).column("__rowMarker__").to_pylist()
 
     assert markers == sorted(markers, key=lambda marker: marker != 2)
+
+
+# headlines and details of what Spark says of a table
+DESCRIBED = (
+    *("# Partitioning", "# Partition Information", "# col_name", "# Clustering Information"),
+    *("# Metadata Columns", "# Column Default Values", "# Detailed Table Information", "#"),
+    *("Provider", "Location", "Num Buckets", "Owner", "Part 0", "Not partitioned"),
+)
+
+
+@pytest.mark.parametrize("partition_by", [None, "# Partition Information", "Provider"])
+@pytest.mark.parametrize("materialized", ["table", "incremental"])
+def test_columns_called_as_a_part_of_a_description_are_published(
+    project: Project, materialized: str, partition_by: str | None
+) -> None:
+    if project.file_format == "delta":
+        pytest.skip("Delta takes no spaces in names")
+    columns = ", ".join(f"'{name}' as `{name}`" for name in DESCRIBED)
+    config: dict[str, Any] = {"materialized": materialized, "unique_key": "id"}
+    config |= {"partition_by": partition_by} if partition_by else {}
+    for number in (1, 2):
+        project.model(f"select 1 as id, {columns}, {number} as n", **config)
+
+        project.run()
+
+        (row,) = project.mirror()
+        assert {name for name, _ in row} == {"id", *DESCRIBED, "n"}
+        assert dict(row)["n"] == f"int {number}"
+        project.assert_mirrored()

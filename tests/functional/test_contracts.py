@@ -194,3 +194,73 @@ def test_a_constraint_about_nothing_is_refused(
     project.model(GOOD, contract=ENFORCED)
 
     assert told in project.fail()
+
+
+# types with a length, and a value of three and of four characters
+LENGTHS = {
+    "varchar(3)": ("'😀öü'", "'abcd'"),
+    "CHAR ( 3 )": ("'ab'", "'abcd'"),
+    "character(3)": ("'abc'", "'abc '"),
+    "array<varchar(3)>": ("array('abc', null)", "array('a', 'abcd')"),
+    "map<string, varchar(3)>": ("map('abcd', 'abc')", "map('a', 'abcd')"),
+    "struct<`a`: varchar(3), n: int>": (
+        "named_struct('a', 'abc', 'n', 1)",
+        "named_struct('a', 'abcd', 'n', 1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("declared", LENGTHS)
+def test_a_text_that_is_longer_than_its_contract_never_reaches_the_mirror(
+    project: Project, declared: str
+) -> None:
+    write_contract(project, types={"id": "int", "v": declared})
+    good, bad = LENGTHS[declared]
+    for materialized in ("table", "incremental"):
+        options: dict[str, Any] = {"materialized": materialized, "on_schema_change": "fail"}
+        options |= {"unique_key": "id", "contract": ENFORCED}
+        project.model(f"select 1 as id, {good} as v", **options)
+        project.run()
+        project.assert_mirrored()
+        before = project.state()
+
+        project.model(f"select 1 as id, {bad} as v", **options)
+
+        assert f"{declared} (v) by 1 row, e.g. id=1" in project.fail()
+        assert project.state() == before
+
+
+def test_a_type_whose_lengths_cannot_be_checked_is_refused(project: Project) -> None:
+    write_contract(project, types={"id": "int", "v": "struct<a varchar(3)>"})
+    project.model("select 1 as id, named_struct('a', 'abcd') as v", contract=ENFORCED)
+
+    message = project.fail()
+
+    assert "struct<a:varchar(3)>" in message
+    write_contract(project, types={"id": "int", "v": "struct<a:varchar(3)>"})
+    project.model("select 1 as id, named_struct('a', 'abc') as v", contract=ENFORCED)
+    project.run()
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize(
+    ("declared", "selected"),
+    [
+        ("decimal(9, 2)", "cast(1 as decimal(10, 2))"),
+        ("decimal(9, 2)", "cast(1 as decimal(9, 3))"),
+        ("array<decimal(9, 2)>", "array(cast(1 as decimal(10, 2)))"),
+        ("timestamp", "timestamp_ntz'2024-01-01 00:00:00'"),
+        ("int", "1L"),
+        ("float", "1D"),
+        ("struct<a: int>", "named_struct('b', 1)"),
+        ("varchar(3)", "1"),
+    ],
+)
+def test_another_type_than_that_of_the_contract_is_refused(
+    project: Project, declared: str, selected: str
+) -> None:
+    write_contract(project, types={"v": declared})
+    project.model(f"select {selected} as v", contract=ENFORCED)
+
+    assert "data type mismatch" in project.fail()
+    assert not project.folder().exists()

@@ -160,6 +160,72 @@ def test_an_alias_of_another_case_is_published_to_a_folder_of_its_own(
     project.assert_mirrored("Orders")
 
 
+NUMBERED = "select {{ var('n') }} as id"
+BACK: dict[str, list[dict[str, Any]]] = {
+    "alias": [{"alias": "zcase"}, {"alias": "ZCase"}],
+    "schema_folder": [{"schema_folder": True}, {"schema_folder": False}],
+}
+
+
+@pytest.mark.parametrize("publish", ["immediately", "on_request"])
+@pytest.mark.parametrize("materialized", ["table", "incremental"])
+@pytest.mark.parametrize("moved", BACK)
+def test_a_table_that_comes_back_to_a_folder_is_rebuilt_there(
+    project: Project, moved: str, materialized: str, publish: str
+) -> None:
+    there, elsewhere = BACK[moved]
+    for number, place in enumerate((there, elsewhere, there), start=1):
+        project.model(
+            NUMBERED, materialized=materialized, unique_key="id", publish=publish, **place
+        )
+        name = place.get("alias", "orders")
+
+        response = project.run("--vars", f"n: {number}")
+
+        if publish == "on_request":
+            assert project.dbt("run-operation", "mirror_publish")
+        elif number > 2:
+            assert response["publication"] == "rebuild"
+            assert response["reason"].startswith("the table folder was ")
+        path = f"{project.schema}/{name}" if place.get("schema_folder", True) else f"dbo/{name}"
+        assert mirror(project, path) == project.relation(name.lower())
+        assert sum(mirror(project, path).values()) == (1 if materialized == "table" else number)
+    orphan = "orders" if moved == "schema_folder" else f"{project.schema}.ZCase"
+    named = f"{{dry_run: false, table: {orphan}}}"
+    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
+    project.assert_tidy()
+
+
+@pytest.mark.local("two landing zones on this machine")
+@pytest.mark.parametrize("materialized", ["table", "table with hooks", "incremental"])
+def test_a_table_that_comes_back_to_a_landing_zone_is_published_there(
+    project: Project, materialized: str
+) -> None:
+    hooks = {"post_hook": "insert into {{ this }} values (0)"} if "hooks" in materialized else {}
+    materialized = materialized.split()[0]
+    zones = ["mirror.MirroredDatabase", "other.MirroredDatabase"]
+    project.model(NUMBERED, materialized=materialized, unique_key="id", **hooks)
+    for number, zone in enumerate((*zones, zones[0]), start=1):
+        project.landing_zone = project.path / zone / "Files" / "LandingZone"
+        project.target["landing_zone"] = str(project.landing_zone)
+        project.write_project()
+        if number == 3 and materialized == "incremental":
+            message = project.fail("--vars", f"n: {number}")
+            assert "published to another landing zone" in message
+            assert message.index("mirror_rebuild") < message.index("--full-refresh")
+            named = f"{{table: {project.schema}.orders}}"
+            assert project.dbt("run-operation", "mirror_rebuild", "--args", named)
+            project.assert_mirrored()
+
+        response = project.run("--vars", f"n: {number}")
+
+        project.assert_mirrored()
+        if materialized == "table" and number == 3:
+            assert response["reason"] == "was published to another landing zone meanwhile"
+    expected = 1 + len(hooks) if materialized == "table" else 3
+    assert sum(project.mirror().values()) == expected
+
+
 def test_a_table_that_leaves_its_schema_folder_tells_where_it_was(project: Project) -> None:
     project.model(ROWS, unique_key="id")
     project.run()

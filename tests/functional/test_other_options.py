@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.functional.project import Project
 from tests.variants import some
@@ -90,3 +91,41 @@ def test_an_option_that_changes_no_row_is_ignored(project: Project) -> None:
     project.model(FIRST, unique_key="id", zorder=["id"], databricks_tags={"team": "sales"})
 
     assert project.run()["publication"] == "initial"
+
+
+CUSTOMERS = "select * from values (1, 'me@shop.example') as t(id, email)"
+MASK = {"function": "shop.hide", "using_columns": "id"}
+
+# properties of a column, and options of a node, that hide values or rows from some readers
+HIDES: dict[str, dict[str, Any]] = {
+    "of a column": {"columns": [{"name": "email", "column_mask": MASK}]},
+    "in the config of a column": {
+        "columns": [{"name": "email", "config": {"column_mask": MASK}}],
+    },
+    "of BigQuery": {"columns": [{"name": "email", "policy_tags": ["projects/p/tags/1"]}]},
+    "of Snowflake": {"config": {"row_access_policy": {"rows": ["id"]}}},
+    "of Athena": {"config": {"lf_tags_config": {"enabled": True}}},
+    "of a node": {"config": {"row_filter": MASK}},
+}
+
+
+@pytest.mark.parametrize("where", HIDES)
+def test_what_other_adapters_hide_is_refused_and_masked_by_the_model(
+    project: Project, where: str
+) -> None:
+    options = yaml.safe_dump({"models": [{"name": "orders", **HIDES[where]}]})
+    # dbt tells of keys that it does not know
+    project.write_project(flags={"warn_error_options": {"error": []}})
+    project.write("models/orders.yml", options)
+    project.model(CUSTOMERS, unique_key="id")
+
+    for _ in range(2):  # the second time, dbt does not read the file again
+        message = project.fail()
+
+        assert "is not supported: everybody who reads" in message
+    assert not project.folder().exists()
+    (project.path / "models" / "orders.yml").unlink()
+    project.model(f"select id, sha2(email, 256) as email from ({CUSTOMERS})", unique_key="id")
+    project.run()
+    (row,) = project.mirror()
+    assert "@" not in str(row)

@@ -106,7 +106,8 @@ class SparksStatement(Translated):
     @pytest.fixture(scope="class", autouse=True)
     def one_batch(self) -> Iterator[None]:
         def read_without_batch(*path: Any) -> str:
-            return re.sub(r"\b\d{14}\w{8}\b", "<batch>", read_file(*path))
+            text = re.sub(r"\b\d{14}\w{8}\b", "<batch>", read_file(*path))
+            return re.sub(r"'[0-9a-f]{16}'", "'<zone>'", text)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(constraints, "read_file", read_without_batch)
@@ -116,8 +117,9 @@ class SparksStatement(Translated):
     def create(self, file_format: str) -> str:
         files = f"using {file_format}"
         if file_format == "parquet":
-            files = "options (compression 'zstd')"
-        properties = "tblproperties('openmirroring.batch_id' = '<batch>')"
+            files = "options ('compression' 'zstd')"
+        marks = "'openmirroring.batch_id' = '<batch>', 'openmirroring.landing_zone' = '<zone>'"
+        properties = f"tblproperties({marks})"
         return f"create table <model_identifier> {files} {properties} as"
 
     @pytest.fixture(scope="class")

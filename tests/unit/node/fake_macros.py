@@ -52,11 +52,11 @@ class Macros:
         table: object,
         query: str,
         properties: Mapping[str, str],
-        compression: str | None,
+        options: Mapping[str, str],
         partition_by: Sequence[str],
     ) -> None:
         assert not partition_by
-        assert compression in ("zstd", None)
+        assert options in ({"compression": "zstd"}, {})
         rows = self._spark.select(query)
         self._spark.create(table, rows, properties, self._spark.file_format)
 

@@ -48,7 +48,11 @@ def node(names: dict[str, str] | None = None, **config: Any) -> Node:
     [
         ({}, Layout("parquet", (), "")),
         ({"file_format": "ORC"}, Layout("orc", (), "")),
-        ({"partition_by": "Day"}, Layout("parquet", ("day",), "")),
+        ({"partition_by": "Day"}, Layout("parquet", ("day",), "", "UTC")),
+        (
+            {"partition_by": "Day", "options": {"TIMEZONE": "Asia/Tokyo"}},
+            Layout("parquet", ("day",), "", "Asia/Tokyo"),
+        ),
         (
             {"file_format": "delta", "partition_by": ["Day", "hour"]},
             Layout("delta", ("day", "hour"), ""),

@@ -80,9 +80,10 @@ def test_rows_are_kept_in_the_partitions_of_the_relation() -> None:
     tables = Tables("orders")
 
     with ScratchTables(tables, ORDERS, BATCH_ID) as scratch:
-        kept = scratch.keep(NEW_ROWS, "select 1", ("day",))
+        kept = scratch.keep(NEW_ROWS, "select 1", ("day",), {"timeZone": "UTC"})
 
-    assert tables.statements == [f"mirror_keep_partitioned({kept}, select 1, ('day',))"]
+    options = {"timeZone": "UTC"}
+    assert tables.statements == [f"mirror_keep_partitioned({kept}, select 1, ('day',), {options})"]
 
 
 def test_a_node_that_fails_leaves_nothing_beside_its_relation() -> None:

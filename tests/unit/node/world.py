@@ -31,6 +31,7 @@ from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
     RESTORED_PROPERTY,
+    ZONE_PROPERTY,
     OpenMirroringRelation,
 )
 from tests.unit.node.fake_rows import Row, Rows, read_file
@@ -286,9 +287,10 @@ class World:
         assert set(self.spark.tables) == {"orders"}
         self.assert_zone_in_order()
         marks = self.spark.table(ORDERS).properties
-        assert {mark: marks[mark] for mark in marks.keys() - {RECOVERED, RESTORED_PROPERTY}} == {
-            BATCH_ID_PROPERTY: self.journal.batch.id
-        }
+        assert {
+            mark: marks[mark]
+            for mark in marks.keys() - {RECOVERED, RESTORED_PROPERTY, ZONE_PROPERTY}
+        } == {BATCH_ID_PROPERTY: self.journal.batch.id}
 
     def assert_published(self, expected: Sequence[Row]) -> None:
         """Mirror, relation and expected rows are the same."""

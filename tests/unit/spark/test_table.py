@@ -64,6 +64,33 @@ def test_a_layout_is_format_partitions_and_buckets(folder: Path) -> None:
     assert description(folder, Provider="ORC").layout == Layout("orc", (), "")
 
 
+def test_a_layout_has_the_zone_of_partitions_in_folders(folder: Path) -> None:
+    zone = {"Storage Properties": "[compression=zstd, timezone=Asia/Tokyo]"}
+
+    assert description(folder, "Day", **zone).layout.zone == "Asia/Tokyo"
+    assert description(folder, "Day", **zone, Provider="delta").layout.zone == ""
+    assert description(folder, **zone).layout.zone == ""
+
+
+HEADLINES = (
+    *("# Partitioning", "# Partition Information", "# col_name", "# Clustering Information"),
+    *("# Metadata Columns", "# Column Default Values", "# Detailed Table Information", "#"),
+)
+
+
+@pytest.mark.parametrize("name", [*HEADLINES, "Provider", "Num Buckets", "Statistics"])
+def test_a_column_may_be_called_as_a_part_of_the_description(name: str) -> None:
+    columns = [("id", "int", ""), (name, "int", ""), ("day", "int", "")]
+    details = {"Comment": "", "Provider": "parquet", "Location": "file:/a/folder"}
+
+    found = TableDescription.parse(RELATION, described(columns, details, "day", name))
+
+    assert [column.name for column in found.columns] == ["id", name, "day"]
+    assert found.layout == Layout("parquet", ("day", name.lower()), "")
+    assert found.location == "file:/a/folder"
+    assert (found.statistics, found.has_defaults) == (None, False)
+
+
 def test_a_layout_is_described_in_words() -> None:
     told = str(Layout("parquet", ("day", "hour"), "4 [`id`]"))
 

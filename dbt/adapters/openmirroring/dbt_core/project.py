@@ -5,7 +5,7 @@ dbt gives them to its adapters, but documents no interface for them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
@@ -136,6 +136,25 @@ class Project:
         manifest: Any = self.manifest
         macro = manifest.find_macro_by_name("mirror_recover", self.name, None)
         return generate_runtime_macro_context(macro, self._config, manifest, None)
+
+    def columns_of(self, model: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the columns that the project describes of a node: their names and properties.
+
+        dbt keeps only `meta` and `tags` of the `config` of a column, so the file is read too.
+
+        Args:
+            model: the node as in its context
+        """
+        yield from (model.get("columns") or {}).items()
+        file = getattr(self.manifest, "files", {}).get(model.get("patch_path"))
+        for kind in ("models", "seeds", "snapshots"):
+            for node in (file.dict_from_yaml.get(kind) or ()) if file else ():
+                if node["name"] != model["name"]:
+                    continue
+                for version in (node, *(node.get("versions") or ())):
+                    for column in version.get("columns") or ():
+                        if isinstance(column.get("config"), dict):
+                            yield column["name"], column["config"]
 
     def materialization(self, name: str) -> Macro | None:
         """Return the macro of a materialization."""

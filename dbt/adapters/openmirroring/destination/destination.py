@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -108,6 +109,11 @@ class Destination:
     def place(self) -> str:
         """The landing zone as the profile names it, safe to show in a message."""
         return shown_url(self.target.landing_zone)
+
+    @property
+    def zone_id(self) -> str:
+        """A short name of the landing zone, which no other one has."""
+        return hashlib.sha256(self.target.landing_zone.encode()).hexdigest()[:16]
 
     def storage(self) -> Storage:
         place = self.target.onelake

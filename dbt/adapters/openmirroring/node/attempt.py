@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
 from dbt.adapters.openmirroring.node.hooks import CodeBefore
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import Rebuild
-from dbt.adapters.openmirroring.node.planning import Planner, meanwhile
+from dbt.adapters.openmirroring.node.planning import Planner, meanwhile, returned
 from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows, published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.snapshot.state import has_published_columns
@@ -90,7 +90,9 @@ def before_build(
     """
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if publication.last:
+        zone_id = attempt.destination.zone_id
         rebuild = rebuild or meanwhile(published)
+        rebuild = rebuild or returned(node, publication, published, zone_id)
     if rebuild:  # nothing is compared, so nothing has to be kept
         node.run_code_before(lambda _: True)
         return attempt, rebuild

@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, TableDescription
 
 _DOCUMENTED = "openmirroring_documented"
 
@@ -97,7 +97,7 @@ def _create_table(
         table=table,
         query=query,
         properties=properties,
-        compression=_compression(node),
+        options=_options(node),
         partition_by=partition_by,
     )
     return node.warehouse.build(*statements, sql)
@@ -127,16 +127,18 @@ def _documented(node: Node, query: str) -> tuple[list[str], str]:
     return [sql], f"select * from {view}"
 
 
-def _compression(node: Node) -> str | None:
-    """Return the compression for the files of a snapshot; None leaves it to the configuration.
+def _options(node: Node) -> dict[str, str]:
+    """Return the options of a snapshot; none if those that dbt-spark writes are all.
 
-    The files get the compression of the landing zone, so that they can be published unchanged.
+    Its files get the compression of the landing zone, so that they can be published unchanged.
     """
     is_ours = node.options.mirror and node.options.landing_format == "parquet"
     is_parquet = node.config.get("file_format") in (None, "parquet")
-    if is_ours and is_parquet and not node.config.get("options"):
-        return node.options.compression
-    return None
+    given = node.config.get("options") or {}
+    if is_ours and is_parquet and not given:
+        return {"compression": node.options.compression, **node.zone_options}
+    others = {name: value for name, value in given.items() if name.lower() != ZONE.lower()}
+    return {**others, **node.zone_options} if node.zone_options else {}
 
 
 def _find_files(node: Node, table: OpenMirroringRelation) -> None:
@@ -149,7 +151,7 @@ def _find_files(node: Node, table: OpenMirroringRelation) -> None:
 
 def has_partitions_in_catalog(table: TableDescription) -> bool:
     """Check whether the catalog lists each partition. Delta and Iceberg list their own."""
-    return table.layout.format not in ("delta", "iceberg") and bool(table.layout.partitions)
+    return table.layout.format not in RECORDING_FORMATS and bool(table.layout.partitions)
 
 
 def verify_contract(node: Node, table: OpenMirroringRelation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,16 @@ from dbt.adapters.openmirroring.dbt_core.constraints import (
     supported_constraints,
 )
 from dbt.adapters.openmirroring.node.refusals import listed
+from dbt.adapters.openmirroring.node.value_checks import condition_inside
+from dbt.adapters.openmirroring.spark.data_types import parse
 from dbt.adapters.openmirroring.spark.relation import quoted
 
 if TYPE_CHECKING:
     import agate
+
+
+_WITH_LENGTH = re.compile(r"\b(varchar|char|character)\s*\(", re.IGNORECASE)
+_LENGTH = re.compile(r"(?:var)?char\((\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -67,9 +74,39 @@ def contract_constraints(adapter: ConstraintParser, node: Mapping[str, Any]) -> 
         node: the node as in dbt's graph
 
     Raises:
-        CompilationError: if a constraint lacks its columns or its expression
+        CompilationError: if a constraint lacks its columns or its expression, or if the length of
+            a type cannot be checked
     """
-    return constraints_of(supported_constraints(adapter, declared_constraints(node)))
+    columns = node.get("columns", {}).values()
+    lengths = [length for column in columns for length in _length(column)]
+    return lengths + constraints_of(supported_constraints(adapter, declared_constraints(node)))
+
+
+def _length(column: Mapping[str, Any]) -> Iterator[Constraint]:
+    """Yield a condition for the length of the texts of a column, which Spark does not keep.
+
+    Raises:
+        CompilationError: if a type with a length cannot be parsed
+    """
+    name, declared = column["name"], str(column.get("data_type") or "")
+    if not _WITH_LENGTH.search(declared):
+        return
+    text = re.sub(r"\s*([<>,:()])\s*", r"\1", declared.strip().lower().replace("`", ""))
+    try:
+        type_ = parse(re.sub(r"\bcharacter\(", "char(", text))
+    except ValueError as error:
+        raise CompilationError(
+            f"The column {quoted(name)} has the data_type {declared!r} in the contract, whose "
+            "lengths cannot be checked. Write it as Spark does, e.g. struct<a:varchar(3)>; or "
+            "declare string, and a constraint such as {type: check, expression: length(a) <= 3}."
+        ) from error
+    broken = condition_inside(type_, quoted(name), _too_long)
+    yield Constraint(f"{declared} ({name})", broken=broken)
+
+
+def _too_long(type_: str, value: str) -> str:
+    found = _LENGTH.fullmatch(type_)
+    return f"char_length({value}) > {found[1]}" if found else ""
 
 
 def constraints_of(declared: Sequence[ModelLevelConstraint]) -> list[Constraint]:

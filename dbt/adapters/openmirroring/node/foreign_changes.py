@@ -15,6 +15,7 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.snapshot.held import (
     PublishedRows,
     beside,
+    marks_of_build,
     published_rows,
     refuse_taken,
 )
@@ -23,7 +24,6 @@ from dbt.adapters.openmirroring.node.snapshot.state import published_version, ve
 from dbt.adapters.openmirroring.node.snapshot.swap import move
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
-    HELD_PROPERTY,
     VERSION_PROPERTY,
     OpenMirroringRelation,
 )
@@ -60,7 +60,7 @@ def with_foreign_changes(
         rows = _rows(node, destination, table, scratch) if version is None else target
         past = rows.incorporate(version=version)
         return PublishedRows(warehouse, past, published.batch_id, published.marks)
-    held = {HELD_PROPERTY: table.batch_id}
+    held = marks_of_build(table.batch_id, None, is_unfinished=True)
     if version is not None:
         warehouse.mark(target, {**held, VERSION_PROPERTY: version})
     else:

@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.node.plan import Rebuild
 from dbt.adapters.openmirroring.node.snapshot.held import (
     PublishedRows,
     beside,
+    marks_of_build,
     published_rows,
     refuse_taken,
 )
@@ -25,8 +26,6 @@ from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state
 from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
-    HELD_PROPERTY,
-    REBUILD_PROPERTY,
     VERSION_PROPERTY,
     Marks,
     OpenMirroringRelation,
@@ -214,8 +213,8 @@ def run_post_hooks(node: Node, published: PublishedRows, marks: Marks) -> None:
     if published.is_past:  # the earlier versions may be gone, with the table that had them
         rebuild = rebuild or _REPLACED.why
     assert marks.held, "the snapshot is held while hooks run"
-    properties = {HELD_PROPERTY: marks.held}
-    node.warehouse.mark(target, properties | ({REBUILD_PROPERTY: rebuild} if rebuild else {}))
+    why_rebuild = Rebuild(rebuild) if rebuild else None
+    node.warehouse.mark(target, marks_of_build(marks.held, why_rebuild, is_unfinished=True))
 
 
 def marks_now(node: Node) -> Marks | None:

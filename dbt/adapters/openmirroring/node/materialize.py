@@ -27,13 +27,17 @@ from dbt.adapters.openmirroring.spark.relation import (
     CHECKED_PROPERTY,
     HELD_PROPERTY,
     REBUILD_PROPERTY,
+    UNFINISHED_PROPERTY,
     UNMIRRORED_PROPERTY,
     VERSION_PROPERTY,
     OpenMirroringRelation,
 )
 
 _UNMIRRORED = {UNMIRRORED_PROPERTY: "true"}
-_PUBLICATION = (BATCH_ID_PROPERTY, HELD_PROPERTY, REBUILD_PROPERTY, VERSION_PROPERTY)
+_PUBLICATION = (
+    *(BATCH_ID_PROPERTY, HELD_PROPERTY, REBUILD_PROPERTY),
+    *(UNFINISHED_PROPERTY, VERSION_PROPERTY),
+)
 
 
 def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:

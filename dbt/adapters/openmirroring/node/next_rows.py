@@ -81,7 +81,8 @@ def next_rows(
 
     Raises:
         CompilationError: if is_incremental() has changed since the node was compiled, or if the
-            columns differ in a way that `on_schema_change` does not allow
+            columns differ in a way that `on_schema_change` does not allow, or if a microbatch
+            model does not have its `event_time`
         DbtRuntimeError: if several new rows have the same key
     """
     if node.is_history:
@@ -89,6 +90,9 @@ def next_rows(
     if node.is_incremental != was_incremental:
         raise refuse_stale_compilation()
     if not was_incremental:
+        if node.batch:
+            with node.warehouse.users_session():
+                _event_time(node, node.warehouse.columns_of(node.query()))
         return live_rows(node)
     return _incremental(node, scratch, snapshot)
 
@@ -118,6 +122,10 @@ def _incremental(
         computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
     found, before = warehouse.columns(computed), warehouse.columns(target)
     columns = incremental_columns(before, found, node.on_schema_change, node.config)
+    common = [
+        column for column in before if column.name.lower() in {c.name.lower() for c in found}
+    ]
+    predicates = _batch_predicates(node, common) if node.batch else node.predicates
     check_casts(node, computed, columns)
     new_rows = _typed_rows(node, scratch, computed, found, columns)
     if options.incremental_strategy == "merge" and options.unique_key:
@@ -137,9 +145,35 @@ def _incremental(
         new_rows=new_rows,
         columns=columns,
         options=options,
-        predicates=node.predicates,
+        predicates=predicates,
     )
     return NextRows(query, reused)
+
+
+def _event_time(node: Node, columns: Sequence[OpenMirroringColumn]) -> OpenMirroringColumn:
+    """Return the column with the time of the rows of a microbatch model.
+
+    Raises:
+        CompilationError: if there is no such column
+    """
+    name = str(node.config.get("event_time"))
+    for column in columns:
+        if column.name.lower() == name.strip("`").lower():
+            return column
+    raise refusals.no_event_time(name)
+
+
+def _batch_predicates(node: Node, columns: Sequence[OpenMirroringColumn]) -> list[str]:
+    """Return the SQL of which rows a batch replaces in the partitions of its rows."""
+    assert node.batch, "it is a microbatch model"
+    sql = node.warehouse.sql(
+        "mirror_in_batch",
+        event_time=_event_time(node, columns).quoted,
+        start=node.batch["event_time_start"],
+        end=node.batch["event_time_end"],
+        keys=node.options.unique_key,
+    )
+    return [sql]
 
 
 def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | None) -> NextRows:
@@ -179,7 +213,7 @@ def _keep_new_rows(
     Spark changes some values when it stores them as partitions: an empty string becomes NULL. The
     published values must be those that the snapshot stores.
     """
-    return scratch.keep(kind, query, node.options.partition_by)
+    return scratch.keep(kind, query, node.options.partition_by, node.zone_options)
 
 
 def _typed_rows(

@@ -20,7 +20,7 @@ from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.casts import Cast
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, quoted
 from dbt.adapters.openmirroring.spark.seed import SEED_VIEW, seed_view
-from dbt.adapters.openmirroring.spark.table import Layout
+from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, Layout
 
 # strategy of a dbt snapshot
 Strategy = Mapping[str, Any]
@@ -110,6 +110,15 @@ class Node:
         return [found] if isinstance(found, str) else list(found or [])
 
     @property
+    def batch(self) -> Mapping[str, Any] | None:
+        """The batch of a microbatch model, with `event_time_start` and `event_time_end`.
+
+        It is None for other models, and if the project has a `microbatch` macro of its own.
+        """
+        is_in_batches = self.options.incremental_strategy == "microbatch"
+        return self.model.get("batch") if is_in_batches else None
+
+    @property
     def has_buckets(self) -> bool:
         return bool(self.config.get("clustered_by"))
 
@@ -118,8 +127,23 @@ class Node:
         """The layout of the next snapshot, without buckets."""
         default = "set spark.sql.sources.default"
         file_format = self.config.get("file_format") or self.warehouse.query(default).rows[0][1]
+        file_format = file_format.lower()
         partitions = tuple(name.lower() for name in self.options.partition_by)
-        return Layout(file_format.lower(), partitions, "")
+        zone = "" if file_format in RECORDING_FORMATS else self.zone_options.get(ZONE, "")
+        return Layout(file_format, partitions, "", zone)
+
+    @property
+    def zone_options(self) -> dict[str, str]:
+        """The option of the node's tables for the zone of times in the names of their folders.
+
+        Without it, each session reads the times of partitions in a zone of its own.
+        """
+        file_format = str(self.config.get("file_format")).lower()
+        if not self.options.partition_by or file_format in (*RECORDING_FORMATS, "hudi"):
+            return {}
+        options = self.config.get("options") or {}
+        given = [str(value) for name, value in options.items() if name.lower() == ZONE.lower()]
+        return {ZONE: given[0] if given else "UTC"}
 
     # The request of the command
 

@@ -7,7 +7,8 @@ that only change how a table is stored or where a model runs (`zorder`, `databri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dbt_common.exceptions import CompilationError
@@ -44,11 +45,17 @@ EVERYWHERE = {
     "table_format": "Set `file_format: iceberg`",
     "database": "Name the catalog in the schema: `schema: catalog.schema`",
     "catalog_name": "Name the catalog in the schema: `schema: catalog.schema`",
-    "row_filter": "Select the rows in the model, or restrict who sees which rows in Fabric",
     "persist_constraints": "Enforce a contract, whose constraints are checked before rows are "
     "published",
     "workspace_name": "Set `landing_zone` in the profile, which says where tables are published",
 }
+
+# parts of the names of options that hide rows or values from some readers: `column_mask` and
+# `row_filter` of dbt-databricks, `policy_tags` of dbt-bigquery, `row_access_policy` and
+# `masking_policy` of Snowflake, `lf_tags_config` and `lf_grants` of dbt-athena
+_HIDES = re.compile(
+    "mask|row_?(access|filter|level|polic|security)|policy_tags|^lf_(tags|grants)", re.IGNORECASE
+)
 
 # how dbt-databricks spells that an option is off
 _OFF = ("", "none", "false", "default")
@@ -79,6 +86,32 @@ def refuse_other_options(config: Mapping[str, Any]) -> None:
             if _is_on(config.get(name)) and not config.get("partition_by"):
                 remedy = "Set `partition_by`: the partitions of the new rows are replaced"
                 raise _refused(f"`{name}` with insert_overwrite", remedy)
+
+
+def refuse_hidden(
+    config: Mapping[str, Any], columns: Iterable[tuple[str, Mapping[str, Any]]]
+) -> None:
+    """Check that a node has no option that hides rows or values from some readers.
+
+    Args:
+        config: the configuration of the node
+        columns: the names of its columns, with their properties or configuration
+
+    Raises:
+        CompilationError: if it has one, because everybody could read them in the mirrored table
+    """
+    if config.get("materialized") == "view":
+        return
+    of_columns = ((f" of the column `{name}`", options) for name, options in columns)
+    for place, options in (("", config), *of_columns):
+        for name, value in options.items():
+            if _HIDES.search(name) and _is_on(value):
+                raise CompilationError(
+                    f"`{name}`{place} is not supported: everybody who reads the mirrored table "
+                    "would see what it hides. Nothing was changed. Let the model select what "
+                    "everybody may see, e.g. sha2(email, 256) as email, and remove the option; "
+                    "or restrict in Fabric who sees what."
+                )
 
 
 def _is_on(value: Any) -> bool:

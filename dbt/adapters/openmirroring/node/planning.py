@@ -16,12 +16,12 @@ from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import Rebuild, SparkPlan
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
-from dbt.adapters.openmirroring.node.refusals import LeftRows
+from dbt.adapters.openmirroring.node.refusals import LeftRows, refuse_zone_of_session
 from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.snapshot.same_files import same_files
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import ZONE_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
@@ -41,8 +41,13 @@ class Planner:
     scratch: ScratchTables
 
     def described(self, built: OpenMirroringRelation) -> NextSnapshot:
-        """Return the built rows, all of which need a comparison."""
+        """Return the built rows, all of which need a comparison.
+
+        Raises:
+            CompilationError: if a column cannot be mirrored, or is read in the zone of a session
+        """
         description = self.node.warehouse.describe(built)
+        refuse_zone_of_session(built, description)
         return NextSnapshot(built, description, landing_columns(description.columns), Reuse())
 
     def next_snapshot(
@@ -156,6 +161,34 @@ def meanwhile(published: PublishedRows) -> Rebuild | None:
     # while rows are held, those that were published last are beside the snapshot
     is_lost = published.marks.unmirrored and not published.are_beside
     return Rebuild("was not mirrored meanwhile") if is_lost else None
+
+
+def returned(
+    node: Node, table: PublishedTable, published: PublishedRows, zone_id: str
+) -> Rebuild | None:
+    """Return a rebuild if a table is back in a folder that it has left since.
+
+    The folder has the rows of before. Those of Spark were published to another folder, or to
+    another landing zone.
+
+    Args:
+        table: the table as it was published last to this folder
+        zone_id: the name of this landing zone
+    """
+    journal, batch_id = table.last, published.batch_id
+    if not journal or not batch_id or batch_id == journal.batch.id:
+        return None
+    before, now = journal.batch.owner, node.owner
+    if (before.project, before.node) != (now.project, now.node):
+        return None
+    former = table.former_folder(batch_id)
+    if former:
+        return Rebuild(f"the table folder was {former.path} before")
+    # other nodes extend rows, which may be those of another warehouse
+    if node.reads_itself or node.is_history or published.relation is None:
+        return None
+    found = node.warehouse.properties(published.relation).get(ZONE_PROPERTY, zone_id)
+    return Rebuild("was published to another landing zone meanwhile") if found != zone_id else None
 
 
 def beyond_limit(node: Node, plan: SparkPlan) -> str | None:

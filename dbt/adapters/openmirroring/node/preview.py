@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
 from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
-from dbt.adapters.openmirroring.node.planning import Planner, beyond_limit
+from dbt.adapters.openmirroring.node.planning import Planner, beyond_limit, returned
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.held import (
     held_rebuild,
@@ -83,9 +83,10 @@ def _told(
     table = destination.published_table(folder, node.owner)
     table.open()
     published = published_rows(node.warehouse, target, table.last_batch_id)
-    if not node.is_full_refresh:
-        published = with_foreign_changes(node, destination, table, published, scratch)
     rebuild = FULL_REFRESH if node.is_full_refresh else None
+    rebuild = rebuild or returned(node, table, published, destination.zone_id)
+    if not rebuild:
+        published = with_foreign_changes(node, destination, table, published, scratch)
     if node.options.publish != IMMEDIATELY:
         rebuild = rebuild or held_rebuild(published.marks)
     planner = Planner(node, table, published, scratch)

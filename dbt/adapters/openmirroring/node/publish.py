@@ -42,7 +42,15 @@ from dbt.adapters.openmirroring.node.snapshot.state import (
 from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version
 from dbt.adapters.openmirroring.node.snapshot.table_folders import refuse_lost
 from dbt.adapters.openmirroring.node.stage import stage
-from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import (
+    BATCH_ID_PROPERTY,
+    UNFINISHED_PROPERTY,
+    ZONE_PROPERTY,
+    OpenMirroringRelation,
+)
+
+# why rows are held while their run may still fail
+_NOT_ENDED = "because its last run has not ended"
 
 
 def publish(node: Node, destination: Destination) -> MirrorResponse:
@@ -65,7 +73,7 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
         if is_held:
             return _hold_rows(attempt, rows, rebuild)
         if node.has_post_hooks or attempt.published.is_held:
-            _make_snapshot(attempt, rows, rebuild, "because its last run has not ended")
+            _make_snapshot(attempt, rows, rebuild, _NOT_ENDED, is_unfinished=True)
             return _publish_snapshot(attempt.with_published_rows(), is_limited=True)
         return _publish_rows(attempt, rows, rebuild)
 
@@ -115,6 +123,7 @@ def publish_held(
                 "Run its tests again."
             )
         require_table(node)
+        verify_contract(node, node.target)  # somebody may have changed the rows since
         destination.check_table(publication.table, bool(marks.rebuild))
         return _publish_snapshot(attempt, bool(tested), wait_for_turn)
 
@@ -136,7 +145,10 @@ def _publish_rows(
     attempt: Attempt, rows: NextRows, rebuild: Rebuild | None, may_hold: bool = True
 ) -> MirrorResponse:
     node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
-    marks = {BATCH_ID_PROPERTY: publication.batch_id}
+    marks = {
+        BATCH_ID_PROPERTY: publication.batch_id,
+        ZONE_PROPERTY: attempt.destination.zone_id,
+    }
     following, _ = build(node, rows, attempt.scratch, marks)  # 1
     verify_contract(node, following)  # 3
     built = attempt.planner.next_snapshot(following, rows, rebuild)
@@ -176,7 +188,7 @@ def _publish_snapshot(
     plan = _plan(attempt, built, rebuild)  # 2 and 3
     finding = beyond_limit(node, plan) if is_limited else None
     if finding:
-        publication.hold(finding)
+        _finish_hold(attempt, finding)
         raise too_many_deleted(node, finding)
     state = snapshot_state(warehouse, target, built.description)
     if plan.is_void:
@@ -196,21 +208,41 @@ def _publish_snapshot(
 def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
     node, why = attempt.node, attempt.node.options.held_until
-    unchanged = _make_snapshot(attempt, rows, rebuild, why)
+    was_unfinished = attempt.published.marks.unfinished
+    if node.has_post_hooks:
+        unchanged = _make_snapshot(attempt, rows, rebuild, _NOT_ENDED, is_unfinished=True)
+    else:
+        unchanged = _make_snapshot(attempt, rows, rebuild, why)
     if unchanged:
         return unchanged
     if node.has_post_hooks:
         held = attempt.with_published_rows()
         built = held.planner.described(attempt.target)
         held.planner.check(built, held_rebuild(held.published.marks))
+    if node.has_post_hooks or was_unfinished:
+        _finish_hold(attempt, why)
     attempt.destination.builds[node.owner.node] = attempt.publication.batch_id
     return MirrorResponse.held(why)
 
 
+def _finish_hold(attempt: Attempt, why: str) -> None:
+    """Let a snapshot be published on request. Until now, its run could still fail."""
+    attempt.warehouse.unmark(attempt.target, [UNFINISHED_PROPERTY])
+    attempt.publication.hold(why)
+
+
 def _make_snapshot(
-    attempt: Attempt, rows: NextRows, rebuild: Rebuild | None, why: str
+    attempt: Attempt,
+    rows: NextRows,
+    rebuild: Rebuild | None,
+    why: str,
+    is_unfinished: bool = False,
 ) -> MirrorResponse | None:
     """Build a node, make its rows the snapshot, and run its post-hooks.
+
+    Args:
+        why: why the rows are held
+        is_unfinished: whether the run may still fail after the build is the snapshot
 
     Returns:
         the response for dbt if the snapshot stays, because it has the same rows in the same files
@@ -219,7 +251,8 @@ def _make_snapshot(
     if publication.last:
         rebuild = rebuild or meanwhile(published)
     rebuild = rebuild or held_rebuild(published.marks)
-    marks = marks_of_build(publication.batch_id, rebuild)
+    marks = marks_of_build(publication.batch_id, rebuild, is_unfinished)
+    marks[ZONE_PROPERTY] = attempt.destination.zone_id
     following, _ = build(node, rows, attempt.scratch, marks)
     # Rows that cannot be published are an error of the node that builds them. With post-hooks,
     # only the rows that the hooks leave count.
@@ -235,7 +268,7 @@ def _make_snapshot(
                 _prepare_destination(attempt, plan)
                 return _keep_snapshot(attempt, following, plan)
     attempt.planner.check(built, rebuild, with_rows=not node.has_post_hooks)
-    _hold(attempt, following, rows, why)
+    _hold(attempt, following, rows, why, is_unfinished)
     if node.has_post_hooks:
         held = attempt.with_published_rows().published
         run_post_hooks(node, held, replace(held.marks, held=publication.batch_id))
@@ -252,7 +285,13 @@ def _keep_snapshot(
     return MirrorResponse.unchanged(plan)
 
 
-def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: str) -> None:
+def _hold(
+    attempt: Attempt,
+    built: OpenMirroringRelation,
+    rows: NextRows,
+    why: str,
+    is_unfinished: bool = False,
+) -> None:
     publication = attempt.publication
     # Written first: if the process is killed here, the record is wrong, but the next run
     # corrects it.
@@ -268,6 +307,7 @@ def _hold(attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, why: s
         attempt.published,
         publication.last_batch_id,
         publication.batch_id,
+        is_unfinished,
     )
 
 
@@ -297,7 +337,8 @@ def require_table(node: Node) -> None:
     """Check that Spark has the rows of a node.
 
     Raises:
-        CompilationError: if it has no table, or one that was only made to check SQL
+        CompilationError: if it has no table, or one that was only made to check SQL, or one that a
+            failed run has left
     """
     snapshot = node.warehouse.found(node.target)
     if snapshot is None or not snapshot.is_table:
@@ -308,6 +349,12 @@ def require_table(node: Node) -> None:
         raise CompilationError(
             f"{node.target} does not have the rows of its node: `--empty` or `--sample` has made "
             "it to check SQL. Nothing was published. Run its node."
+        )
+    if node.warehouse.marks(snapshot).unfinished:
+        raise CompilationError(
+            f"The last run of {node.target} has failed or was killed, so its rows may not be "
+            "right. Nothing was published. Run its node, which publishes its rows or says what "
+            "is wrong with them."
         )
     refuse_lost(node.warehouse, [node.target])
 

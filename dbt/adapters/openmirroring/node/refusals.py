@@ -13,6 +13,8 @@ from dbt.adapters.openmirroring.landing_zone.delimited import data_type
 from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.value_checks import ValueCheck
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, quoted
+from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription
 
 if TYPE_CHECKING:
     import agate
@@ -146,6 +148,15 @@ def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntime
     )
 
 
+def no_event_time(event_time: str) -> CompilationError:
+    """Return the error for a microbatch model without the column that assigns rows to batches."""
+    return CompilationError(
+        f"The `event_time` of this microbatch model is {event_time}, and its table has no such "
+        "column: a batch could replace rows of other batches in the same partition. Nothing was "
+        "changed. Select that column in the model, and run with --full-refresh."
+    )
+
+
 def other_fields(column: str, stored: str, new: str, on_schema_change: str) -> CompilationError:
     """Return the error for a struct of an incremental model that has other fields in new rows."""
     differ = f"The column {column} has the type {stored} in the table, and {new} in the new rows"
@@ -187,6 +198,25 @@ def no_common_time(stored: str, new: str) -> CompilationError:
         "source: their order may differ. Nothing was changed. Cast the column in the source, "
         f"e.g. as {stored}."
     )
+
+
+def refuse_zone_of_session(relation: OpenMirroringRelation, table: TableDescription) -> None:
+    """Check that every session of Spark reads the same times in the partitions of a table.
+
+    Raises:
+        CompilationError: if a partition is a time that each session reads in its own zone
+    """
+    if table.layout.zone or table.layout.format in RECORDING_FORMATS:
+        return
+    times = [quoted(name) for name, dtype in table.partition_types if dtype == "timestamp"]
+    if times:
+        raise CompilationError(
+            f"{relation} is partitioned by the timestamp {', '.join(times)}, and has no option "
+            "`timeZone`: each session of Spark would read its partitions in another time zone. "
+            "Nothing was published. If a hook creates the table, let it set `options (timeZone "
+            "'UTC')`. Otherwise set `file_format: delta` or `iceberg`, or partition by "
+            f"cast({times[0]} as string)."
+        )
 
 
 def check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig) -> None:

@@ -34,8 +34,8 @@ _BOUNDS = {
     ),
 }
 
-# returns the SQL condition under which a value of a scalar type cannot be read; empty for none
-_Leaf = Callable[[str, str], str]
+# returns the SQL condition for a value, given its scalar type and its SQL; empty for none
+Leaf = Callable[[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -146,21 +146,22 @@ def _out_of_bounds(value: str, type_: str) -> str:
     return f"{value} not between {bounds[0]} and {bounds[1]}" if bounds else ""
 
 
-def _anywhere(column: LandingColumn, leaf: _Leaf) -> str:
+def _anywhere(column: LandingColumn, leaf: Leaf) -> str:
     """Return the condition for a value of a column, and for every value inside it."""
     dtype = column.dtype.lower()
     if not dtype.startswith(("array<", "map<", "struct<")):
         return leaf(dtype, column.quoted)
     try:
-        return _inside(parse(column.dtype), column.quoted, leaf, 1)
+        return condition_inside(parse(column.dtype), column.quoted, leaf)
     except ValueError:  # a type that this version does not know
         return leaf("string", f"cast({column.quoted} as string)")
 
 
-def _inside(type_: DataType, value: str, leaf: _Leaf, depth: int) -> str:
+def condition_inside(type_: DataType, value: str, leaf: Leaf, depth: int = 1) -> str:
     """Return the condition for a value of a parsed type, and for every value inside it.
 
     Args:
+        value: SQL of the value
         depth: the nesting depth of lambdas, which makes their variable names unique
     """
     if isinstance(type_, ArrayType):
@@ -172,14 +173,15 @@ def _inside(type_: DataType, value: str, leaf: _Leaf, depth: int) -> str:
         ]
     elif isinstance(type_, StructType):
         parts = [
-            _inside(field, f"{value}.{quoted(name)}", leaf, depth) for name, field in type_.fields
+            condition_inside(field, f"{value}.{quoted(name)}", leaf, depth)
+            for name, field in type_.fields
         ]
     else:
         parts = [leaf(type_.lower(), value)]
     return " or ".join(part for part in parts if part)
 
 
-def _exists(values: str, type_: DataType, leaf: _Leaf, depth: int) -> str:
+def _exists(values: str, type_: DataType, leaf: Leaf, depth: int) -> str:
     name = f"value_{depth}"
-    condition = _inside(type_, name, leaf, depth + 1)
+    condition = condition_inside(type_, name, leaf, depth + 1)
     return f"exists({values}, {name} -> {condition})" if condition else ""

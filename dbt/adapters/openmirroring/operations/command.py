@@ -33,6 +33,7 @@ from dbt.adapters.openmirroring.node.adapter import Adapter
 from dbt.adapters.openmirroring.node.clone import refuse_clone
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS
 from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.other_options import refuse_hidden
 from dbt.adapters.openmirroring.node.publish import recover_node
 from dbt.adapters.openmirroring.node.snapshot.held import is_half_held, published_rows
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
@@ -93,7 +94,13 @@ class Command:
         return Warehouse(self._adapter, context)
 
     def node(self, context: Context) -> Node:
-        """Return the node that a dbt context belongs to."""
+        """Return the node that a dbt context belongs to.
+
+        Raises:
+            CompilationError: if its configuration cannot be published
+        """
+        model = context["model"]
+        refuse_hidden(model["config"], self._project.columns_of(model))
         in_onelake = self._destination.target.onelake is not None
         return Node(context, self.warehouse(context), in_onelake)
 
@@ -171,9 +178,9 @@ class Command:
         """Record the held builds, because the tests of this command read them."""
         warehouse = self.warehouse({})
         for node in gated:
-            build = warehouse.marks(warehouse.found(self._adapter.relation_of(node))).held
-            if build:
-                self._destination.builds[node.unique_id] = build
+            marks = warehouse.marks(warehouse.found(self._adapter.relation_of(node)))
+            if marks.held and not marks.unfinished:
+                self._destination.builds[node.unique_id] = marks.held
 
     def _recover_before_compiling(self, nodes: Sequence[ManifestNode]) -> None:
         # Only the schemas of this target: another target may share the landing zone, but have its

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 BATCH_ID_PROPERTY = "openmirroring.batch_id"
 HELD_PROPERTY = "openmirroring.held"
 REBUILD_PROPERTY = "openmirroring.held_rebuild"
+ZONE_PROPERTY = "openmirroring.landing_zone"
+UNFINISHED_PROPERTY = "openmirroring.unfinished"
 VERSION_PROPERTY = "openmirroring.published_version"
 CHECKED_PROPERTY = "openmirroring.checked"
 UNMIRRORED_PROPERTY = "openmirroring.unmirrored"
@@ -45,6 +47,7 @@ class Marks:
         held: the id of the held build, which is not published yet; None if nothing is held
         rebuild: why the held rows will be published as a rebuild; empty if the changes decide
         version: the published version of the table, if it was changed in place since
+        unfinished: whether the run of the held build has failed, or goes on: nobody may publish it
         unmirrored: whether it was built with `mirror: false`, so that its rows were not published
     """
 
@@ -52,6 +55,7 @@ class Marks:
     held: str | None = None
     rebuild: str = ""
     version: str | None = None
+    unfinished: bool = False
     unmirrored: bool = False
 
     @classmethod
@@ -71,6 +75,7 @@ class Marks:
             found(HELD_PROPERTY),
             rebuild,
             found(VERSION_PROPERTY),
+            UNFINISHED_PROPERTY in properties,
             UNMIRRORED_PROPERTY in properties,
         )
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,19 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 
 _SCHEME = "file:"
 
-_HEADLINES = {
-    "# Partition Information",
-    "# Partitioning",
-    "# Clustering Information",
-    "# Metadata Columns",
-    "# Detailed Table Information",
-}
+# a row of a description: name, type or value, and comment
+_Row = tuple[str, str, Any]
 
 # Formats whose size in bytes is only a guess: the number of rows times the usual widths of the
 # column types.
 _GUESSING_FORMATS = ("iceberg",)
+
+# Formats that record the values of partitions. Others keep them as text in the names of folders.
+RECORDING_FORMATS = ("delta", "iceberg")
+
+# the option for the zone of times in the names of folders
+ZONE = "timeZone"
+_ZONE = re.compile(rf"\b{ZONE}=([^,\]]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,13 @@ class Layout:
         format: the format in lower case
         partitions: the partition columns in lower case
         buckets: the number of buckets, their columns and their sort columns; empty without buckets
+        zone: the time zone of times in the names of partition folders; empty if a session decides
     """
 
     format: str
     partitions: tuple[str, ...]
     buckets: str
+    zone: str = ""
 
     def __str__(self) -> str:
         partitions = f", partitioned by {', '.join(self.partitions)}" if self.partitions else ""
@@ -78,10 +83,11 @@ class TableDescription:
         """
         described = list(rows)
         columns = described_columns(relation, described)
-        # the details come after the columns, so they replace columns with the same names
-        details = {row["col_name"]: str(row["data_type"] or "") for row in described}
-        names = [row["col_name"] or "" for row in described]
-        layout = _layout(names, details)
+        rest = _rows(described)[len(columns) :]
+        details = _details(rest)
+        # below the headline of the section is that of its columns
+        partitions = _section(rest, "# Partition Information")[1:]
+        layout = _layout(partitions, details)
         statistics = (columns[0].table_stats or {}).get("stats:bytes:value") if columns else None
         if layout.format in _GUESSING_FORMATS:
             statistics = None
@@ -90,8 +96,14 @@ class TableDescription:
             layout,
             details.get("Location", ""),
             None if statistics is None else int(statistics),
-            "# Column Default Values" in names,
+            bool(_section(rest, "# Column Default Values")),
         )
+
+    @property
+    def partition_types(self) -> list[tuple[str, str]]:
+        """The names and types of the partition columns, which no data file has."""
+        named = ((column.name.lower(), column.dtype) for column in self.columns)
+        return [(name, dtype) for name, dtype in named if name in self.layout.partitions]
 
     @property
     def folder(self) -> Path | None:
@@ -120,11 +132,9 @@ def described_columns(
         relation: the relation
         described: the rows of `describe extended`
     """
-    rows = [(row["col_name"], row["data_type"], row["comment"]) for row in described]
-    end = next(
-        (i for i, (name, *_) in enumerate(rows) if not name or name in _HEADLINES), len(rows)
-    )
-    details = {name: value for name, value, _ in rows[end:]}
+    rows = _rows(described)
+    columns = list(takewhile(_has_type, rows))
+    details = _details(rows[len(columns) :])
     # a Hive metastore reports 0 rows for a table whose rows were never counted
     statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
     return [
@@ -140,28 +150,50 @@ def described_columns(
             dtype=data_type,
             column_comment=comment,
         )
-        for index, (name, data_type, comment) in enumerate(rows[:end], start=1)
+        for index, (name, data_type, comment) in enumerate(columns, start=1)
     ]
 
 
-def _layout(names: list[str], details: Mapping[str, str]) -> Layout:
-    """Read the storage layout from a description.
+def _rows(described: Iterable[Mapping[str, Any]]) -> list[_Row]:
+    return [(r["col_name"] or "", str(r["data_type"] or ""), r["comment"]) for r in described]
+
+
+def _has_type(row: _Row) -> bool:
+    """Return False for a headline. A column may have any name, but it always has a type."""
+    return bool(row[1])
+
+
+def _section(rows: Sequence[_Row], headline: str) -> list[_Row]:
+    """Return the rows under a headline; none without it.
 
     Args:
-        names: the values of the description's first column, in their order
-        details: the values of its second column by those of the first
+        rows: the rows after the columns
     """
-    partitions: list[str] = []
-    if "# Partition Information" in names:
-        # skip the headline of the section and the headline of its columns
-        partitions = names[names.index("# Partition Information") + 2 :]
-        partitions = partitions[: partitions.index("")]
+    start = next((i for i, row in enumerate(rows, 1) if row[:2] == (headline, "")), len(rows))
+
+    def is_in_section(row: _Row) -> bool:
+        return _has_type(row) or bool(row[0] and not row[0].startswith("#"))
+
+    return list(takewhile(is_in_section, rows[start:]))
+
+
+def _details(rows: Sequence[_Row]) -> dict[str, str]:
+    """Return what a description says of the whole table."""
+    return {name: value for name, value, _ in _section(rows, "# Detailed Table Information")}
+
+
+def _layout(partitions: Sequence[_Row], details: Mapping[str, str]) -> Layout:
+    """Read the storage layout from a description."""
     named = ("Num Buckets", "Bucket Columns", "Sort Columns")
     buckets = [details[name].strip() for name in named if details.get(name, "[]") != "[]"]
+    table_format = details.get("Provider", "").lower()
+    has_folders = partitions and table_format not in RECORDING_FORMATS
+    zone = _ZONE.search(details.get("Storage Properties", "")) if has_folders else None
     return Layout(
-        details.get("Provider", "").lower(),
-        tuple(name.lower() for name in partitions),
+        table_format,
+        tuple(name.lower() for name, *_ in partitions),
         " ".join(buckets).lower(),
+        zone[1] if zone else "",
     )
 
 

@@ -16,23 +16,29 @@ def other_batch(
 ) -> str:
     """Say that a snapshot has another batch than `last`, or none that was published."""
     what = f"batch {found}" if found else "no published snapshot"
-    return (
+    said = (
         f"{journal} says that batch {last} was published last ({published_at}), but Spark has "
-        f"{what} of {table}. Somebody else has published this table, or this is another "
+        f"{what} of {table}."
+    )
+    if found and found > last:  # batch ids begin with a time
+        return (
+            f"{said} Somebody else has published this table, or it was published to another "
+            "landing zone since. Nothing was changed."
+        )
+    return (
+        f"{said} Somebody else has published this table, or this is another "
         "warehouse, or the warehouse was lost. Nothing was changed. Run with the warehouse that "
-        f"has this batch, or put it back.{_restored(table, last, found)}"
+        f"has this batch, or put it back.{_restored(table, found)}"
     )
 
 
-def _restored(table: object, last: str, found: str | None) -> str:
-    """Say how the published rows of a table come back to Spark; empty if Spark has later ones."""
+def _restored(table: object, found: str | None) -> str:
+    """Say how the published rows of a table come back to Spark."""
     if found is None:
         return (
             " Or set `restore_snapshots: true` in the target: then the rows that were published "
             "are brought back from the mirrored table."
         )
-    if found > last:  # batch ids begin with a time
-        return ""
     return (
         f" Or `dbt run-operation mirror_restore --args '{{table: {table}}}'` brings the rows that "
         "were published back from the mirrored table, in place of those that Spark has."

@@ -163,7 +163,19 @@ CASES = {
     "insert_overwrite_partitions": strategy(
         config("insert_overwrite", partition_by=("day", ODD_NAME)), (ID, DAY, ODD, ADDED)
     ),
-    "microbatch": strategy(config("microbatch", partition_by=("day",)), (ID, DAY)),
+    "microbatch": strategy(
+        config("microbatch", partition_by=("day",)), (ID, DAY), predicates=("IN_BATCH",)
+    ),
+    "in_batch": case(
+        "mirror_in_batch",
+        event_time="`at`",
+        start="2024-01-01 00:00:00+00:00",
+        end="2024-01-02 00:00:00+00:00",
+        keys=(),
+    ),
+    "in_batch_with_keys": case(
+        "mirror_in_batch", event_time="`at`", start="2024-01-01", end="2024-01-02", keys=("a", "b")
+    ),
     "history": case(
         "mirror_history",
         snapshot=ORDERS,

@@ -36,7 +36,7 @@ def replica(*files: str) -> Replica:
 
 def create(
     properties: dict[str, Any] | None = None,
-    compression: str | None = None,
+    stored: dict[str, str] | None = None,
     partition_by: tuple[str, ...] = (),
     description: str = "",
     **node: Any,
@@ -46,7 +46,7 @@ def create(
         table=NEXT,
         query=QUERY,
         properties=properties or {},
-        compression=compression,
+        options=stored or {},
         partition_by=partition_by,
     )
     return replace(created, description=description, config=node)
@@ -56,9 +56,13 @@ CASES = {
     "create_table": create(),
     "create_table_as_it_lands": create(
         {"openmirroring.batch_id": "20261121204415ef7e865d", "it's": "a 'quote' and a \\", "n": 1},
-        "zstd",
+        {"compression": "zstd"},
     ),
-    "create_table_partitions": create(partition_by=("day", ODD_NAME), file_format="orc"),
+    "create_table_partitions": create(
+        stored={"timeZone": "UTC", "it's": "a 'quote'"},
+        partition_by=("day", ODD_NAME),
+        file_format="orc",
+    ),
     "create_table_all_clauses": create(
         {"delta.appendOnly": "true"},
         None,
@@ -84,7 +88,13 @@ CASES = {
         "mirror_keep_partitioned", table=NEW_ROWS, query=QUERY, partition_by=("day", ODD_NAME)
     ),
     "keep_partitioned_in_a_format": replace(
-        case("mirror_keep_partitioned", table=NEW_ROWS, query=QUERY, partition_by=("day",)),
+        case(
+            "mirror_keep_partitioned",
+            table=NEW_ROWS,
+            query=QUERY,
+            partition_by=("day",),
+            options={"timeZone": "UTC"},
+        ),
         config={"file_format": "orc"},
     ),
     "seed": case(

@@ -1,5 +1,5 @@
 create table `shop`.`orders__next`
-  options (compression 'zstd')
+  options ('compression' 'zstd')
   tblproperties (
     'openmirroring.batch_id' = '20261121204415ef7e865d',
     'it\'s' = 'a \'quote\' and a \\',

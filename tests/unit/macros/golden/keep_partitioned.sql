@@ -1,2 +1,2 @@
-create table `shop`.`new_rows`  partitioned by (`day`, `it's ``odd```) as
+create table `shop`.`new_rows`   partitioned by (`day`, `it's ``odd```) as
   select 1 as `id`, 'a' as `status`

@@ -1,3 +1,3 @@
 create table `shop`.`new_rows`
-    using orc partitioned by (`day`) as
+    using orc options ('timeZone' 'UTC') partitioned by (`day`) as
   select 1 as `id`, 'a' as `status`

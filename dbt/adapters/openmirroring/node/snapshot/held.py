@@ -30,6 +30,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
     HELD_PROPERTY,
     REBUILD_PROPERTY,
+    UNFINISHED_PROPERTY,
     VERSION_PROPERTY,
     Marks,
     OpenMirroringRelation,
@@ -98,19 +99,26 @@ def published_rows(
     return PublishedRows(warehouse, snapshot, marks.batch_id, marks)
 
 
+_UNFINISHED = {UNFINISHED_PROPERTY: "true"}
+
+
 def held_rebuild(marks: Marks) -> Rebuild | None:
     """Return the rebuild that held rows will be published as; None if the changes decide."""
     return Rebuild(marks.rebuild) if marks.rebuild else None
 
 
-def marks_of_build(build_id: str, rebuild: Rebuild | None) -> dict[str, str]:
+def marks_of_build(
+    build_id: str, rebuild: Rebuild | None, is_unfinished: bool = False
+) -> dict[str, str]:
     """Return the properties of a next snapshot that will be held.
 
     Args:
         build_id: the id of this build
         rebuild: that the held rows will be published as; None if the changes decide
+        is_unfinished: whether the run may still fail after the build is the snapshot
     """
-    return {HELD_PROPERTY: build_id, **({REBUILD_PROPERTY: rebuild.why} if rebuild else {})}
+    marks = {HELD_PROPERTY: build_id, **({REBUILD_PROPERTY: rebuild.why} if rebuild else {})}
+    return marks | (_UNFINISHED if is_unfinished else {})
 
 
 def hold(
@@ -121,6 +129,7 @@ def hold(
     published: PublishedRows,
     last: str | None,
     build_id: str,
+    is_unfinished: bool = False,
 ) -> None:
     """Make a build the snapshot, and keep the rows that were published last beside it.
 
@@ -130,6 +139,7 @@ def hold(
         built: the next snapshot, marked as held; or the rows that the snapshot takes in place
         last: the id of the batch that was published last
         build_id: the id of this build
+        is_unfinished: whether the run may still fail after the build is the snapshot
 
     Raises:
         CompilationError: if another table has the name that the published rows need
@@ -137,7 +147,7 @@ def hold(
     """
     if rows.in_place:
         assert rows.touched, "rows that are taken in place are touched ones"
-        marks = {HELD_PROPERTY: build_id}
+        marks = marks_of_build(build_id, None, is_unfinished)
         if not published.is_held:
             marks[VERSION_PROPERTY] = snapshot_version(warehouse, target)
         warehouse.mark(target, marks)
@@ -191,7 +201,8 @@ def mark_published(
     if marks.batch_id != batch_id:
         warehouse.mark(target, {BATCH_ID_PROPERTY: batch_id})
     if marks.held or marks.rebuild or marks.version:
-        warehouse.unmark(target, (HELD_PROPERTY, REBUILD_PROPERTY, VERSION_PROPERTY))
+        names = (HELD_PROPERTY, REBUILD_PROPERTY, UNFINISHED_PROPERTY, VERSION_PROPERTY)
+        warehouse.unmark(target, names)
     warehouse.carries(target, batch_id)
     drop_published_rows(warehouse, target, last)
 

@@ -71,6 +71,9 @@ def same_files(before: TableDescription, after: TableDescription) -> SameFiles |
     # the folders of other formats also contain files that are not rows of the table
     if [before.layout.format, after.layout.format] != ["parquet", "parquet"]:
         return None
+    # the same name of a folder may be another value
+    if before.partition_types != after.partition_types or before.layout.zone != after.layout.zone:
+        return None
     folder, next_folder = before.folder, after.folder
     if not folder or not next_folder:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from dbt_common.exceptions import CompilationError
 
@@ -74,7 +74,11 @@ class ScratchTables:
         return self._tables.setdefault(kind, table_beside(self._relation, kind, self._batch_id))
 
     def keep(
-        self, kind: str, query: str, partition_by: Sequence[str] = ()
+        self,
+        kind: str,
+        query: str,
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
     ) -> OpenMirroringRelation:
         """Compute rows once, and keep them until the node ends.
 
@@ -82,11 +86,16 @@ class ScratchTables:
             kind: the kind of table, one of the constants above
             partition_by: partition columns of the snapshot. If there are any, the rows are stored
                 as in the snapshot
+            options: options of a partitioned table
         """
         table = self.table(kind)
         if partition_by:
             sql = self._warehouse.sql(
-                "mirror_keep_partitioned", table=table, query=query, partition_by=partition_by
+                "mirror_keep_partitioned",
+                table=table,
+                query=query,
+                partition_by=partition_by,
+                options=options or {},
             )
         else:
             sql = self._warehouse.sql("mirror_keep", table=table, query=query)
