@@ -21,7 +21,9 @@ from tests.functional.test_processes import BIN
 pytestmark = [pytest.mark.slow, pytest.mark.session("starts the embedded Spark")]
 
 # a statement that takes far longer than a test, and writes files all the time
-ENDLESS = "select /*+ repartition(64) */ a.id, sha2(cast(a.id as string), 512) as name from range(200000000) a"
+ENDLESS = """
+    select /*+ repartition(64) */ id, sha2(cast(id as string), 512) as name from range(200000000)
+"""
 
 
 @pytest.fixture

@@ -96,7 +96,11 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         with self.lock:
             if self._spark is None:
                 self._spark, self._settings = self._find_spark()
-        return PySparkHandle(self._spark.newSession(), self._settings)
+        try:
+            return PySparkHandle(self._spark.newSession(), self._settings)
+        except (Py4JError, ConnectionError):
+            process_spark.check_alive(2)
+            raise
 
     def _new_remote_session(self, credentials: OpenMirroringCredentials) -> SessionHandle:
         server = credentials.server
@@ -304,12 +308,13 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             yield
         except (DbtDatabaseError, PySparkException, Py4JJavaError) as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
+            process_spark.check_alive(0)  # a JVM that is ending fails with errors of its own
             raise DbtDatabaseError(useful(_message(error))) from None
         except DbtRuntimeError:
             raise
         except (Py4JError, ConnectionError) as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
-            process_spark.check_alive()
+            process_spark.check_alive(2)
             raise DbtDatabaseError(str(error)) from None
         except Exception:
             with super().exception_handler(sql):

@@ -97,7 +97,7 @@ class Lease:
             return bool(self._keeper.answer()["kept"])
         return False
 
-    def has_ended(self, seconds: float = 2) -> bool:
+    def has_ended(self, seconds: float) -> bool:
         """Check whether the JVM has ended. Its keeper notices it within these seconds."""
         deadline = time.monotonic() + seconds
         while self._keeper.poll() is None:

@@ -110,14 +110,17 @@ class ProcessSpark:
         if found:
             found.give_back()
 
-    def check_alive(self) -> None:
+    def check_alive(self, seconds: float) -> None:
         """Check that the JVM of the embedded Spark has not ended.
+
+        Args:
+            seconds: how long to wait until its keeper has noticed
 
         Raises:
             DbtDatabaseError: if it has
         """
         spark = self._spark
-        if spark and spark.lease.has_ended():
+        if spark and spark.lease.has_ended(seconds):
             raise DbtDatabaseError(
                 "Spark has ended while it was in use: somebody has stopped its process, or the "
                 f"machine had no memory left. Its log is {spark.setup.home}/spark.log. Run again; "
