@@ -110,7 +110,8 @@ class Project:
         done = subprocess.run(
             [*program, command, *args],
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            # in a folder of their own, projects do not end each other's Spark
+            env=os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(self.folder / "cache")},
             capture_output=True,
             text=True,
         )

@@ -1,6 +1,6 @@
 """The time of a command with small tables as a whole process, beside dbt-spark.
 
-Here, Spark ends with each command, or stays ready for the next one.
+Here, Spark stays ready for the next one.
 
 Prints a table in Markdown: the medians of the seconds of the process, their ratio, and the seconds
 that dbt reports. All rows change in the later run. The tests look for duplicates and NULL.
@@ -37,7 +37,6 @@ def main() -> None:
         for turn in range(arguments.rounds):
             contestants = {
                 "dbt-spark": Project(Path(name) / f"spark{turn}", "spark", {}),
-                "ends": Project(Path(name) / f"ends{turn}", settings={}),
                 "stays ready": Project(Path(name) / f"ready{turn}", settings={}, stays_ready=True),
             }
             for run, command, salt in CASES:
