@@ -22,7 +22,7 @@ test-all: $(INSTALLED) ## Test everything: other sizes, kinds of failures and pr
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven and not recipe and not windows"
 
 test-processes: $(INSTALLED) ## Run dbt in processes of its own: kills, two at once, the wheel; and random histories
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven" $(addprefix tests/functional/test_,processes.py killed_runs.py histories.py)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven" $(addprefix tests/functional/test_,processes.py ready_spark.py killed_runs.py histories.py)
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and all else that takes long
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not maven and not recipe and not windows"

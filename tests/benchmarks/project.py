@@ -106,12 +106,12 @@ class Project:
         if self._without:
             module = "tests.benchmarks.without_fast_paths"
             program = [sys.executable, "-m", module, ",".join(self._without)]
+        cache = str(self.folder / "cache")  # so that projects do not end each other's Spark
         started = time.monotonic()
         done = subprocess.run(
             [*program, command, *args],
             cwd=self.folder,
-            # in a folder of their own, projects do not end each other's Spark
-            env=os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(self.folder / "cache")},
+            env=os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": cache},
             capture_output=True,
             text=True,
         )

@@ -56,6 +56,12 @@ INTERPRETED = {
 }
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A folder of this process: a Spark that starts ends idle ones that the folder names."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def file_format(request: pytest.FixtureRequest) -> str:
     """Of the tables in Spark."""

@@ -107,7 +107,7 @@ def debug(project: Project, **env: str) -> str:
     return dbt(project, "debug", **env)
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.exhaustive), 1, 2])
 def test_a_command_that_is_killed_takes_spark_with_it_and_the_next_run_is_right(
     project: Project, number: int
 ) -> None:
@@ -295,6 +295,7 @@ def test_a_command_sees_nothing_of_what_the_one_before_has_left_in_spark(
     assert "Tokyo" not in dict(row)["name"]
 
 
+@pytest.mark.exhaustive
 def test_a_command_that_has_stopped_spark_leaves_a_spark_that_works(project: Project) -> None:
     dbt(project, "run")
     (project.path / "models" / "orders.sql").unlink()
@@ -311,7 +312,7 @@ def test_a_command_that_has_stopped_spark_leaves_a_spark_that_works(project: Pro
     project.assert_mirrored()
 
 
-@pytest.mark.parametrize("when", ["idle", "in use"])
+@pytest.mark.parametrize("when", [pytest.param("idle", marks=pytest.mark.exhaustive), "in use"])
 @pytest.mark.parametrize("victim", ["keeper", "Spark"])
 def test_a_spark_that_is_killed_is_told_and_replaced(
     project: Project, victim: str, when: str
@@ -341,6 +342,7 @@ def test_a_spark_that_is_killed_is_told_and_replaced(
     project.assert_mirrored()
 
 
+@pytest.mark.exhaustive
 def test_copied_moved_and_restored_folders_of_spark_are_what_they_are(
     project: Project, tmp_path: Path
 ) -> None:
@@ -376,6 +378,7 @@ def test_copied_moved_and_restored_folders_of_spark_are_what_they_are(
     project.assert_mirrored()
 
 
+@pytest.mark.exhaustive
 def test_the_spark_of_another_project_of_the_user_ends_an_idle_one(
     project: Project, tmp_path: Path
 ) -> None:
@@ -405,6 +408,7 @@ def test_two_commands_at_once_use_one_spark_after_the_other(project: Project) ->
     project.assert_mirrored()
 
 
+@pytest.mark.exhaustive
 def test_a_long_process_keeps_no_other_one_from_spark_between_its_commands(
     project: Project,
 ) -> None:
@@ -457,6 +461,7 @@ def write_java(folder: Path, version: str) -> None:
         path.chmod(0o755)
 
 
+@pytest.mark.exhaustive
 def test_java_that_can_makes_an_archive_of_classes_on_request_and_starts_from_it(
     project: Project, tmp_path: Path
 ) -> None:
@@ -485,6 +490,7 @@ def test_java_that_can_makes_an_archive_of_classes_on_request_and_starts_from_it
     project.assert_mirrored()
 
 
+@pytest.mark.exhaustive
 def test_a_setting_of_earlier_versions_is_told_and_has_no_effect(project: Project) -> None:
     project.target["prepared_start"] = False
     project.target["spark_idle_timeout"] = 0
@@ -497,6 +503,7 @@ def test_a_setting_of_earlier_versions_is_told_and_has_no_effect(project: Projec
     until(lambda: not jvms(project.path / ".spark"), 20)
 
 
+@pytest.mark.exhaustive
 def test_fifty_commands_need_no_more_memory_and_files_than_ten(project: Project) -> None:
     seen = []
     for _ in range(int(os.environ.get("COMMANDS", "12"))):

@@ -208,11 +208,6 @@ class OpenMirroringCredentials(SparkCredentials):
             raise DbtConfigError(
                 "`spark_folder` is for the embedded Spark only, and this profile uses another one"
             )
-        if self.spark_idle_timeout != type(self).spark_idle_timeout and not is_embedded:
-            raise DbtConfigError(
-                "`spark_idle_timeout` is for the embedded Spark only, and this profile uses "
-                "another one"
-            )
         if not _DURATION.fullmatch(str(self.spark_idle_timeout)):
             raise DbtConfigError(
                 "`spark_idle_timeout` must be a time such as `30s`, `10m` or `1h`, or 0, not "
