@@ -22,6 +22,7 @@ from dbt_common.events.types import Note
 from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
 from py4j.java_gateway import JavaGateway
 
+from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD
 from dbt.adapters.openmirroring.spark.embedded.submit import connect_to_jvm, launch_jvm
 
 logger = AdapterLogger("OpenMirroring")
@@ -246,8 +247,6 @@ def _keeper(home: Path) -> tuple[_Keeper, str] | None:
     Returns:
         the connection and the secret; None if there is no keeper, or that of another folder
     """
-    from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD  # only on POSIX
-
     try:
         record = json.loads((home / RECORD).read_text(encoding="utf-8"))
         port, secret, folder = int(record["port"]), str(record["secret"]), record["folder"]

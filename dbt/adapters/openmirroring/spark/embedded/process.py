@@ -18,7 +18,11 @@ from dbt_common.exceptions import DbtDatabaseError
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
+from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD
 from dbt.adapters.openmirroring.spark.embedded.start import EmbeddedSpark, SparkSetup
+
+# the seconds for which a command that has failed waits for the start of a Spark that was ready
+_START_OF_READY_SPARK = 5.0
 
 
 class ProcessSpark:
@@ -29,6 +33,7 @@ class ProcessSpark:
         self._spark: EmbeddedSpark | None = None
         self._failed_early: WeakKeyDictionary[Any, Exception] = WeakKeyDictionary()
         self._commands: WeakSet[Any] = WeakSet()
+        self._patience = 0.0
 
     @property
     def is_running(self) -> bool:
@@ -43,6 +48,8 @@ class ProcessSpark:
         Spark again.
         """
         self._commands.add(command)
+        is_ready = (setup.home / RECORD).exists()
+        self._patience = _START_OF_READY_SPARK if is_ready else 0.0
 
         def start() -> None:
             with self._lock:
@@ -91,14 +98,14 @@ class ProcessSpark:
     def release(self, command: object) -> None:
         """Record that a command has ended. The last one returns the JVM.
 
-        If Spark is still starting, this method does not wait: the command has failed before it
-        used Spark.
+        If a new JVM is still starting, this method does not wait: the command has failed before
+        it used Spark. A JVM that was ready would be lost if the process ended now.
         """
         self._commands.discard(command)
         self._give_back_unused()
 
     def _give_back_unused(self) -> None:
-        if not self._commands and self._lock.acquire(blocking=False):
+        if not self._commands and self._lock.acquire(timeout=self._patience):
             try:
                 if not self._commands:
                     self._give_back()
