@@ -1,5 +1,7 @@
 """Several dbt commands in one process, as orchestrators and notebooks have them.
 
+Between two of them, no process has Spark.
+
 Arguments: a folder, the name of a scenario.
 """
 
@@ -10,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dbt.cli.main import dbtRunner
@@ -20,15 +21,18 @@ from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 from tests.functional import onelake
 from tests.functional.project import Project
+from tests.functional.test_ready_spark import jvms
 from tests.onelake_server import OneLakeServer
 
 # these can be given at the start of Spark only
 STATIC = {"spark.driver.memory": "1g", "spark.sql.ui.retainedExecutions": "7"}
 
 
-def jvm() -> int:
-    gateway: Any = SparkContext._gateway
-    return int(gateway.proc.pid)
+def jvm(project: Project) -> int:
+    """The JVM that is ready for the next command."""
+    assert SparkContext._active_spark_context is None
+    [found] = jvms(project.path / ".spark")
+    return found
 
 
 def shop(folder: Path, **settings: str) -> Project:
@@ -50,7 +54,7 @@ def same_project(folder: Path) -> None:
     used = set()
     for rows in (3, 4, 5):
         publish(project, rows)
-        used.add(jvm())
+        used.add(jvm(project))
     assert len(used) == 1, used
 
 
@@ -68,20 +72,20 @@ def to_onelake(folder: Path) -> None:
         assert not server.violations
 
 
-def after_stop(folder: Path) -> None:
-    """Somebody stops Spark between two commands."""
-    project = shop(folder)
-    publish(project, 3)
-    SparkContext.getOrCreate().stop()
-    publish(project, 4)
-
-
 def other_settings(folder: Path) -> None:
     """Each command has the settings of its profile."""
     for limit in ("8", "9", "8"):
-        publish(shop(folder, **{"spark.sql.ui.retainedExecutions": limit}), int(limit))
-        found = SparkContext.getOrCreate().getConf().get("spark.sql.ui.retainedExecutions")
-        assert found == limit
+        project = shop(folder, **{"spark.sql.ui.retainedExecutions": limit})
+        project.write("models/orders.py", LIMIT)
+        project.run()
+        assert [dict(row) for row in project.mirror()] == [{"found": f"str {limit}"}]
+
+
+LIMIT = """
+def model(dbt, session):
+    limit = session.conf.get("spark.sql.ui.retainedExecutions")
+    return session.createDataFrame([(limit,)], "found string")
+"""
 
 
 def two_projects(folder: Path) -> None:
@@ -121,8 +125,8 @@ def flat(folder: Path) -> None:
         publish(project, 3 + number % 2)
         files = len(list(Path("/proc/self/fd").iterdir()))
         seen.append((files, threading.active_count()))
-        told = (f"{files} files, {seen[-1][1]} threads", f"{memory()} MB", f"{memory(jvm())} MB")
-        print(number, *told, sep="; ", flush=True)
+        told = (f"{files} files, {seen[-1][1]} threads", f"{memory()} MB")
+        print(number, *told, f"{memory(jvm(project))} MB", sep="; ", flush=True)
     # a connection to the JVM may be closed a moment later
     for first, last in zip(zip(*seen[:3], strict=True), zip(*seen[-3:], strict=True), strict=True):
         assert min(last) <= max(first), seen
@@ -139,7 +143,6 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     for scenario in (
         same_project,
         to_onelake,
-        after_stop,
         other_settings,
         two_projects,
         at_once,

@@ -1,4 +1,4 @@
-"""dbt is called several times in one process, which keeps the Spark of the first call."""
+"""dbt is called several times in one process, between which no process has Spark."""
 
 from __future__ import annotations
 

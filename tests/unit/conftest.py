@@ -18,7 +18,8 @@ from tests.onelake_server import OneLakeServer
 collect_ignore = (
     [
         *("landing_zone/test_local_lock.py", "landing_zone/test_power_loss.py", "replicator"),
-        *("spark/test_embedded.py", "spark/test_java.py"),
+        *("spark/test_embedded.py", "spark/test_inherited.py", "spark/test_java.py"),
+        "spark/test_keeper.py",
     ]
     if sys.platform == "win32"
     else []

@@ -1,12 +1,14 @@
 """The Java runtime that the embedded Spark gets."""
 
+import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
 
-from dbt.adapters.openmirroring.spark.embedded.java import find_java_home
+from dbt.adapters.openmirroring.spark.embedded.java import archive_options, find_java_home
 
 
 def fake_java(folder: Path, version: str) -> Path:
@@ -79,3 +81,39 @@ def test_without_any_java_the_ways_out_are_named(
 
     assert "is Java 11" in str(error.value)
     assert "pip install 'dbt-openmirroring[java]'" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "options"),
+    [
+        ("17.0.15", []),
+        ("21.0.2", ["-XX:+AutoCreateSharedArchive", "-XX:SharedArchiveFile="]),
+        ("25.0.1", ["-XX:AOTCacheOutput="]),
+    ],
+)
+def test_java_makes_an_archive_of_classes_by_itself_if_it_can(
+    tmp_path: Path, version: str, options: list[str]
+) -> None:
+    (tmp_path / "release").write_text(f'JAVA_VERSION="{version}"\n')
+
+    found = archive_options(tmp_path, tmp_path / "cache")
+
+    assert [re.sub("=.*", "=", option) for option in found][: len(options)] == options
+    assert bool(found) == bool(options)
+
+
+def test_java_25_starts_from_its_archive_and_one_that_nobody_uses_is_removed(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "release").write_text('JAVA_VERSION="25.0.1"\n')
+    cache = tmp_path / "cache"
+    [output] = archive_options(tmp_path, cache)
+    archive, unused = Path(output.partition("=")[2]), cache / "unused"
+    for path in (archive, unused):
+        path.touch()
+        os.utime(path, (0, 0))
+
+    found = archive_options(tmp_path, cache)
+
+    assert found == [f"-XX:AOTCache={archive}", "-XX:+VerifySharedSpaces"]
+    assert list(cache.iterdir()) == [archive]

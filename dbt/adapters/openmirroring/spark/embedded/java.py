@@ -81,16 +81,16 @@ def archive_options(java_home: Path, folder: Path) -> list[str]:
 
     Returns:
         no option if this Java makes no archive by itself
+
+    Raises:
+        OSError: if the folder cannot be written
     """
     release = (java_home / "release").resolve()  # of the Java itself, if this is a wrapper
-    try:
-        told = release.read_text(encoding="utf-8")
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, ValueError):
-        return []
+    told = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
     found = re.search(r'JAVA_VERSION="(\d+)', told)
     if not found or int(found[1]) < _ARCHIVE_VERSION:
         return []
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     identity = "\n".join([told, str(release), pyspark.__file__, pyspark.__version__])
     archive = folder / hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
     for path in folder.iterdir():

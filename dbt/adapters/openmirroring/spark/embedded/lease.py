@@ -21,6 +21,7 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
 from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JError
 
 from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD
 from dbt.adapters.openmirroring.spark.embedded.submit import connect_to_jvm, launch_jvm
@@ -235,8 +236,8 @@ def _ask(home: Path, inherited: Mapping[str, str]) -> Lease | list[str]:
             with suppress(ConnectionError):
                 connected.answer()  # it ends with its JVM
             return list(differing)
-    except ConnectionError:
-        pass
+    except (ConnectionError, Py4JError) as error:
+        logger.debug(f"The Spark that was ready has ended: {error}")
     connected.close()
     return []
 

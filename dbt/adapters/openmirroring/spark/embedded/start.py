@@ -223,8 +223,9 @@ def _archive(java_home: Path, makes_archive: bool) -> list[str]:
     To make one takes time. A machine that lives for one command would never use it.
     """
     used = last_used()
-    if used and (makes_archive or used.exists()):
-        return archive_options(java_home, used.with_name("java"))
+    with suppress(OSError):  # a cache folder that is out of reach
+        if used and (makes_archive or used.exists()):
+            return archive_options(java_home, used.with_name("java"))
     return []
 
 
