@@ -238,6 +238,8 @@ def test_sql_of_macros_is_valid_where_spark_reserves_the_words_of_the_standard(
         sql = file.read_text()
         if sql.startswith("describe history"):  # only Delta's own parser knows it
             continue
+        if file.name.startswith("in_batch"):  # a condition
+            sql = f"select * from t where {sql}"
         strict.sql(f"explain {sql if sql[0].isalpha() else f'select * from {sql}'}")
 
 
