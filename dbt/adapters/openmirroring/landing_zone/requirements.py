@@ -104,7 +104,7 @@ class SameBatch:
                 self.table, self.table.journal, journal.batch.id, published_at, self.batch_id
             )
             way_out = compute_anew(self.owner.node, journal.batch.table_rows)
-            # batch ids begin with a time: later rows of Spark were published elsewhere
+            # batch ids begin with a time: rows of a later batch were published elsewhere
             if self.batch_id and self.batch_id > journal.batch.id:
                 way_out = f"{publish_present(self.table)} {way_out}"
             raise SnapshotMismatchError(f"{finding} {way_out}")
