@@ -38,6 +38,42 @@ def test_a_landing_zone_that_cannot_be_used_is_refused(
         OpenMirroringCredentials(schema="analytics", **settings)
 
 
+def load(**settings: Any) -> OpenMirroringCredentials:
+    """Read the settings as dbt does."""
+    given = {"schema": "analytics", "landing_zone": "landing", **settings}
+    OpenMirroringCredentials.validate(given)
+    return OpenMirroringCredentials.from_dict(given)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"wait_for_mirror": True}, "`wait_for_mirror` is true. It must be a number."),
+        ({"wait_for_mirror": "60"}, '`wait_for_mirror` is "60". It must be a number.'),
+        ({"query_retries": 0.5}, "`query_retries` is 0.5. It must be a whole number."),
+        ({"dry_run": "yes"}, '`dry_run` is "yes". It must be true or false.'),
+        ({"schema": 5}, "`schema` is 5. It must be text, in quotes."),
+        ({"source": "x"}, '`source` is "x". It must be names with values.'),
+        ({"method": "spark"}, '`method` is "spark". Allowed: session, connect, livy, thrift,'),
+        ({"client_secret": 1234}, "`client_secret` is of another type. It must be text"),
+        (
+            {"server_side_parameters": {"spark.key": [1234]}},
+            "`server_side_parameters.spark.key` is of another type. It must be text",
+        ),
+        ({"workspaceid": "x"}, "Remove it: `landing_zone` names the workspace and the mirrored"),
+        ({"lakehouse": "x"}, "Remove it: `landing_zone` names the workspace and the mirrored"),
+        ({"landing_zon": "x"}, "`landing_zon` is not a setting of `method: session`. Did you"),
+    ],
+)
+def test_a_setting_that_is_not_valid_is_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(DbtConfigError) as error:
+        load(**settings)
+
+    assert message in str(error.value)
+    assert "1234" not in str(error.value)
+    assert "Failed validating" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("landing_zone", "meant"),
     [

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from dbt.adapters.spark.connections import SparkCredentials
-from dbt_common.dataclass_schema import StrEnum
+from dbt_common.dataclass_schema import StrEnum, ValidationError
 from dbt_common.events.functions import warn_or_error
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError
@@ -19,6 +20,7 @@ from dbt_common.exceptions import DbtConfigError
 from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.landing_zone.local.path import check_path
+from dbt.adapters.openmirroring.landing_zone.onelake import url as onelake_url
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.source import Source
 from dbt.adapters.openmirroring.service.authentication import Identity
@@ -61,6 +63,19 @@ _NOT_OF_LIVY = (
     *("driver", "endpoint", "kerberos_service_name", "organization", "poll_interval", "port"),
     *("query_retries", "query_timeout", "retry_all", "use_ssl"),
 )
+
+
+# the beginnings of settings by which other adapters for Fabric name a workspace and an item
+_OF_PLACES = ("workspace", "lakehouse")
+
+# the JSON types of settings
+_TYPES = {
+    "string": "text, in quotes",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "object": "names with values",
+}
 
 
 class AdapterType(str):
@@ -155,6 +170,14 @@ class OpenMirroringCredentials(SparkCredentials):
     query_retries: int = 0
 
     @classmethod
+    def validate(cls, data: Any) -> None:
+        try:
+            super().validate(data)
+        except ValidationError as error:  # its text names no setting, but shows a secret
+            hidden = {each.name for each in fields(cls) if not each.repr}
+            raise DbtConfigError(_not_valid(error, hidden)) from None
+
+    @classmethod
     def __pre_deserialize__(cls, data: Any) -> Any:
         found: dict[str, Any] = super().__pre_deserialize__(data)
         # dbt ignores a misspelled setting: with `dry_rum` a command would publish
@@ -167,6 +190,11 @@ class OpenMirroringCredentials(SparkCredentials):
         for name in sorted(map(str, found.keys() - known - {"type", "threads"})):
             close = get_close_matches(name, known, n=1, cutoff=0.8)
             remedy = f"Did you mean `{close[0]}`?" if close else "Remove it."
+            if name.lower().startswith(_OF_PLACES):
+                remedy = (
+                    "Remove it: `landing_zone` names the workspace and the mirrored database, as "
+                    f"in {onelake_url.EXAMPLE}"
+                )
             raise DbtConfigError(f"`{name}` is not a setting of `method: {method}`. {remedy}")
         return found
 
@@ -393,3 +421,24 @@ class OpenMirroringCredentials(SparkCredentials):
 def _is_beside_tables(landing_zone: str) -> bool:
     """Check whether a local landing zone has the mirrored tables beside it, as in OneLake."""
     return Path(landing_zone).parts[-2:] == ("Files", "LandingZone")
+
+
+def _not_valid(error: ValidationError, hidden: Collection[str]) -> str:
+    """Return by name what is wrong with a setting.
+
+    Args:
+        hidden: the settings whose values are secret
+    """
+    name, *inner = map(str, error.path)
+    setting = f"`{'.'.join((name, *inner))}`"
+    is_secret = bool(inner) or name in hidden
+    found = setting if is_secret else f"{setting} is {json.dumps(error.instance, default=str)}"
+    if error.validator == "enum":
+        return (
+            f"{found}. Allowed: {', '.join(error.validator_value)}. With session, the default, "
+            "dbt starts a Spark of its own, or takes the one of its process."
+        )
+    schemas = [error.schema, *error.schema.get("anyOf", ())]
+    allowed = [_TYPES[each["type"]] for each in schemas if each.get("type") in _TYPES]
+    verdict = " is of another type" if is_secret else ""
+    return f"{found}{verdict}. It must be {' or '.join(allowed)}."

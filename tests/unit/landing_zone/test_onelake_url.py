@@ -44,6 +44,19 @@ def test_names_with_spaces_need_guids_only_for_spark() -> None:
         assert place.files_url
 
 
+@pytest.mark.parametrize("portal", ["app.fabric.microsoft.com", "app.powerbi.com"])
+def test_the_address_of_a_page_in_the_portal_leads_to_the_landing_zone(portal: str) -> None:
+    page = f"https://{portal}/groups/{WORKSPACE}/mirroredDatabases/{ITEM}?experience=power-bi"
+
+    with pytest.raises(DbtConfigError, match="a page in Fabric's portal") as error:
+        OneLakeUrl.parse(page)
+
+    right = str(error.value).split()[-1]
+    assert OneLakeUrl.parse(right) == OneLakeUrl(HOST, WORKSPACE, ITEM)
+    with pytest.raises(DbtConfigError, match="under `Landing zone`; it is https://onelake"):
+        OneLakeUrl.parse(f"https://{portal}/home")
+
+
 @pytest.mark.parametrize(
     "host",
     [

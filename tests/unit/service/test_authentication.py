@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,11 @@ from azure.core.credentials import TokenCredential
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-from dbt.adapters.openmirroring.service.authentication import token_credential
+from dbt.adapters.openmirroring.service.authentication import (
+    LoginError,
+    require_token,
+    token_credential,
+)
 
 TENANT = "11111111-1111-1111-1111-111111111111"
 CLIENT = "22222222-2222-2222-2222-222222222222"
@@ -84,6 +92,10 @@ def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path, content: byt
     ("settings", "message"),
     [
         ({"authentication": "password"}, "'password'. Allowed: default, cli, environment,"),
+        ({"authentication": "SPN"}, "'SPN'. Did you mean `service_principal`?"),
+        ({"authentication": "ServicePrincipal"}, "Did you mean `service_principal`?"),
+        ({"authentication": "ActiveDirectoryMsi"}, "Did you mean `managed_identity`?"),
+        ({"authentication": "CLI"}, "Did you mean `cli`?"),
         ({"authentication": "service_principal"}, "needs `tenant_id` and `client_id`"),
         ({**SERVICE_PRINCIPAL, "client_id": ""}, "needs `client_id`"),
         (SERVICE_PRINCIPAL, "either `client_secret` or `client_certificate_path`"),
@@ -117,6 +129,56 @@ def test_the_token_for_a_remote_spark_is_not_one_for_fabric(
     assert (given.token, given.identity.token) == ("of Spark", None)
     with pytest.raises(DbtConfigError, match="Choose another `authentication`"):
         profile(**spark, authentication="token")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "remedy"),
+    [
+        ({"authentication": "cli"}, "Azure CLI not found on path", "run `az login`"),
+        ({"authentication": "environment"}, "EnvironmentCredential", "Set AZURE_TENANT_ID"),
+        (
+            {**SERVICE_PRINCIPAL, "client_secret": "s"},
+            "the name login.microsoftonline.com cannot be resolved",
+            "Check the network and the DNS",
+        ),
+    ],
+)
+def test_a_failed_login_names_the_method_and_what_it_lacks(
+    settings: dict[str, str],
+    error: str,
+    remedy: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror("unknown host")
+
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    given = profile(**settings).identity
+
+    with pytest.raises(LoginError) as failed:
+        require_token(token_credential(given), given)
+
+    told = str(failed.value)
+    assert f"`authentication: {given.method}` gets no token for OneLake" in told
+    assert error in told
+    assert remedy in told
+    assert ("az login" in told) == (given.method == "cli")
+
+
+def test_azure_prints_nothing_about_a_failed_login() -> None:
+    failing = (
+        "from dbt.adapters.openmirroring.service.authentication import *\n"
+        "given = Identity('default')\n"
+        "try: require_token(token_credential(given), given)\n"
+        "except LoginError: print('no token')"
+    )
+    # no login of this machine, and no place to ask for one
+    env = {**os.environ, "PATH": "", "HOME": "/nowhere", "AZURE_TOKEN_CREDENTIALS": "dev"}
+
+    done = subprocess.run([sys.executable, "-c", failing], env=env, capture_output=True, text=True)
+
+    assert (done.stdout, done.stderr) == ("no token\n", "")
 
 
 def test_secrets_are_shown_nowhere() -> None:

@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
 from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
-from dbt.adapters.openmirroring.service.authentication import Identity
+from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
 from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, REBUILD_TIMEOUT, Service
@@ -493,6 +493,20 @@ def test_an_identity_that_may_not_read_the_files_either_publishes_without_a_repo
     else:
         with pytest.raises(ServiceUnavailableError, match="Cannot read"):
             fabric_report(database, PLACE, IDENTITY)
+
+
+def test_a_failed_login_is_told_as_one_and_not_as_a_file_that_cannot_be_read(
+    server: FabricServer, onelake: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    identity = Identity("cli")
+    item = MirroredDatabase("Sales", "shop.MirroredDatabase", token_credential(identity))
+
+    with pytest.raises(ServiceUnavailableError, match="there is no token for Fabric") as error:
+        fabric_report(item, PLACE, identity)
+
+    assert "Azure CLI not found" in str(error.value)
+    assert ".json" not in str(error.value)
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])

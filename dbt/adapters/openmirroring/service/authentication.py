@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import time
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.openmirroring.rest import scopes
+from dbt.adapters.openmirroring.text.errors import RunError
 
 if TYPE_CHECKING:
     from azure.core.credentials import AccessToken, TokenCredential
@@ -22,6 +28,35 @@ _SETTINGS = {
     "notebook": (),
     "token": ("token",),
 }
+
+
+# what to do if the login of a method fails
+_LOGINS = {
+    "default": "Run `az login`, or set the `authentication` that this machine has",
+    "cli": "Install the Azure CLI if it is missing, and run `az login`",
+    "environment": "Set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
+    "managed_identity": "Give this machine the identity, and check `client_id` if it has one",
+    "service_principal": "Check `tenant_id`, `client_id`, and the secret or certificate",
+    "notebook": "Start the notebook again",
+    "token": "Get a new `token`",
+}
+
+# other names of the methods, among them those of other adapters for Fabric
+_OTHER_NAMES = {
+    "spn": "service_principal",
+    "msi": "managed_identity",
+    "az": "cli",
+    "azcli": "cli",
+    "azurecli": "cli",
+    "auto": "default",
+    "env": "environment",
+    "fabricnotebook": "notebook",
+    "accesstoken": "token",
+}
+
+
+class LoginError(RunError):
+    """The identity cannot log in to Microsoft Entra."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +88,8 @@ class Identity:
         """
         if self.method not in _SETTINGS:
             raise DbtConfigError(
-                f"`authentication` is {self.method!r}. Allowed: {', '.join(_SETTINGS)}."
+                f"`authentication` is {self.method!r}. {_meant(self.method)}Allowed: "
+                f"{', '.join(_SETTINGS)}."
             )
         known = {name for names in _SETTINGS.values() for name in names}
         given = {name for name in known if getattr(self, name)}
@@ -78,6 +114,14 @@ class Identity:
                 )
 
 
+def _meant(method: str) -> str:
+    """Return a question for the method that was meant; empty if that is unknown."""
+    name = re.sub(r"[^a-z]", "", method.lower()).removeprefix("activedirectory")
+    names = {way.replace("_", ""): way for way in _SETTINGS} | _OTHER_NAMES
+    close = get_close_matches(name, names, n=1, cutoff=0.7)
+    return f"Did you mean `{names[close[0]]}`? " if close else ""
+
+
 def token_credential(identity: Identity) -> TokenCredential:
     """Return the credential that Azure's clients ask for tokens.
 
@@ -92,6 +136,8 @@ def token_credential(identity: Identity) -> TokenCredential:
 
     from dbt.adapters.openmirroring.service import notebook
 
+    # it logs each failed attempt, of which an error of ours tells in a sentence
+    logging.getLogger("azure.identity").addHandler(logging.NullHandler())
     tenant, client = identity.tenant_id or "", identity.client_id or ""
     match identity.method:
         case "cli":
@@ -128,6 +174,28 @@ def token_credential(identity: Identity) -> TokenCredential:
                 notebook.NotebookCredential(), azure.DefaultAzureCredential()
             )
     return azure.DefaultAzureCredential()
+
+
+def require_token(credential: TokenCredential, identity: Identity) -> None:
+    """Check that the identity can log in.
+
+    Raises:
+        LoginError: if there is no token for OneLake
+    """
+    from azure.core.exceptions import AzureError
+
+    from dbt.adapters.openmirroring.rest.azure_requests import reason, unresolved_host
+
+    try:
+        credential.get_token(scopes.STORAGE)
+    except AzureError as error:
+        remedy = _LOGINS[identity.method]
+        if unresolved_host(error):
+            remedy = "Check the network and the DNS of this machine"
+        raise LoginError(
+            f"`authentication: {identity.method}` gets no token for OneLake: {reason(error)} "
+            f"{remedy}, then run again."
+        ) from None
 
 
 class GivenToken:

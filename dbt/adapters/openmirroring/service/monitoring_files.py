@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
@@ -48,19 +48,26 @@ def fabric_report(
         FabricError: if the REST API fails for another reason
         ServiceUnavailableError: if the files cannot be read for another reason
     """
+    # these imports are slow, and a local landing zone does not need them
+    from azure.core.exceptions import ClientAuthenticationError
+
     from dbt.adapters.openmirroring.service.fabric_api import FabricError
 
     try:
         return database.report()
-    except FabricError as error:
-        if error.status not in _NOT_ALLOWED:
+    except FabricError as refused:
+        if refused.status not in _NOT_ALLOWED:
             raise
-        logger.debug(error.msg)
+        without_api = refused.msg
+        logger.debug(without_api)
     try:
         return monitoring_report(_monitoring(place, identity).read)
     except LandingZoneUnavailableError as error:
+        cause: Any = error.__cause__
+        if isinstance(cause, ClientAuthenticationError) and cause.response is None:
+            raise ServiceUnavailableError(without_api) from error  # the login has failed
         # a role may grant the landing zone without the folder beside it
-        if getattr(error.__cause__, "status_code", None) not in _NOT_ALLOWED:
+        if getattr(cause, "status_code", None) not in _NOT_ALLOWED:
             raise ServiceUnavailableError(error.msg) from error
         logger.debug(error.msg)
         return None

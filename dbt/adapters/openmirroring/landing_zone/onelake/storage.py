@@ -361,6 +361,8 @@ class OneLakeStorage:
 
 
 def _remedy(error: AzureError) -> str:
+    if unresolved_host(error):  # perhaps that of the login
+        return "Check the network and the DNS of this machine, then run again."
     status = error.status_code if isinstance(error, HttpResponseError) else None
     if isinstance(error, ClientAuthenticationError) or status == 401:
         return "Check `authentication` in the profile; for `default` and `cli`, `az login`."
@@ -373,6 +375,4 @@ def _remedy(error: AzureError) -> str:
         return "Check that workspace and item in `landing_zone` exist and are spelled like this."
     if status == 409:
         return "Fabric may be reading it now. Run again later."
-    if unresolved_host(error):
-        return "Check the network and the DNS of this machine, then run again."
     return "Retries did not help. Run again later."

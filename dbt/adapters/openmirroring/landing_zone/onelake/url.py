@@ -18,7 +18,12 @@ _HOST = re.compile(
     r"(([a-z0-9-]+-)?onelake|[0-9a-f]{32}\.z[0-9a-f]{2})\.dfs\.fabric\.microsoft\.com"
 )
 
-_EXAMPLE = "https://onelake.dfs.fabric.microsoft.com/<workspace>/<item>.MirroredDatabase/Files/LandingZone"
+# of a landing zone
+EXAMPLE = "https://onelake.dfs.fabric.microsoft.com/<workspace>/<item>.MirroredDatabase/Files/LandingZone"
+
+# the hosts of Fabric's portal, and the page of a mirrored database in it
+_PORTAL = re.compile(r"(app\.|msit\.)?(fabric\.microsoft|powerbi)\.com")
+_PAGE = re.compile(r"/groups/([^/]+)/mirroreddatabases/([^/]+)", re.IGNORECASE)
 
 FOLDER = "Files/LandingZone"
 
@@ -55,7 +60,7 @@ class OneLakeUrl:
                 names.insert(0, unquote(parts.username or ""))
             problem = _problem(parts, names)
         except ValueError:  # its message may quote a password
-            problem = f"it is not a URL, as in {_EXAMPLE}."
+            problem = f"it is not a URL, as in {EXAMPLE}."
         if problem:
             raise ProfileError(f"`landing_zone` {shown_url(url)!r}: {problem}")
         return cls(str(parts.hostname), names[0], names[1])
@@ -113,7 +118,9 @@ class OneLakeUrl:
 def _problem(parts: SplitResult, names: list[str]) -> str:
     """Return why a URL is not that of a landing zone in OneLake; empty if it is."""
     if parts.scheme not in ("https", "abfss"):
-        return f"it is neither a local folder nor in OneLake, as in {_EXAMPLE}."
+        return f"it is neither a local folder nor in OneLake, as in {EXAMPLE}."
+    if not _HOST.fullmatch(parts.hostname or "") and _PORTAL.fullmatch(parts.hostname or ""):
+        return _of_portal(parts.path)
     if not _HOST.fullmatch(parts.hostname or "") or parts.port:
         return (
             "its host is not one of OneLake's, and tokens are sent nowhere else. They are "
@@ -128,11 +135,11 @@ def _problem(parts: SplitResult, names: list[str]) -> str:
     if other:
         return (
             f"its item is a {other}, and Fabric mirrors files only from the landing zone of a "
-            f"{_TYPE}, as in {_EXAMPLE}. If {other} belongs to the name of the item, add its "
+            f"{_TYPE}, as in {EXAMPLE}. If {other} belongs to the name of the item, add its "
             f"type: {names[1]}.{_TYPE}."
         )
     if len(names) != 4 or "/".join(names[2:]) != FOLDER or not all(names):
-        return f"it must be a workspace, an item and Files/LandingZone, as in {_EXAMPLE}."
+        return f"it must be a workspace, an item and Files/LandingZone, as in {EXAMPLE}."
     workspace, item = names[:2]
     if any(re.search(r"[\x00-\x1f/\\]", name) or name in (".", "..") for name in names):
         return "one of its names is not allowed."
@@ -141,6 +148,19 @@ def _problem(parts: SplitResult, names: list[str]) -> str:
     if not is_guid(item) and "." not in item:
         return f"the item needs its type: {item}.{_TYPE}."
     return ""
+
+
+def _of_portal(path: str) -> str:
+    """Return what is wrong with the address of a page of Fabric's portal."""
+    page = _PAGE.search(path)
+    right = f"it is {EXAMPLE}"
+    if page and all(map(is_guid, page.groups())):
+        right = f"https://onelake.dfs.fabric.microsoft.com/{page[1]}/{page[2]}/{FOLDER}"
+        right = f"for this page it is {right}"
+    return (
+        "it is the address of a page in Fabric's portal. The URL of the landing zone is on the "
+        f"page of the mirrored database, under `Landing zone`; {right}"
+    )
 
 
 def _other_type(item: str) -> str:
