@@ -120,17 +120,18 @@ def test_a_command_that_is_killed_takes_spark_with_it_and_the_next_run_is_right(
         (project.path / "models" / "orders.sql").unlink()
     else:
         project.model(ENDLESS, unique_key="id")
+    shutil.rmtree(project.path / "logs")
     started = subprocess.Popen(
         [BIN / "dbt", "run"], cwd=project.path, stdout=subprocess.DEVNULL, start_new_session=True
     )
-    until(lambda: is_computing(first), 60)
+    until(lambda: is_building(project, first), 120)
     time.sleep(number)
 
     started.kill()
     started.wait()
 
-    until(lambda: not jvms(spark), 2)
-    until(lambda: not workers(project), 2)
+    until(lambda: not jvms(spark), 10)
+    until(lambda: not workers(project), 10)
     (project.path / "models" / "orders.py").unlink(missing_ok=True)
     rows(project, 4)
     assert "+1 ~0 -0 · #2" in dbt(project, "run")
@@ -162,8 +163,11 @@ def workers(project: Project) -> list[int]:
     return found
 
 
-def is_computing(process: int) -> bool:
-    """Whether a process has used more than a core for a moment."""
+def is_building(project: Project, process: int) -> bool:
+    """Whether a node has started, and Spark has used half a core for a moment."""
+    log = project.path / "logs" / "dbt.log"
+    if not log.exists() or " START " not in log.read_text():
+        return False
     before = cpu(process)
     time.sleep(1)
     return cpu(process) - before > 50
@@ -323,10 +327,11 @@ def test_a_spark_that_is_killed_is_told_and_replaced(
     told = ""
     if when == "in use":
         project.model(ENDLESS, unique_key="id")
+        shutil.rmtree(project.path / "logs")
         started = subprocess.Popen(
             [BIN / "dbt", "run"], cwd=project.path, stdout=subprocess.PIPE, text=True
         )
-        until(lambda: is_computing(first), 60)
+        until(lambda: is_building(project, first), 120)
 
     os.kill(parent if victim == "keeper" else first, signal.SIGKILL)
 
