@@ -130,15 +130,12 @@ class _Keeper:
         """Wait for the next message.
 
         Raises:
-            ConnectionError: if the keeper has ended
+            ConnectionError: if the keeper has ended, or if another program has its port now
         """
         try:
-            line = self._stream.readline()
-        except TimeoutError as error:
+            return dict(json.loads(self._stream.readline()))
+        except (TimeoutError, ValueError, TypeError) as error:
             raise ConnectionError from error
-        if not line:
-            raise ConnectionError
-        return dict(json.loads(line))
 
     def close(self) -> None:
         self._stream.close()

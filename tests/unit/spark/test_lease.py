@@ -1,0 +1,47 @@
+"""What lies in the place of a keeper's record, or listens at its port, is input."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.openmirroring.spark.embedded.lease import stop, take
+
+RECORDS = ["", "null", "[]", "{}", '{"port": "x", "secret": 1, "folder": []}', "\x00"]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_record_without_sense_names_no_keeper(tmp_path: Path, record: str) -> None:
+    (tmp_path / "keeper.json").write_text(record)
+
+    assert stop(tmp_path) == "No embedded Spark is ready"
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n", b"7\n", b"[1]\n", b"\xff\n"])
+def test_another_program_at_the_port_of_a_keeper_that_was_killed_is_none(
+    tmp_path: Path, answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path.stat()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        given = {"port": stranger.getsockname()[1], "folder": [folder.st_dev, folder.st_ino]}
+        (tmp_path / "keeper.json").write_text(json.dumps({**given, "secret": "s"}))
+
+        def serve() -> None:
+            connection, _ = stranger.accept()
+            with connection:
+                connection.recv(2**16)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        started = object()
+        module = "dbt.adapters.openmirroring.spark.embedded.lease._started"
+        monkeypatch.setattr(module, lambda *_: started)
+        launch: object = None
+
+        assert take(tmp_path, {}, launch) == (started, [])  # type: ignore[arg-type]
+        thread.join()
