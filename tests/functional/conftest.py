@@ -101,7 +101,8 @@ def spark(
         if request.config.getoption("--interpreted"):
             settings |= INTERPRETED
         setup = embedded_spark.SparkSetup(tmp_path_factory.mktemp("spark"), settings)
-        session = embedded_spark.start(setup).session
+        embedded = embedded_spark.start(setup)  # its JVM ends with this object
+        session = embedded.session
     yield session
     session.stop()
 

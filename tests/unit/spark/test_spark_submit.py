@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from dbt.adapters.openmirroring.spark.embedded import start as embedded
@@ -60,6 +61,19 @@ def test_nobody_else_reads_the_settings_on_their_way(
         *("--properties-file", str(path), "--packages", "a:b:1", "pyspark-shell", "")
     ]
     assert not path.exists()
+
+
+@pytest.mark.usefixtures("received")
+def test_a_start_that_fails_leaves_the_spark_of_this_process_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = object()
+    monkeypatch.setattr(SparkContext, "_gateway", gateway)
+
+    with pytest.raises(FailedToConnectError):
+        embedded.start(SparkSetup(tmp_path, {}))
+
+    assert SparkContext._gateway is gateway
 
 
 def test_other_threads_find_the_environment_unchanged_while_spark_starts(

@@ -181,13 +181,13 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
     scratch.mkdir(exist_ok=True)
     log = home / "spark.log"
     lease = None
-    _forget()
     try:
         lease, differing = take(
             home,
             inherited(home, conf, java_home, environment),
             Launch(conf, {**environment, **archive}, log, scratch, last_used()),
         )
+        _forget()
         # PySpark asks this JVM about an error of Java, from its first session in this process on
         SparkContext._ensure_initialized(gateway=lease.gateway)
         if lease.since is None:
