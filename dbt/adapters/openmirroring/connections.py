@@ -34,6 +34,7 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     target_folder,
     uses_spark,
 )
+from dbt.adapters.openmirroring.disk.git import keep_out_of_git
 from dbt.adapters.openmirroring.service.authentication import token_credential
 from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.spark.livy.session import LivySession
 
 logger = AdapterLogger("OpenMirroring")
+
+_RUNNING_PYTHON = (ConnectionMethod.SESSION, ConnectionMethod.CONNECT, ConnectionMethod.LIVY)
 
 
 class OpenMirroringConnectionManager(SparkConnectionManager):
@@ -96,6 +99,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         with self.lock:
             if self._spark is None:
                 self._spark, self._settings = self._find_spark()
+                if self.embedded_warehouse:
+                    home, project = self.embedded_warehouse.parent, project_folder(self.profile)
+                    keep_out_of_git(home, project)
         try:
             return PySparkHandle(self._spark.newSession(), self._settings)
         except (Py4JError, ConnectionError):
@@ -170,6 +176,16 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         return not _is_configured(credentials.server_side_parameters)
 
     @property
+    def will_embed(self) -> bool:
+        """Whether the first statement will find the embedded Spark. Ask before it starts."""
+        return self._is_embedded and not (_is_there() and not process_spark.is_running)
+
+    @property
+    def runs_python(self) -> bool:
+        """Whether the connections can run Python models."""
+        return self.credentials.method in _RUNNING_PYTHON
+
+    @property
     def _embedded(self) -> SparkSetup:
         """The embedded Spark of the profile."""
         credentials, project = self.credentials, project_folder(self.profile)
@@ -191,7 +207,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         Raises:
             DbtConfigError: if this target uses another Spark
         """
-        if not self._is_embedded or (_is_there() and not process_spark.is_running):
+        if not self.will_embed:
             raise DbtConfigError(
                 "This target does not use the embedded Spark, but another one. Nothing was done."
             )

@@ -22,6 +22,7 @@ def end_command(destination: Destination) -> None:
     if destination.is_to_replicate:
         destination.is_to_replicate = False
         _replicate(destination)
+        destination.keep_out_of_git()
     published, destination.published = destination.published, {}
     target, service = destination.target, destination.service
     if published and target.wait_for_mirror:

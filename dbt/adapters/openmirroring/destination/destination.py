@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -21,10 +21,12 @@ from dbt.adapters.openmirroring.destination.sql_endpoint import (
     with_visible_times,
 )
 from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.disk.git import keep_out_of_git
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Owner,
     TableDefinition,
 )
+from dbt.adapters.openmirroring.landing_zone.errors import ConcurrentPublicationError
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.limits import NewTables
@@ -35,13 +37,15 @@ from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.source import declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.service.authentication import token_credential
+from dbt.adapters.openmirroring.service.authentication import require_token, token_credential
 from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
 from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, replicator_report
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport
 from dbt.adapters.openmirroring.text.shown import shown_url
 
 if TYPE_CHECKING:
+    from azure.core.credentials import TokenCredential
+
     from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
     from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
@@ -126,8 +130,7 @@ class Destination:
 
         with self._lock:
             if not self._onelake:
-                credential = token_credential(self.target.identity)
-                self._onelake = OneLakeClient.connect(place, credential)
+                self._onelake = OneLakeClient.connect(place, self._credential)
         kept = self._kept()
         ended = EndedClaims(kept / "ended_claims") if kept else None
         return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _print_line, ended)
@@ -154,8 +157,11 @@ class Destination:
                 "it belongs to no mirrored database in Fabric. `dbt run-operation "
                 "mirror_replicate` applies it."
             )
-        credential = token_credential(self.target.identity)
-        return MirroredDatabase(place.workspace, place.item, credential)
+        return MirroredDatabase(place.workspace, place.item, self._credential)
+
+    @cached_property
+    def _credential(self) -> TokenCredential:
+        return token_credential(self.target.identity)
 
     def check(self) -> None:
         """Check that a publication would succeed, with a test file on the scratch pad.
@@ -164,7 +170,36 @@ class Destination:
             MirrorError: if it would not succeed
         """
         if self.target.onelake:
+            require_token(self._credential, self.target.identity)
             self.service.check_all()
+        self._try_to_write()
+
+    def check_before_nodes(self) -> None:
+        """Check the landing zone and the identity before the first node is built.
+
+        Raises:
+            MirrorError: if nothing can be published
+        """
+        if self.target.onelake:
+            require_token(self._credential, self.target.identity)
+            if not self.dry_run:
+                self.service.check()
+        if self.target.onelake or self.dry_run:  # each table is locked before it is built
+            self.storage().list(SCRATCH_PAD)
+            return
+        with suppress(ConcurrentPublicationError):  # another command is checking it
+            self._try_to_write()
+        self.keep_out_of_git()
+
+    def keep_out_of_git(self) -> None:
+        """Let Git ignore the local landing zone and its mirrored tables."""
+        zone = self.landing_zone
+        item = zone.parents[1] if len(zone.parents) > 1 else zone
+        is_named = item.suffix.lower() == ".mirroreddatabase"
+        for folder in [item] if is_named else [zone, item / "Tables"]:
+            keep_out_of_git(folder, self._project())
+
+    def _try_to_write(self) -> None:
         storage = self.storage()
         folder = f"{SCRATCH_PAD}/_debug"
         with storage.lock(folder):
@@ -303,8 +338,7 @@ class Destination:
         # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.destination.onelake_replica import OneLakeReplica
 
-        credential = token_credential(self.target.identity)
-        found = OneLakeReplica(place, credential, table, self._staging(), self._downloads())
+        found = OneLakeReplica(place, self._credential, table, self._staging(), self._downloads())
         try:
             yield found.applied(journal, self.service, seconds)
         finally:
