@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from typing import Any
 
 import pytest
 from dbt_common.exceptions import CompilationError
@@ -89,7 +90,7 @@ def decided(
     outcome_of: Callable[[Change], str] = word_of,
     options: NodeConfig | None = None,
     rebuild: Rebuild | None = None,
-    **why: str,
+    **why: Any,
 ) -> SparkPlan:
     before = journal(published) if published else None
     plan = decide(

@@ -137,6 +137,17 @@ def test_a_table_that_was_never_published_is_refused(tmp_path: Path) -> None:
         world.repair()
 
 
+def test_another_landing_format_than_the_published_one_is_refused(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    world.stray = FOREIGN
+    world.config["landing_format"] = "csv"
+
+    with pytest.raises(CompilationError, match=r"published as parquet(.|\n)*Run its node"):
+        world.repair()
+
+    assert len(world.files) == 1
+
+
 def test_held_rows_are_refused(tmp_path: Path) -> None:
     world = published_world(tmp_path, publish="on_request")
     world.run()

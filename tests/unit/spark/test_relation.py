@@ -35,6 +35,10 @@ def test_a_column_is_quoted() -> None:
     assert OpenMirroringColumn("a`b", "int").quoted == "`a``b`"
 
 
+def test_the_type_of_a_text_of_limited_length_is_one_of_spark() -> None:
+    assert OpenMirroringColumn.string_type(4000) == "varchar(4000)"
+
+
 @pytest.mark.parametrize(
     ("dtype", "kinds"),
     [

@@ -96,6 +96,7 @@ class Owner:
         schema: the schema of the node's relation
         invocation_id: the id of the invocation
         target: the name of the target in the profile; empty in records of earlier versions
+        user: the name of the user on their machine; empty if it is unknown
     """
 
     project: str
@@ -103,6 +104,7 @@ class Owner:
     schema: str
     invocation_id: str = ""
     target: str = ""
+    user: str = ""
 
 
 @dataclass(frozen=True)

@@ -99,9 +99,12 @@ class SameBatch:
             SnapshotMismatchError: if the snapshot carries another batch, or none
         """
         if self.batch_id != journal.batch.id:
-            published_at = shown(journal.published_at)
+            last = journal.batch.owner
+            known = {"target": last.target, "user": last.user}
+            by = [f"{name} {shown(value)!r}" for name, value in known.items() if value]
+            when_and_by = ", ".join([shown(journal.published_at), *by])
             finding = findings.other_batch(
-                self.table, self.table.journal, journal.batch.id, published_at, self.batch_id
+                self.table, self.table.journal, journal.batch.id, when_and_by, self.batch_id
             )
             way_out = compute_anew(self.owner.node, journal.batch.table_rows)
             # batch ids begin with a time: rows of a later batch were published elsewhere

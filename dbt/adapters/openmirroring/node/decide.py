@@ -45,6 +45,7 @@ def decide(
     *,
     rebuild: Rebuild | None = None,
     moved: str | None = None,
+    runs_code: bool = False,
     initial: str = "",
 ) -> SparkPlan:
     """Decide what to publish.
@@ -58,6 +59,7 @@ def decide(
         outcome_of: returns the outcome that a change of the definition leads to
         rebuild: None if the changes decide
         moved: how the next snapshot is stored differently; None if it is not
+        runs_code: whether code of the user has run
         initial: why a table that was published before no longer exists
 
     Raises:
@@ -76,7 +78,7 @@ def decide(
         gone = Change("keyless_rows_gone", "rows changed or gone, and no unique_key to name them")
         reasons[_checked(gone, outcome_of(gone))].append(gone.detail)
     if found is None or reasons["rebuild"]:
-        refuse_rebuild(reasons, options)
+        refuse_rebuild(reasons, options, runs_code)
         reason = _told(reasons)
         return SparkPlan("rebuild", reason, definition, counts.load(), journal=journal)
     publication = "changes" if found.rows or reasons["changes"] else "unchanged"
@@ -109,20 +111,29 @@ def reasons_of(
     return reasons
 
 
-def refuse_rebuild(reasons: Mapping[str, list[str]], options: NodeConfig) -> None:
+def refuse_rebuild(
+    reasons: Mapping[str, list[str]], options: NodeConfig, runs_code: bool = False
+) -> None:
     """Check that a rebuild is allowed, if one is needed.
 
     Args:
         reasons: the changes by their outcome
+        runs_code: whether code of the user has run, which may have changed the table in Spark
 
     Raises:
         CompilationError: if a rebuild is needed and `on_breaking_change` is `fail`
     """
     if reasons["rebuild"] and options.on_breaking_change == "fail":
+        left = "Nothing was changed. Undo the change in the model"
+        if runs_code:
+            left = (
+                "Nothing was published, but hooks and other code of the node may have changed its "
+                "table in Spark. Undo the change in the model and in this code"
+            )
         raise CompilationError(
             f"Publishing this needs a rebuild of the mirrored table ({_told(reasons)}), and "
-            "on_breaking_change is fail. Nothing was changed. Undo the change in the model, "
-            "or run with --full-refresh to drop the table and publish a full load."
+            f"on_breaking_change is fail. {left}, or run with --full-refresh to drop the table "
+            "and publish a full load."
         )
 
 

@@ -209,6 +209,13 @@ def run_post_hooks(node: Node, published: PublishedRows, marks: Marks) -> None:
         )
     if found.held == marks.held:
         return
+    node.warehouse.list_again(target)
+    relation = node.warehouse.found(target)
+    if relation and relation.is_view:
+        raise CompilationError(
+            f"A post-hook has replaced {target} by a view, and views are not mirrored. The mirror "
+            "keeps the rows that were published last. Remove the hook and run again."
+        )
     rebuild = marks.rebuild
     if published.is_past:  # the earlier versions may be gone, with the table that had them
         rebuild = rebuild or _REPLACED.why

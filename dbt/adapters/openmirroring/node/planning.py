@@ -88,7 +88,11 @@ class Planner:
             comparer.load()
         if journal and not rebuild:
             reasons = reasons_of(journal, comparer.definition, self._outcome_of)
-            refuse_rebuild(reasons, self.node.options)
+            refuse_rebuild(reasons, self.node.options, self._runs_code)
+
+    @property
+    def _runs_code(self) -> bool:
+        return self.node.has_code_before or self.node.has_post_hooks
 
     def _outcome_of(self, change: Change) -> str:
         return str(self.node.warehouse.ask(f"mirror_on_{change.kind}", change=change))
@@ -116,6 +120,7 @@ class Planner:
             self._outcome_of,
             rebuild=rebuild,
             moved=built.moved,
+            runs_code=self._runs_code,
             initial="" if journal else self._why_initial(),
         )
 

@@ -48,6 +48,16 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
                 f"{target} has held rows, which the mirrored table must not have yet. Nothing "
                 "was changed. Publish them first: `dbt run-operation mirror_publish`."
             )
+        definition, options = journal.batch.definition, node.options
+        if (options.landing_format, options.delimited) != (
+            definition.landing_format,
+            definition.delimited,
+        ):
+            raise CompilationError(
+                f"{target} was published as {definition.landing_format}, and its `landing_format` "
+                f"or `delimited` is another one now ({options.landing_format}). Nothing was "
+                "changed. Run its node, which rebuilds the mirrored table with all rows."
+            )
         require_table(node)
         destination.check_table(publication.table, rebuilds=False)
         published = verify_state(warehouse, publication, attempt.published)

@@ -33,6 +33,11 @@ _LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
 _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 
 
+def ended(condition: str) -> str:
+    """Return a condition so that SQL can follow, even if it ends with a comment."""
+    return f"{condition}\n" if "--" in condition else condition
+
+
 def quoted(name: str) -> str:
     """Return a name as a quoted identifier of Spark SQL."""
     return "`{}`".format(name.replace("`", "``"))
@@ -202,6 +207,10 @@ class OpenMirroringColumn(SparkColumn):
 
     table_comment: str | None = None
     column_comment: str | None = None
+
+    @classmethod
+    def string_type(cls, size: int) -> str:
+        return f"varchar({size})"
 
     @property
     def quoted(self) -> str:

@@ -12,12 +12,12 @@ def other_project(folder: str, project: str, node: str) -> str:
 
 
 def other_batch(
-    table: object, journal: str, last: str, published_at: str, found: str | None
+    table: object, journal: str, last: str, when_and_by: str, found: str | None
 ) -> str:
     """Say that a snapshot has another batch than `last`, or none that was published."""
     what = f"batch {found}" if found else "no published snapshot"
     said = (
-        f"{journal} says that batch {last} was published last ({published_at}), but Spark has "
+        f"{journal} says that batch {last} was published last ({when_and_by}), but Spark has "
         f"{what} of {table}."
     )
     if found and found > last:  # batch ids begin with a time
@@ -27,7 +27,8 @@ def other_batch(
         )
     return (
         f"{said} Somebody else has published this table, or this is another "
-        "warehouse, or the warehouse was lost. Nothing was changed. Run with the warehouse that "
+        "warehouse, or the warehouse was lost. Nothing was changed. If several people publish "
+        "here, set a `schema` of your own in the profile. Otherwise run with the warehouse that "
         f"has this batch, or put it back.{_restored(table, found)}"
     )
 
