@@ -154,9 +154,13 @@ class Project:
         """Run the project, and fail if it does not.
 
         Returns:
-            the messages of the nodes that failed
+            the messages of the nodes that failed; that of the command, if it was refused before
+            its first node
         """
-        assert not self.dbt(command, *args)
+        result = dbtRunner().invoke(self.arguments(command, *args))
+        assert not result.success
+        if result.exception:
+            return str(result.exception)
         failed = [r for r in self.results().values() if r["status"] not in ("success", "skipped")]
         return "\n".join(result["message"] for result in failed)
 

@@ -48,6 +48,52 @@ def data_files(project: Project) -> dict[int, str]:
     return {file.stat().st_ino: file.parent.name for file in files}
 
 
+@pytest.mark.parametrize("strategy", some(["merge", "delete+insert"]))
+def test_conditions_may_end_with_a_comment(project: Project, strategy: str) -> None:
+    incremental(
+        project,
+        values("(1, 'a')", "(2, 'b')"),
+        values("(1, 'gone')", "(2, 'B')", "(3, 'gone')"),
+        unique_key="id",
+        incremental_strategy=strategy,
+        delete_when="name = 'gone' -- no longer in the source",
+        incremental_predicates=["DBT_INTERNAL_DEST.id > 0 -- all"],
+        contract={"enforced": True},
+    )
+    project.write(
+        "models/orders.yml",
+        "models: [{name: orders, constraints: [{type: check, expression: 'id > 0 -- a number'}], "
+        "columns: [{name: id, data_type: int}, {name: name, data_type: string}]}]",
+    )
+    project.run()
+    project.run()
+
+    assert rows(project) == [(2, "B")]
+    project.assert_mirrored()
+
+
+@pytest.mark.parametrize("strategy", some(["merge", "delete+insert", "insert_overwrite"]))
+def test_a_key_in_another_case_is_found_where_spark_tells_names_by_case(
+    project: Project, strategy: str
+) -> None:
+    project.target["server_side_parameters"] = {"spark.sql.caseSensitive": "true"}
+    project.write_project()
+    config = {"partition_by": "name"} if strategy == "insert_overwrite" else {}
+    incremental(
+        project,
+        values("(1, 'a')", "(2, 'b')"),
+        values("(1, 'a')", "(3, 'c')"),
+        unique_key="ID",
+        incremental_strategy=strategy,
+        **config,
+    )
+    for _ in range(2):
+        project.run()
+        project.assert_mirrored()
+
+    assert rows(project) == [(1, "a"), (2, "b"), (3, "c")]
+
+
 @pytest.mark.core
 def test_without_a_key_new_rows_are_appended_and_carry_no_row_markers(project: Project) -> None:
     incremental(project, values("(1, 'a')"), values("(1, 'a')", "(2, 'b')"))
@@ -837,7 +883,7 @@ def test_a_table_that_gets_a_column_is_written_again(project: Project) -> None:
                 "merge_update_columns": ["name"],
                 "merge_exclude_columns": ["id"],
             },
-            "cannot specify merge_update_columns and merge_exclude_columns",
+            "`merge_update_columns` contradicts `merge_exclude_columns`",
         ),
     ],
 )

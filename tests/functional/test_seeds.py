@@ -62,6 +62,25 @@ def test_a_seed_value_that_its_type_cannot_hold_is_an_error(project: Project) ->
     assert list(project.landing_zone.iterdir()) == []
 
 
+def test_numbers_with_an_exponent_nan_and_infinity_are_doubles(project: Project) -> None:
+    project.write(
+        "seeds/orders.csv",
+        "id,large,none,most,whole,point\n1,1e5,nan,inf,2,1.0\n2,2,1,-inf,12,2\n3,,,,,\n",
+    )
+
+    project.run(command="seed")
+
+    project.assert_mirrored()
+    columns = project.sql(f"describe {project.schema}.orders")
+    types = {column["col_name"]: column["data_type"] for column in columns}
+    assert types == {
+        **dict.fromkeys(("id", "whole", "point"), "bigint"),
+        **dict.fromkeys(("large", "none", "most"), "double"),
+    }
+    [row] = project.sql(f"select large, none, most from {project.schema}.orders where id = 1")
+    assert (row[0], str(row[1]), row[2]) == (100000.0, "nan", float("inf"))
+
+
 def test_an_empty_seed_is_mirrored_with_its_columns(project: Project) -> None:
     project.write("seeds/orders.csv", "id,name\n")
 

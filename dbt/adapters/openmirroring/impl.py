@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from decimal import Decimal
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +21,7 @@ from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.connections import OpenMirroringConnectionManager, logger
 from dbt.adapters.openmirroring.dbt_core.flags import (
@@ -53,6 +54,17 @@ from dbt.adapters.openmirroring.text.console import print_any_text
 
 if TYPE_CHECKING:
     import agate
+
+
+class UsersMacros(list[Any]):
+    """The macros through which an error has come, without those of this package.
+
+    dbt lists them under the message, as if the error were theirs.
+    """
+
+    def append(self, macro: Any) -> None:
+        if getattr(macro, "package_name", "") != "dbt_openmirroring":
+            super().append(macro)
 
 
 class OpenMirroringAdapter(SparkAdapter):
@@ -102,6 +114,8 @@ class OpenMirroringAdapter(SparkAdapter):
             self.Relation = self.stand_ins.relation_class()
         # relations that `--empty` or `--sample` has made, which dbt's cache leaves out
         self.checked: dict[tuple[str, str], OpenMirroringRelation] = {}
+        self.is_embedded = self.connections.will_embed
+        self.runs_python = self.connections.runs_python
         self.connections.start_early()
 
     def relation_of(self, node: ManifestNode) -> OpenMirroringRelation:
@@ -112,6 +126,17 @@ class OpenMirroringAdapter(SparkAdapter):
     def quote(cls, identifier: str) -> str:
         # dbt's tests quote the database, which is None here
         return quoted(str(identifier))
+
+    @classmethod
+    def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Return the type of a column of a seed, whose numbers may have an exponent.
+
+        dbt-spark takes 1e5, nan and inf for whole numbers, which Spark cannot read as such.
+        """
+        values = agate_table.columns[col_idx].values()
+        if any(value is not None and not _is_whole(value) for value in values):
+            return "double"
+        return "bigint"
 
     def parse_describe_extended(
         self, relation: BaseRelation, raw_rows: agate.Table
@@ -242,13 +267,13 @@ class OpenMirroringAdapter(SparkAdapter):
             yield {**column, **statistics}
 
     def debug_query(self) -> None:
-        """Check Spark, then Fabric and the landing zone, for `dbt debug`.
+        """Check Fabric and the landing zone, then Spark, for `dbt debug`.
 
-        Java and Spark start with the first statement.
+        Spark comes last, because it starts with the first statement, which takes long.
         """
+        self._destination.check()
         super().debug_query()
         process_spark.print_state()
-        self._destination.check()
 
     # Nodes
 
@@ -268,10 +293,13 @@ class OpenMirroringAdapter(SparkAdapter):
         Raises:
             DbtRuntimeError: if a step fails; the message says what was changed
         """
-        self._command.check_project()
         node = self._command.node(context)
         with self._command.running(node):
-            return materialize(node, self._destination)
+            try:
+                return materialize(node, self._destination)
+            except CompilationError as error:
+                error.stack = UsersMacros(error.stack)
+                raise
 
     @available
     def refuse_clone(self, context: Context) -> None:
@@ -340,7 +368,11 @@ class OpenMirroringAdapter(SparkAdapter):
     def connection_named(
         self, name: str, query_header_context: ManifestNode | None = None, *args: Any, **named: Any
     ) -> Iterator[None]:
-        """Take a connection. dbt does so with each node before it compiles the node."""
+        """Take a connection. dbt does so with each node before it compiles the node.
+
+        With the first one of a command, the nodes are selected, and Spark has no statement yet.
+        """
+        self._command.check_selected()
         with super().connection_named(name, query_header_context, *args, **named):
             if query_header_context is not None:
                 self._command.before_node(query_header_context)
@@ -351,3 +383,10 @@ class OpenMirroringAdapter(SparkAdapter):
         self._command.after_last_node()
         super().cleanup_connections()
         end_command(self._destination)
+
+
+def _is_whole(number: Decimal) -> bool:
+    """Check whether a number of a seed is whole, and written without an exponent."""
+    if not number.is_finite() or int(number.as_tuple().exponent) > 0:
+        return False
+    return number == number.to_integral_value()

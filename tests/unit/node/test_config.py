@@ -82,6 +82,14 @@ def test_a_file_size_has_a_unit(size: str | None, parsed: int) -> None:
             {"unique_key": "id", "default_row_marker": "upsert", "insert_marker": "insert"},
             "contradicts",
         ),
+        (
+            {
+                "materialized": "incremental",
+                "merge_update_columns": ["a"],
+                "merge_exclude_columns": ["b"],
+            },
+            "contradicts",
+        ),
         ({"delimited": {"null_value": ""}}, "for a `landing_format` of csv, tsv, psv"),
         ({"landing_format": "csv", "compression": "zstd"}, "Allowed: none, gzip."),
     ],

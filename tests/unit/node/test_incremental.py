@@ -71,11 +71,6 @@ def test_a_difference_that_nobody_has_decided_about_is_an_error(
     assert message in str(error.value)
 
 
-def test_the_updated_columns_of_a_merge_are_set_only_once() -> None:
-    with pytest.raises(CompilationError, match="only one config"):
-        combine("append_new_columns", merge_update_columns=["a"], merge_exclude_columns=["b"])
-
-
 def test_only_the_end_of_a_version_changes_in_a_dbt_snapshot() -> None:
     snapshot = {"id": "int", "dbt_scd_id": "string", "Valid_To": "date"}
     changes = {

@@ -157,16 +157,14 @@ def test_a_table_of_a_user_is_never_taken_for_one_of_a_run(name: str) -> None:
 def test_a_name_that_the_embedded_metastore_refuses_is_found_before_rows_are_written(
     name: str,
 ) -> None:
-    relation = OpenMirroringRelation.create(schema="sales", identifier=name)
-
     with pytest.raises(CompilationError, match="letters a to z, digits and _ only"):
-        check_name(relation, is_in_metastore=True)
-    check_name(relation, is_in_metastore=False)
+        check_name("sales", name, "parquet", is_embedded=True)
+    check_name("sales", name, "parquet", is_embedded=False)
+    check_name("sales", name, "iceberg", is_embedded=True)
+    check_name("lake.sales", name, "parquet", is_embedded=True)
 
 
-@pytest.mark.parametrize("is_in_metastore", [True, False])
-def test_a_path_is_no_name_in_any_spark(is_in_metastore: bool) -> None:
-    relation = OpenMirroringRelation.create(schema="sales", identifier="../orders")
-
+@pytest.mark.parametrize("is_embedded", [True, False])
+def test_a_path_is_no_name_in_any_spark(is_embedded: bool) -> None:
     with pytest.raises(CompilationError, match="Spark makes a folder"):
-        check_name(relation, is_in_metastore)
+        check_name("sales", "../orders", "parquet", is_embedded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,25 @@ def is_publishing() -> bool:
 def is_building() -> bool:
     """Check whether the command builds nodes, perhaps with `--empty` or `--sample`."""
     return getattr(_flags(), "WHICH", None) in _BUILDING
+
+
+def is_parsing() -> bool:
+    """Check whether the command only parses the project."""
+    return getattr(_flags(), "WHICH", None) == "parse"
+
+
+def is_compiling() -> bool:
+    """Check whether the command only compiles nodes."""
+    return getattr(_flags(), "WHICH", None) == "compile"
+
+
+def selected() -> Sequence[str]:
+    """Return the unique ids of what the command has selected; none with `dbt retry`."""
+    from dbt import selected_resources
+
+    if getattr(_flags(), "WHICH", None) == "retry":  # dbt has those of an earlier command
+        return ()
+    return selected_resources.SELECTED_RESOURCES
 
 
 def _is_one_of(*commands: str) -> bool:

@@ -28,6 +28,12 @@ class Config(Protocol):
     def get(self, name: str) -> Any: ...
 
 
+class ConfigObject(Config, Protocol):
+    """The configuration of a node, as dbt's object."""
+
+    def to_dict(self, omit_none: bool = False) -> dict[str, Any]: ...
+
+
 class DependsOn(Protocol):
     """The unique ids of the macros and nodes that a macro or a node depends on."""
 
@@ -42,8 +48,12 @@ class ManifestNode(Protocol):
     resource_type: str
     schema: str
     alias: str
-    config: Config
+    original_file_path: str
+    language: str  # a seed has none
+    config: ConfigObject
     depends_on: DependsOn
+
+    def to_dict(self, omit_none: bool = False) -> dict[str, Any]: ...
 
 
 class Macro(Protocol):
@@ -66,6 +76,7 @@ class Manifest(Protocol):
     """All that dbt has parsed."""
 
     nodes: MutableMapping[str, ManifestNode]
+    functions: Mapping[str, ManifestNode]  # none before dbt-core 1.11
     macros: Mapping[str, Macro]
 
     def find_materialization_macro_by_name(
@@ -118,6 +129,12 @@ class Project:
         """The enabled nodes by unique id. None if a tool has loaded nothing but macros."""
         nodes: MutableMapping[str, ManifestNode] = getattr(self.manifest, "nodes", {})
         return nodes
+
+    @property
+    def functions(self) -> Mapping[str, ManifestNode]:
+        """The enabled functions by unique id."""
+        functions: Mapping[str, ManifestNode] = getattr(self.manifest, "functions", {})
+        return functions
 
     def context_of(self, unique_id: str) -> Context:
         """Return the context of a node that dbt is not running."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 from dbt.adapters.spark.impl import SparkConfig
@@ -21,6 +22,7 @@ from dbt.adapters.openmirroring.node.max_deleted import MaxDeleted
 from dbt.adapters.openmirroring.node.other_options import refuse_other_options
 from dbt.adapters.openmirroring.node.text_files import TextFiles
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
+from dbt.adapters.openmirroring.spark.relation import ended
 
 _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
 _PROVIDER = re.compile(r"[\w.]+")
@@ -139,6 +141,18 @@ class NodeConfig:
             return [columns for columns in (self.partition_by, self.unique_key) if columns]
         return [self.unique_key] if self.unique_key else []
 
+    def spelled(self, columns: Iterable[str]) -> NodeConfig:
+        """Return these options with the names of columns as they are spelled in the table.
+
+        Only if Spark is set to tell names by their case, it does not find them otherwise.
+        """
+        names = {name.lower(): name for name in columns}
+        return replace(
+            self,
+            unique_key=tuple(names.get(name.lower(), name) for name in self.unique_key),
+            partition_by=tuple(names.get(name.lower(), name) for name in self.partition_by),
+        )
+
     @classmethod
     def parse(cls, config: Mapping[str, Any], in_onelake: bool = False) -> NodeConfig:
         """Read a node's configuration.
@@ -170,7 +184,7 @@ class NodeConfig:
             schema_folder=_choice(config, "schema_folder", (True, False)),
             target_file_size=_size(config.get("target_file_size")),
             incremental_strategy=_strategy(config, unique_key),
-            delete_when=_text(config, "delete_when"),
+            delete_when=ended(_text(config, "delete_when") or "") or None,
             partition_by=_columns(config, "partition_by"),
             publish=_choice(config, "publish", (IMMEDIATELY, AFTER_TESTS, ON_REQUEST)),
             max_deleted=MaxDeleted.parse(config.get("max_deleted")),
@@ -237,17 +251,28 @@ def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
             "The strategy microbatch requires a `partition_by` config: a column of the grain of "
             "`batch_size`, whose values are replaced."
         )
+    if config.get("merge_update_columns") and config.get("merge_exclude_columns"):
+        raise CompilationError(
+            "`merge_update_columns` contradicts `merge_exclude_columns`. Remove one of them."
+        )
     return strategy
 
 
 def _refuse_misspelled(config: Mapping[str, Any]) -> None:
+    for name in config:
+        close = _misspelled(name)
+        if close:
+            raise CompilationError(f"Unknown option `{name}`. Did you mean `{close}`?")
+
+
+@cache  # the nodes of a project have the same options, and looking for a name is slow
+def _misspelled(name: str) -> str:
+    """Return the option of this adapter that a name is like; empty if it is another option."""
     ours = {field.name for field in fields(NodeConfig)}
     # `delimiter` is an option of seeds
     known = ours | {field.name for field in fields(SparkConfig)} | {"unique_key", "delimiter"}
-    for name in config:
-        close = [] if name in known else get_close_matches(name, ours, n=1, cutoff=0.8)
-        if close:
-            raise CompilationError(f"Unknown option `{name}`. Did you mean `{close[0]}`?")
+    close = [] if name in known else get_close_matches(name, ours, n=1, cutoff=0.8)
+    return close[0] if close else ""
 
 
 def _choice(config: Mapping[str, Any], name: str, allowed: tuple[Any, ...]) -> Any:

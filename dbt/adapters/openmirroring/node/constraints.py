@@ -17,14 +17,16 @@ from dbt.adapters.openmirroring.dbt_core.constraints import (
 from dbt.adapters.openmirroring.node.refusals import listed
 from dbt.adapters.openmirroring.node.value_checks import condition_inside
 from dbt.adapters.openmirroring.spark.data_types import parse
-from dbt.adapters.openmirroring.spark.relation import quoted
+from dbt.adapters.openmirroring.spark.relation import ended, quoted
 
 if TYPE_CHECKING:
     import agate
 
-
 _WITH_LENGTH = re.compile(r"\b(varchar|char|character)\s*\(", re.IGNORECASE)
 _LENGTH = re.compile(r"(?:var)?char\((\d+)\)")
+
+# the types of constraints that are verified; dbt warns about all others
+VERIFIED = ("check", "not_null", "primary_key", "unique")
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def _constraints(declared: ModelLevelConstraint) -> Iterator[Constraint]:
         if not declared.expression:
             raise CompilationError("A check constraint needs an `expression`.")
         yield Constraint(
-            _name(declared, declared.expression), broken=f"not ({declared.expression})"
+            _name(declared, declared.expression), broken=f"not ({ended(declared.expression)})"
         )
         return
     if not columns:

@@ -176,11 +176,6 @@ def _updated(config: Mapping[str, Any]) -> Callable[[str], bool]:
     """Return a function that tells by its name whether a merge updates a column."""
     only = _folded(config.get("merge_update_columns"))
     excluded = _folded(config.get("merge_exclude_columns"))
-    if only and excluded:
-        raise CompilationError(
-            "Model cannot specify merge_update_columns and merge_exclude_columns. Please update "
-            "model to use only one config"
-        )
     return lambda name: name.lower() in only if only else name.lower() not in excluded
 
 

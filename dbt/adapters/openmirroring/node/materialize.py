@@ -49,7 +49,9 @@ def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
     Raises:
         DbtRuntimeError: if a step fails; the message says what was changed
     """
-    check_name(node.target, _is_in_metastore(node))
+    file_format = str(node.config.get("file_format"))
+    is_embedded = node.warehouse.embedded is not None
+    check_name(str(node.target.schema), str(node.target.identifier), file_format, is_embedded)
     with node.warehouse.own_session():
         refuse_lost(node.warehouse, node.tables_to_read)
         if destination.dry_run:
@@ -63,14 +65,6 @@ def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
         node.stored(response)
         node.document()
     return node.target
-
-
-def _is_in_metastore(node: Node) -> bool:
-    """Check whether the node's relation will be in the metastore of the embedded Spark."""
-    has_catalog = "." in str(node.target.schema)
-    # Iceberg may take the place of Spark's own catalog, with rules of its own
-    is_iceberg = str(node.config.get("file_format")).lower() == "iceberg"
-    return node.warehouse.embedded is not None and not has_catalog and not is_iceberg
 
 
 def _materialize(node: Node, destination: Destination) -> AdapterResponse:

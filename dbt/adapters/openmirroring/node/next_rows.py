@@ -117,7 +117,7 @@ def first_rows(node: Node) -> NextRows:
 def _incremental(
     node: Node, scratch: ScratchTables, snapshot: TableDescription | None
 ) -> NextRows:
-    warehouse, target, options = node.warehouse, node.target, node.options
+    warehouse, target = node.warehouse, node.target
     with warehouse.users_session():
         computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
     found, before = warehouse.columns(computed), warehouse.columns(target)
@@ -128,6 +128,7 @@ def _incremental(
     predicates = _batch_predicates(node, common) if node.batch else node.predicates
     check_casts(node, computed, columns)
     new_rows = _typed_rows(node, scratch, computed, found, columns)
+    options = node.options = node.options.spelled(column.name for column in columns)
     if options.incremental_strategy == "merge" and options.unique_key:
         ambiguous = warehouse.query(
             warehouse.sql("mirror_ambiguous_rows", new_rows=new_rows, keys=options.unique_key)

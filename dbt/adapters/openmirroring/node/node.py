@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any
 import sqlparse
 from dbt.adapters.events.types import CodeExecution, CodeExecutionStatus
 from dbt_common.events.functions import fire_event
-from dbt_common.exceptions import CompilationError, DbtRuntimeError
+from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
@@ -18,7 +19,8 @@ from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.config import NodeConfig, given
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.casts import Cast
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, quoted
+from dbt.adapters.openmirroring.spark.refusals import no_python_models
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, ended, quoted
 from dbt.adapters.openmirroring.spark.seed import SEED_VIEW, seed_view
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, Layout
 
@@ -62,6 +64,7 @@ class Node:
             schema=str(self.target.schema),
             invocation_id=self._context["invocation_id"],
             target=self._context["target"]["name"],
+            user=_user(),
         )
 
     @property
@@ -107,7 +110,7 @@ class Node:
     def predicates(self) -> list[str]:
         """SQL conditions that a new row must meet to match a row of the snapshot."""
         found = self.config.get("predicates") or self.config.get("incremental_predicates")
-        return [found] if isinstance(found, str) else list(found or [])
+        return [ended(each) for each in ([found] if isinstance(found, str) else found or [])]
 
     @property
     def batch(self) -> Mapping[str, Any] | None:
@@ -262,9 +265,7 @@ class Node:
     def _python_query(self, code: str) -> str:
         handle = self.warehouse.handle
         if not handle:
-            raise DbtRuntimeError(
-                "Python models need `method: session`, `connect` or `livy` in the profile."
-            )
+            raise no_python_models()
         view = quoted(f"rows of {self.model['alias']}")
         fire_event(CodeExecution(conn_name=self.warehouse.connection, code_content=code))
         started = time.monotonic()
@@ -370,3 +371,11 @@ def refuse_stale_compilation() -> CompilationError:
         "An earlier run was interrupted and has just been brought to its end, but this run was "
         "compiled without its result. Nothing was lost; run it again."
     )
+
+
+def _user() -> str:
+    """Return the name of the user on this machine; empty if a container knows none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return ""

@@ -13,11 +13,14 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.flags import (
     is_building,
+    is_compiling,
+    is_parsing,
     is_publishing,
     is_running_hooks,
     is_testing,
     prefers_other_state,
     reads_tables,
+    selected,
 )
 from dbt.adapters.openmirroring.dbt_core.project import (
     Config,
@@ -37,6 +40,7 @@ from dbt.adapters.openmirroring.node.other_options import refuse_hidden
 from dbt.adapters.openmirroring.node.publish import recover_node
 from dbt.adapters.openmirroring.node.snapshot.held import is_half_held, published_rows
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
+from dbt.adapters.openmirroring.operations.node_checks import NodeChecks
 from dbt.adapters.openmirroring.operations.not_mirrored import why_not_mirrored
 from dbt.adapters.openmirroring.operations.project_tables import (
     NODES,
@@ -54,9 +58,17 @@ _HOOK = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
 
 
 class CommandAdapter(Adapter, Protocol):
-    """dbt's adapter, as far as a command uses it."""
+    """dbt's adapter, as far as a command uses it.
+
+    Attributes:
+        is_embedded: whether Spark is the embedded one
+        runs_python: whether Spark runs Python models
+    """
 
     Relation: type[OpenMirroringRelation]
+    is_embedded: bool
+
+    runs_python: bool
 
     def connection_named(self, name: str) -> AbstractContextManager[None]: ...
 
@@ -123,26 +135,23 @@ class Command:
     # Before the first node
 
     def after_parsing(self) -> None:
-        """Take the hook that publishes held nodes out, if this project has no such nodes.
+        """Check the nodes, for `dbt parse`. Take the hook that publishes held nodes out.
 
-        dbt would count and print it.
+        If this project has no such nodes, dbt would count and print it.
         """
         nodes = self._project.nodes
         gated = any(is_gated(node.config) for node in nodes.values())
         if self._destination.dry_run or not gated:
             nodes.pop(_HOOK, None)
+        if is_parsing():
+            self._check(nodes.values())
 
     def before_first_node(self, nodes: Sequence[ManifestNode]) -> None:
-        """Check the project and recover interrupted runs, before hooks run and nodes compile.
+        """Recover interrupted runs, before hooks run and nodes compile.
 
         Args:
             nodes: the nodes of the dbt project
-
-        Raises:
-            CompilationError: if two nodes would be one table
         """
-        if is_building():
-            self.check_project(nodes)
         if not self._destination.dry_run:
             self._before_publishing(nodes)
         if is_running_hooks():
@@ -159,20 +168,30 @@ class Command:
         if is_testing() and not prefers_other_state():
             self._note_builds([node for node in nodes if is_gated(node.config)])
 
-    def check_project(self, nodes: Iterable[ManifestNode] | None = None) -> None:
-        """Check, once in a command, that its nodes can be built side by side.
-
-        With `--no-populate-cache` a command has no beginning, and the first node checks this.
-
-        Args:
-            nodes: the nodes of the dbt project; None takes those of dbt's manifest
+    def check_selected(self) -> None:
+        """Check, once in a command, that all nodes can be built that it has selected.
 
         Raises:
-            CompilationError: if two nodes would be one table
+            CompilationError: if two nodes would be one table, or a node is not configured right
+            MirrorError: if nothing can be published to the landing zone
         """
-        if not self._is_checked:
-            refuse_same_tables(nodes or self._project.nodes.values())
-            self._is_checked = True
+        if self._is_checked or not (is_building() or is_compiling()):
+            return
+        self._is_checked = True
+        everything = {**self._project.nodes, **self._project.functions}
+        nodes = [everything[unique_id] for unique_id in selected() if unique_id in everything]
+        self._check(nodes)
+        if is_publishing() and any(is_mirrored(node.config) for node in nodes):
+            self._destination.check_before_nodes()
+
+    def _check(self, nodes: Iterable[ManifestNode]) -> None:
+        refuse_same_tables(self._project.nodes.values())
+        NodeChecks(
+            self._project,
+            in_onelake=self._destination.target.onelake is not None,
+            is_embedded=self._adapter.is_embedded,
+            runs_python=self._adapter.runs_python,
+        ).refuse(nodes)
 
     def _note_builds(self, gated: Sequence[ManifestNode]) -> None:
         """Record the held builds, because the tests of this command read them."""

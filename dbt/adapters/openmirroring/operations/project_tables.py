@@ -43,12 +43,12 @@ _READERS = 8
 
 # the resource types of dbt that have a relation of their own
 NODES = ("model", "seed", "snapshot")
-_MIRRORED = ("table", "incremental", "seed", "snapshot")
+MIRRORED = ("table", "incremental", "seed", "snapshot")
 
 
 def is_mirrored(config: Config) -> bool:
     """Check whether a node with this configuration is mirrored."""
-    return config.get("materialized") in _MIRRORED and config.get("mirror") is not False
+    return config.get("materialized") in MIRRORED and config.get("mirror") is not False
 
 
 @dataclass(frozen=True)

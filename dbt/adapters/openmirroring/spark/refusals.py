@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbt_common.exceptions import CompilationError
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 
 def refuse_grants(config: Mapping[str, Any]) -> None:
@@ -19,6 +19,13 @@ def refuse_grants(config: Mapping[str, Any]) -> None:
             "`grants` cannot be applied: open-source Spark has no permissions. Remove them; "
             "who may read a mirrored table is decided in Fabric."
         )
+
+
+def no_python_models() -> DbtRuntimeError:
+    """Return the error for a Python model on a connection that cannot run it."""
+    return DbtRuntimeError(
+        "Python models need `method: session`, `connect` or `livy` in the profile."
+    )
 
 
 def refuse_function(function: Mapping[str, Any]) -> None:

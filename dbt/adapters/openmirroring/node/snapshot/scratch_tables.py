@@ -133,17 +133,20 @@ def leftovers(
     return [found for found in warehouse.beside(relation) if is_leftover(str(found.identifier))]
 
 
-def check_name(relation: OpenMirroringRelation, is_in_metastore: bool) -> None:
+def check_name(schema: str, identifier: str, file_format: str, is_embedded: bool) -> None:
     """Check that Spark can have a relation with this name.
 
     Args:
-        is_in_metastore: whether the relation will be in the metastore of the embedded Spark. That
-            one finds a wrong name only when it has written the rows, and leaves their folder
+        is_embedded: whether Spark is the embedded one, whose metastore finds a wrong name only
+            when it has written the rows, and leaves their folder
 
     Raises:
         CompilationError: if the schema or the identifier is a path, or no name for the metastore
     """
-    for name in (str(relation.schema), str(relation.identifier)):
+    has_catalog = "." in schema
+    # Iceberg may take the place of Spark's own catalog, with rules of its own
+    is_in_metastore = is_embedded and not has_catalog and file_format.lower() != "iceberg"
+    for name in (schema, identifier):
         if not is_plain(name):
             raise CompilationError(
                 f"{name!r} cannot be the name of a table or its schema: Spark makes a folder "
