@@ -242,26 +242,166 @@ def test_the_hook_of_a_dbt_snapshot_is_mirrored(project: Project) -> None:
     assert len(project.mirror()) == 2
 
 
+PYTHON = {
+    "a statement": "session.sql(f\"insert into {dbt.this} values (6, 'q')\")",
+    "a frame": "session.sql(\"select 6 as id, 'q' as name\").write.insertInto(str(dbt.this))",
+    "a writer": "session.sql(\"select 6 as id, 'q' as name\").writeTo(str(dbt.this)).append()",
+    # as one that a library has made
+    "an unseen statement": "session.sql(f\"{'INSERT'} into {dbt.this} values (6, 'q')\")",
+}
+
+
 @pytest.mark.pyspark("Thrift knows SQL only")
-def test_changes_of_a_python_model_to_its_relation_are_mirrored(project: Project) -> None:
+@pytest.mark.parametrize("way", some(list(PYTHON)))
+def test_changes_of_a_python_model_to_its_relation_are_mirrored(
+    project: Project, way: str
+) -> None:
+    if way == "a writer" and project.file_format == "parquet":
+        pytest.skip("Spark has this for Delta and Iceberg only")
     body = """
     if dbt.is_incremental:
-        session.sql(f"STATEMENT")
+        STATEMENT
     return session.sql("select 5 as id, 'p' as name")
     """
     config = {"materialized": "incremental", "incremental_strategy": "append"}
-    python_model(project, body.replace("STATEMENT", "select 1"), **config)
+    python_model(project, body.replace("STATEMENT", "pass"), **config)
     project.run()
+    python_model(project, body.replace("STATEMENT", PYTHON[way]), **config)
+
+    is_rebuilt = way == "an unseen statement" and project.file_format == "parquet"
+    for rows in (3, 5):
+        assert project.run()["rows_inserted"] == (rows if is_rebuilt else 2)
+        project.assert_mirrored()
+        assert sum(project.relation().values()) == rows
+
+    if way != "an unseen statement":
+        before = project.state()
+        assert "The Python model writes to a table" in project.fail("--empty")
+        with project.dry_run():
+            assert "The Python model writes to a table" in project.fail()
+        assert project.state() == before
+
+
+@pytest.mark.parametrize("materialized", some(["table", "incremental"]))
+def test_a_post_hook_that_puts_a_view_in_the_place_of_the_table_is_named(
+    project: Project, materialized: str
+) -> None:
+    project.model(THREE, unique_key="id", materialized=materialized)
     project.run()
-    statement = "insert into {dbt.this} values (6, 'q')"
-    python_model(project, body.replace("STATEMENT", statement), **config)
-    if project.file_format == "parquet":
-        # nothing names the rows that were there
-        assert "a hook has" in project.fail()
-        assert project.dbt("run", "--full-refresh")
-    else:
-        project.run()
+    hooks = ["drop table {{ this }}", "create view {{ this }} as select 1 as id, 'x' as name"]
+    changed = THREE.replace("'b'", "'B'")
+    project.model(changed, unique_key="id", materialized=materialized, post_hook=hooks)
+
+    error = project.fail()
+
+    assert "A post-hook has replaced" in error
+    assert "by a view" in error
+    assert len(project.mirror()) == 3
+    project.model(changed, unique_key="id", materialized=materialized)
+    project.run()
     project.assert_mirrored()
+
+
+def test_a_hook_that_needs_a_rebuild_which_is_not_allowed_is_told_to_have_run(
+    project: Project,
+) -> None:
+    config = {"unique_key": "id", "on_breaking_change": "fail"}
+    project.model(THREE, **config)
+    project.run()
+    replace = [
+        "drop table {{ this }}",
+        "create table {{ this }} using " + project.file_format + " as select 'a' as id",
+    ]
+    project.model(THREE, post_hook=replace, **config)
+
+    error = project.fail()
+
+    assert "on_breaking_change is fail" in error
+    assert "Nothing was published, but hooks and other code" in error
+    assert "Nothing was changed" not in error
+    project.model(THREE, **config)
+    project.run()
+    project.assert_mirrored()
+
+
+# a macro in a hook that runs a statement of its own, and returns another one
+ADD = """
+{% macro add(id) %}
+  {% if execute %}
+    {% do run_query("insert into " ~ this ~ " values (" ~ id ~ ", 'macro')") %}
+  {% endif %}
+  {{ return("select 1") }}
+{% endmacro %}
+"""
+
+
+@pytest.mark.parametrize("materialized", some(["table", "incremental"]))
+@pytest.mark.parametrize("place", ["pre_hook", "post_hook"])
+def test_statements_that_a_macro_in_a_hook_runs_belong_to_the_node(
+    project: Project, materialized: str, place: str
+) -> None:
+    project.write("macros/add.sql", ADD)
+    config: dict[str, Any] = {"materialized": materialized}
+    if materialized == "incremental":
+        config["incremental_strategy"] = "append"
+    sql = "select {{ var('n') }} as id, 'model' as name"
+    project.model(sql, **config)
+    project.run("--vars", "n: 1")
+    hooked = {**config, place: "{{ add(100) }}"}
+    project.model(sql, **hooked)
+
+    for n in (2, 3):
+        project.run("--vars", f"n: {n}")
+        project.assert_mirrored()
+
+    before = project.state()
+    for args in (["--empty"], ["--sample", "1 day"]):
+        project.run(*args, "--vars", "n: 4")
+        assert project.state() == before
+    with project.dry_run():
+        project.run("--vars", "n: 4")
+    assert project.state() == before
+    project.model(sql, **config)  # the hook is gone again
+    project.run("--vars", "n: 4")
+    project.assert_mirrored()
+    assert not [name for name in project.tables() if name != "orders"]
+
+
+@pytest.mark.parametrize("args", [[], ["--empty"]])
+def test_a_model_whose_sql_changes_its_own_table_is_refused_before_it_has_changed_it(
+    project: Project, args: list[str]
+) -> None:
+    project.write("macros/add.sql", ADD)
+    config = {"materialized": "incremental", "incremental_strategy": "append"}
+    project.model("select 1 as id, 'model' as name", **config)
+    project.run()
+    before = project.state()
+    project.model("-- {{ add(100) }}\nselect 2 as id, 'model' as name", **config)
+
+    error = project.fail(*args)
+
+    assert "model.shop.orders calls a macro that changes" in error
+    assert "Call it in a `pre_hook` or `post_hook`" in error
+    assert project.state() == before
+    project.model("select 2 as id, 'model' as name", pre_hook="{{ add(100) }}", **config)
+    project.run()
+    project.assert_mirrored()
+    assert sum(project.relation().values()) == 3
+
+
+def test_a_model_may_read_its_own_table_in_a_macro(project: Project) -> None:
+    last = 'with t as (select max(id) as id from " ~ this ~ ") select id from t'
+    project.model(
+        '{% set last = run_query("' + last.replace('\\"', '"') + '").rows[0][0] if '
+        "is_incremental() else 0 %} select {{ last }} + 1 as id",
+        materialized="incremental",
+        unique_key="id",
+    )
+    project.run()
+    project.run()
+
+    project.assert_mirrored()
+    assert sum(project.relation().values()) == 2
 
 
 @pytest.mark.parametrize(

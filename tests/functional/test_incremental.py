@@ -59,6 +59,7 @@ def test_conditions_may_end_with_a_comment(project: Project, strategy: str) -> N
         delete_when="name = 'gone' -- no longer in the source",
         incremental_predicates=["DBT_INTERNAL_DEST.id > 0 -- all"],
         contract={"enforced": True},
+        on_schema_change="fail",
     )
     project.write(
         "models/orders.yml",

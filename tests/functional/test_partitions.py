@@ -160,3 +160,14 @@ def test_a_hook_that_creates_a_table_decides_on_the_zone_of_its_partitions(
     project.run()
     assert times(project) == ["2024-01-02T00:00:00"]
     project.assert_mirrored()
+
+
+@pytest.mark.parquet("others find a name for any value")
+def test_a_value_that_is_too_long_for_a_folder_is_an_error_that_says_so(project: Project) -> None:
+    partitioned(project, "select 1 as id, repeat('x', 260) as at")
+
+    assert "A value of a column in `partition_by` is too long" in project.fail()
+
+    partitioned(project, "select 1 as id, left(repeat('x', 260), 200) as at")
+    project.run()
+    project.assert_mirrored()

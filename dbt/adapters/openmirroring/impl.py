@@ -37,6 +37,7 @@ from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
 from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.progress import Progress
+from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.operations import catalog
 from dbt.adapters.openmirroring.operations.command import Command, CommandAdapter
 from dbt.adapters.openmirroring.operations.freshness import last_written
@@ -114,6 +115,7 @@ class OpenMirroringAdapter(SparkAdapter):
             self.Relation = self.stand_ins.relation_class()
         # relations that `--empty` or `--sample` has made, which dbt's cache leaves out
         self.checked: dict[tuple[str, str], OpenMirroringRelation] = {}
+        self.user_code = UserCode()
         self.is_embedded = self.connections.will_embed
         self.runs_python = self.connections.runs_python
         self.connections.start_early()
@@ -131,7 +133,7 @@ class OpenMirroringAdapter(SparkAdapter):
     def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
         """Return the type of a column of a seed, whose numbers may have an exponent.
 
-        dbt-spark takes 1e5, nan and inf for whole numbers, which Spark cannot read as such.
+        dbt-spark takes 1e5, 1.0, nan and inf for whole numbers, which Spark cannot read as such.
         """
         values = agate_table.columns[col_idx].values()
         if any(value is not None and not _is_whole(value) for value in values):
@@ -158,6 +160,16 @@ class OpenMirroringAdapter(SparkAdapter):
         except DbtRuntimeError as error:  # the catalog can do without these columns
             logger.debug(f"{relation}: {error}")
             return []
+
+    @available.parse(lambda *_args, **_named: _nothing())
+    def execute(
+        self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
+    ) -> tuple[AdapterResponse, agate.Table]:
+        """Execute a statement, unless code of the user sends it that is to be left out."""
+        if not self.user_code.allows(sql):
+            return _nothing()
+        found: tuple[AdapterResponse, agate.Table] = super().execute(sql, auto_begin, fetch, limit)
+        return found
 
     @available.parse(lambda *_args, **_named: [])
     def get_column_schema_from_query(self, sql: str) -> list[BaseColumn]:
@@ -279,6 +291,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     def pre_model_hook(self, config: Mapping[str, Any]) -> None:
         """Check a node of any materialization before it runs."""
+        self.user_code.ends()  # the node is compiled
         refuse_grants(config)
         self._command.tell_not_mirrored(config)
         super().pre_model_hook(config)
@@ -374,9 +387,12 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         self._command.check_selected()
         with super().connection_named(name, query_header_context, *args, **named):
-            if query_header_context is not None:
-                self._command.before_node(query_header_context)
-            yield
+            if query_header_context is None:
+                yield
+                return
+            self._command.before_node(query_header_context)
+            with self.user_code.asks(self._command.while_compiling(query_header_context)):
+                yield
 
     def cleanup_connections(self) -> None:
         """End the command. Apply the published files if the profile asks for it."""
@@ -385,8 +401,13 @@ class OpenMirroringAdapter(SparkAdapter):
         end_command(self._destination)
 
 
+def _nothing() -> tuple[AdapterResponse, agate.Table]:
+    """Return the result of a statement that was left out."""
+    import agate  # slow to import
+
+    return AdapterResponse("left out"), agate.Table([])
+
+
 def _is_whole(number: Decimal) -> bool:
-    """Check whether a number of a seed is whole, and written without an exponent."""
-    if not number.is_finite() or int(number.as_tuple().exponent) > 0:
-        return False
-    return number == number.to_integral_value()
+    """Check whether a number of a seed is written without a point and an exponent."""
+    return number.is_finite() and number.as_tuple().exponent == 0

@@ -21,6 +21,7 @@ from dbt.adapters.contracts.relation import RelationType
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.openmirroring.node.progress import Progress
+from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
@@ -202,6 +203,7 @@ class FakeAdapter:
     def __init__(self, spark: FakeSpark) -> None:
         self.spark = spark
         self.progress = Progress(None)
+        self.user_code = UserCode()
         self.checked: dict[tuple[str, str], OpenMirroringRelation] = {}
         self.stand_ins = StandIns()
         self.connections = self.cache = self  # no more is needed of them
@@ -216,7 +218,7 @@ class FakeAdapter:
         return lambda **arguments: self.spark.call(macro, arguments)
 
     def execute(self, sql: str, **_: bool) -> tuple[AdapterResponse, agate.Table]:
-        rows = self.spark.execute(sql) or answer(())
+        rows = (self.user_code.allows(sql) and self.spark.execute(sql)) or answer(())
         names = list(rows.columns)
         found = agate.Table(rows.rows, names, [Anything()] * len(names))
         return AdapterResponse(_message="OK"), found

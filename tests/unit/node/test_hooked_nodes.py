@@ -11,9 +11,10 @@ import pytest
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
+from dbt.adapters.openmirroring.node.materialize import materialize
 from tests.unit.node.fake_rows import Row
-from tests.unit.node.fake_warehouse import Table
-from tests.unit.node.world import AFTER, BEFORE, ORDERS, World, published_world
+from tests.unit.node.fake_warehouse import FakeAdapter, Table
+from tests.unit.node.world import AFTER, BEFORE, MACRO, ORDERS, World, published_world
 
 MERGED = ((1, "a"), (2, "changed"), (3, "c"), (4, "new"))
 HOOK = (9, "hook")
@@ -304,3 +305,38 @@ def test_a_table_of_the_user_keeps_the_name_that_published_rows_need(
     assert world.spark.tables.pop("orders__published") is mine
     world.run()
     world.assert_right(AFTER if hooks == "pre_hooks" else [*AFTER, HOOK])
+
+
+@pytest.mark.parametrize("config", TABLES)
+@pytest.mark.parametrize("place", ["pre_hooks", "post_hooks"])
+def test_statements_that_a_macro_in_a_hook_runs_belong_to_the_node(
+    tmp_path: Path, config: dict[str, Any], place: str
+) -> None:
+    world = published_world(tmp_path, **config)
+    hook = MACRO + world.hook("insert into", HOOK)
+    world.spark.effects["select 1"] = lambda: None
+    setattr(world, place, [hook])
+    is_replaced = place == "pre_hooks" and "materialized" not in config
+    expected = result(config) if is_replaced else [*result(config), HOOK]
+
+    world.run()
+    world.assert_right(expected)
+    setattr(world, place, [])
+    world.run()
+
+    world.assert_right(result(config) if "materialized" not in config else expected)
+
+
+@pytest.mark.parametrize("config", TABLES)
+@pytest.mark.parametrize("place", ["pre_hooks", "post_hooks"])
+def test_a_command_that_only_checks_sql_leaves_out_what_a_macro_in_a_hook_would_change(
+    tmp_path: Path, config: dict[str, Any], place: str
+) -> None:
+    world = published_world(tmp_path, **config)
+    setattr(world, place, [MACRO + world.hook("insert into", HOOK)])
+    world.spark.effects["select 1"] = lambda: None
+    world.empty = True
+
+    materialize(world.node(FakeAdapter(world.spark)), world.destination())
+
+    world.assert_right(BEFORE)

@@ -39,6 +39,8 @@ from tests.unit.node.fake_warehouse import SCHEMA, FakeAdapter, FakeSpark
 from tests.unit.node.faults import READING, Fault, MirroredRows, WatchedDestination
 
 SQL = "select * from source"
+# the beginning of a hook whose macro runs the rest of it
+MACRO = "macro: "
 RECOVERED = "openmirroring.recovered_by"
 BEFORE = ((1, "a"), (2, "b"), (3, "c"))
 AFTER = ((1, "a"), (2, "changed"), (4, "new"))
@@ -185,6 +187,12 @@ class World:
             found = adapter.get_relation(None, SCHEMA, "orders")
             return found is not None and found.is_table
 
+        def render(hook: str) -> str:
+            if not hook.startswith(MACRO):
+                return hook
+            adapter.execute(hook.removeprefix(MACRO))
+            return "select 1"
+
         def store(_: str, response: Any) -> None:
             if responses is not None:
                 responses.append(response)
@@ -207,7 +215,7 @@ class World:
             "compiled_code": SQL,
             "pre_hooks": [{"sql": sql, "transaction": True} for sql in self.pre_hooks],
             "post_hooks": [{"sql": sql, "transaction": True} for sql in self.post_hooks],
-            "render": str,
+            "render": render,
             "write": lambda _: None,
             "is_incremental": lambda: (
                 self.config["materialized"] == "incremental" and exists() and not full_refresh

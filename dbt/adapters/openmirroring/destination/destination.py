@@ -184,9 +184,10 @@ class Destination:
             require_token(self._credential, self.target.identity)
             if not self.dry_run:
                 self.service.check()
-        if self.target.onelake or self.dry_run:  # each table is locked before it is built
+        if self.dry_run:
             self.storage().list(SCRATCH_PAD)
-            return
+        if self.target.onelake or self.dry_run:
+            return  # a run lists the scratch pad next, and locks each table before it is built
         with suppress(ConcurrentPublicationError):  # another command is checking it
             self._try_to_write()
         self.keep_out_of_git()

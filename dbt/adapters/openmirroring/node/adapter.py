@@ -12,6 +12,7 @@ from dbt.adapters.contracts.connection import AdapterResponse, Connection
 
 from dbt.adapters.openmirroring.dbt_core.constraints import ConstraintParser
 from dbt.adapters.openmirroring.node.progress import Progress
+from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
     OpenMirroringRelation,
@@ -44,10 +45,12 @@ class Adapter(ConstraintParser, Protocol):
     """dbt's adapter.
 
     Attributes:
+        user_code: who is asked about the statements of this thread
         checked: by place, the relations that `--empty` or `--sample` has made
         stand_ins: the relations that a dry run has built
     """
 
+    user_code: UserCode
     cache: RelationsCache
     checked: dict[tuple[str, str], OpenMirroringRelation]
     progress: Progress

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import sqlparse
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
@@ -24,6 +23,7 @@ from dbt.adapters.openmirroring.node.snapshot.held import (
 )
 from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state
 from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way
+from dbt.adapters.openmirroring.node.user_code import first_word, may_change, without_comments
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
     VERSION_PROPERTY,
@@ -31,15 +31,11 @@ from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringRelation,
 )
 
-# the first words of statements that change no row of a table
-_READING = {
-    *("analyze", "cache", "clear", "comment", "desc", "describe", "explain", "optimize"),
-    *("refresh", "reset", "select", "set", "show", "uncache", "use", "values"),
-}
 # the first words of statements that may end the history of a table, with its earlier versions
 _REPLACING = {"create", "drop", "replace"}
 
 _REPLACED = Rebuild("a hook has replaced the table in Spark")
+_CHANGED_ROWS = Rebuild("code of the node has changed the table in Spark")
 
 # the state of a table that keeps earlier versions
 _NUMBERED = re.compile(r"version:(\d+)")
@@ -90,7 +86,6 @@ class CodeBefore:
         """
         self._before = self._unchanged = self._state()
         self._node.run_code_before(self._keep)
-        self._node.query()
         if self._last is None:  # nothing was published that the code could take away
             return self._published, None
         return self._after()
@@ -120,6 +115,9 @@ class CodeBefore:
         if is_other and not self._copy:
             return published, _REPLACED
         if not (is_kept or published.is_held):
+            assert self._table.last, "only a published table has rows to keep"
+            if self._version is None and self._before == self._table.last.snapshot_state:
+                return published, _CHANGED_ROWS
             self._note()
         return published_rows(warehouse, target, self._last), None
 
@@ -132,7 +130,7 @@ class CodeBefore:
             return True
         version = self._version
         has_versions = published.is_past or version is not None
-        if _first_word(statement) in _REPLACING or not has_versions:
+        if first_word(without_comments(statement.lower())) in _REPLACING or not has_versions:
             # without what other statements have changed since
             rows = published.relation.incorporate(version=published.relation.version or version)
             self._copy = self._copied(rows, self._last)
@@ -239,15 +237,3 @@ def marks_now(node: Node) -> Marks | None:
         # dbt's list has the properties of before
         warehouse.cache(replace(found or target, information=None))
     return Marks.of(properties)
-
-
-def may_change(statement: str, relation: OpenMirroringRelation) -> bool:
-    """Check whether a statement may change a relation: it names it, and does not only read."""
-    name, text = str(relation.identifier).lower(), statement.lower()
-    is_named = name in text or name.replace("`", "``") in text
-    return is_named and _first_word(statement) not in ("", *_READING)
-
-
-def _first_word(statement: str) -> str:
-    words = sqlparse.format(statement, strip_comments=True).lower().split(maxsplit=1)
-    return str(words[0]) if words else ""

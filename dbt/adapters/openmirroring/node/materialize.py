@@ -7,7 +7,6 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.hooks import may_change
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.preview import preview
@@ -22,6 +21,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
 )
 from dbt.adapters.openmirroring.node.snapshot.swap import swap, take_in_place
 from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way, refuse_lost, tidy
+from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
     CHECKED_PROPERTY,
@@ -56,7 +56,7 @@ def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
         refuse_lost(node.warehouse, node.tables_to_read)
         if destination.dry_run:
             # a dry run could not undo changes of the relation
-            node.run_header(lambda statement: not may_change(statement, node.target))
+            node.run_own_code(lambda statement: not may_change(statement, node.target))
             built, response = preview(node, destination)
             node.stored(response)
             return built

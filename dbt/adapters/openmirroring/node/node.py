@@ -11,12 +11,13 @@ from typing import Any
 import sqlparse
 from dbt.adapters.events.types import CodeExecution, CodeExecutionStatus
 from dbt_common.events.functions import fire_event
-from dbt_common.exceptions import CompilationError
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.config import NodeConfig, given
+from dbt.adapters.openmirroring.node.user_code import writes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.casts import Cast
 from dbt.adapters.openmirroring.spark.refusals import no_python_models
@@ -205,20 +206,30 @@ class Node:
         return bool(self._context["post_hooks"])
 
     def run_code_before(self, allows: Callable[[str], bool]) -> None:
-        """Run the pre-hooks and `sql_header`.
+        """Run the pre-hooks, `sql_header` and a Python model.
 
         Args:
-            allows: returns False for a statement to leave out. It is called before each one
+            allows: returns False for a statement to leave out. It is called before each one, and
+                before a Python model that writes to a table
         """
         # Spark has no transactions, but hooks outside of one come first here and last after it
         hooks = sorted(self._context["pre_hooks"], key=lambda hook: bool(hook["transaction"]))
         self._run_hooks(hooks, allows)
-        self.run_header(allows)
+        self.run_own_code(allows)
 
-    def run_header(self, allows: Callable[[str], bool]) -> None:
-        """Run the statements of `sql_header` one by one."""
-        for statement in sqlparse.split(self.config.get("sql_header") or ""):
-            self._run(statement, allows)
+    def run_own_code(self, allows: Callable[[str], bool]) -> None:
+        """Run the statements of `sql_header` one by one, or a Python model."""
+        with self.warehouse.users_code(allows):
+            for statement in sqlparse.split(self.config.get("sql_header") or ""):
+                self._run(statement)
+        if self.model.get("language") == "python":
+            code = self._context["compiled_code"]
+            if writes(code) and not allows(f"insert into {code}"):
+                raise DbtRuntimeError(
+                    "The Python model writes to a table. A command that only checks SQL must not "
+                    "do that, and cannot run the model without it. Nothing was run."
+                )
+            self.query()
 
     def run_post_hooks(self, allows: Callable[[str], bool] = lambda _: True) -> None:
         """Run the post-hooks. `allows` is as for `run_code_before`."""
@@ -232,15 +243,14 @@ class Node:
         self, hooks: Sequence[Mapping[str, Any]], allows: Callable[[str], bool]
     ) -> None:
         for hook in hooks:
-            with self.warehouse.users_session():  # a macro in it may run statements of its own
-                statement = str(self._context["render"](hook["sql"]))
-            self._run(statement, allows)
+            with self.warehouse.users_code(allows):
+                # a macro in it may run statements of its own
+                self._run(str(self._context["render"](hook["sql"])))
 
-    def _run(self, statement: str, allows: Callable[[str], bool]) -> None:
+    def _run(self, statement: str) -> None:
         statement = statement.strip().rstrip(";")
-        if statement and allows(statement):
-            with self.warehouse.users_session():
-                self.warehouse.execute(statement)
+        if statement:
+            self.warehouse.execute(statement)
 
     # The rows of the node
 

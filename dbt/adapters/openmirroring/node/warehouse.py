@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,21 @@ class Warehouse:
     def users_session(self) -> AbstractContextManager[None]:
         """Run code of the user inside of `own_session`."""
         return self.adapter.connections.users_session()
+
+    @contextmanager
+    def users_code(self, allows: Callable[[str], bool]) -> Iterator[None]:
+        """Run code of the user in its session, and ask before each of its statements.
+
+        Args:
+            allows: returns False for a statement to leave out; its own statements run apart
+        """
+
+        def allows_apart(statement: str) -> bool:
+            with self.own_session():
+                return allows(statement)
+
+        with self.users_session(), self.adapter.user_code.asks(allows_apart):
+            yield
 
     # Macros
 

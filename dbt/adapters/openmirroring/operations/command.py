@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.flags import (
     is_building,
@@ -39,6 +39,7 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.other_options import refuse_hidden
 from dbt.adapters.openmirroring.node.publish import recover_node
 from dbt.adapters.openmirroring.node.snapshot.held import is_half_held, published_rows
+from dbt.adapters.openmirroring.node.user_code import changes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.operations.node_checks import NodeChecks
 from dbt.adapters.openmirroring.operations.not_mirrored import why_not_mirrored
@@ -235,6 +236,26 @@ class Command:
             self.recovery.finish_postponed(place_of(each.schema, each.alias), is_own=is_own)
             if restores and each.resource_type in NODES and is_mirrored(each.config):
                 self._restore(each, is_own)
+
+    def while_compiling(self, node: ManifestNode) -> Callable[[str], bool]:
+        """Return a function that refuses statements by which a node changes its own table.
+
+        A node is compiled before it is known what was published.
+        """
+        if not is_mirrored(node.config):
+            return lambda _: True
+        relation = self._adapter.relation_of(node)
+
+        def allows(statement: str) -> bool:
+            if changes(statement, relation):
+                raise CompilationError(
+                    f"The SQL of {node.unique_id} calls a macro that changes {relation} while dbt "
+                    "compiles the node. Nothing was changed. Call it in a `pre_hook` or "
+                    "`post_hook`: what hooks do is published with the node."
+                )
+            return True
+
+        return allows
 
     def _restore(self, node: ManifestNode, is_own: bool) -> None:
         if self.warehouse({}).found(self._adapter.relation_of(node)) is None:

@@ -31,7 +31,18 @@ _NO_FUNCTION = re.compile(
 )
 _WITHOUT_FUNCTION = "Functions need Spark 4 or newer."
 
-_REMEDIES = ((_NO_DRIVER, _WITHOUT_DRIVER), (_NO_FUNCTION, _WITHOUT_FUNCTION))
+# a folder whose name is longer than file systems allow
+_LONG_PARTITION = re.compile(r"Mkdirs failed to create \S*/[^/\s=]+=[^/\s]{200,}")
+_SHORTER_PARTITION = (
+    "A value of a column in `partition_by` is too long: Spark makes a folder of each value, and "
+    "the name of a folder can have 255 bytes. Use another column, or a part of this one."
+)
+
+_REMEDIES = (
+    (_NO_DRIVER, _WITHOUT_DRIVER),
+    (_NO_FUNCTION, _WITHOUT_FUNCTION),
+    (_LONG_PARTITION, _SHORTER_PARTITION),
+)
 
 
 def useful(text: str) -> str:
