@@ -67,11 +67,11 @@ def put_back(gateway: JavaGateway) -> bool:
     jvm.org.apache.hadoop.fs.FileSystem.closeAll()
     with suppress(Py4JJavaError):  # it confirms a shutdown by an exception
         jvm.java.sql.DriverManager.getConnection(_SHUT_DOWN)
+    # a process that has ended does not tell which objects it needs no longer
+    objects.getBindings().keySet().retainAll(state["names"])
     jvm.java.lang.System.gc()
     runtime = jvm.java.lang.Runtime.getRuntime()
     used, most = runtime.totalMemory() - runtime.freeMemory(), runtime.maxMemory()
-    # a process that has ended does not tell which objects it needs no longer
-    objects.getBindings().keySet().retainAll(state["names"])
     return bool(used < most / 2)
 
 

@@ -16,6 +16,7 @@ from dbt.adapters.openmirroring.spark.embedded.submit import spark_defaults
 _COLLECTOR = (
     "-XX:+UseParallelGC",
     "-XX:+UseAdaptiveSizePolicyWithSystemGC",
+    "-XX:MinHeapSize=64m",
     "-XX:MinHeapFreeRatio=5",
     "-XX:MaxHeapFreeRatio=20",
 )
