@@ -11,7 +11,7 @@ from pathlib import Path
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport, lines
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
-from dbt.adapters.openmirroring.replicator.text_table import terminal_width
+from dbt.adapters.openmirroring.text.table import terminal_width
 
 
 def main() -> int:

@@ -9,8 +9,8 @@ from typing import Any
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
 from dbt.adapters.openmirroring.replicator.plain_files import read_record, write_record
-from dbt.adapters.openmirroring.replicator.text_table import text_table
 from dbt.adapters.openmirroring.text.shown import escaped
+from dbt.adapters.openmirroring.text.table import text_table
 
 # the fields of an entry in `tables.json`
 _TEXTS = {
