@@ -11,20 +11,13 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Field, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked
-from dbt.adapters.openmirroring.replicator.delta_input import (
-    LargeRows,
-    conforming,
-    nullable,
-    streamable,
-)
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import DataFile
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
-from dbt.adapters.openmirroring.replicator.schema import added_columns
 
 # Properties of the Delta table. The first one marks it as a table that the replicator may drop.
 _FOLDER = "openmirroring.folder"
@@ -37,6 +30,10 @@ _NAMED_FILES = "openmirroring.namedFiles"
 
 # Maximum bytes of changes in one merge.
 _MERGED_TOGETHER = 64 * 2**20
+
+# rows that delta-rs collects in memory before it writes them, and how many bytes are allowed
+_GATHERED = 8_192
+_GATHERED_BYTES = 64 * 2**20
 
 # characters that delta-rs misreads in a path, even if they are percent-encoded
 _IMPOSSIBLE = frozenset("%[]^")
@@ -56,18 +53,13 @@ class MirroredTable:
     neither. So a replicator continues where a killed one stopped.
     """
 
-    def __init__(self, path: Path, delta: DeltaTable, by_name: bool = False) -> None:
+    def __init__(self, path: Path, delta: DeltaTable) -> None:
         self.path = path
         self._delta = delta
-        self.by_name = by_name
 
     @classmethod
-    def find(cls, path: Path, by_name: bool) -> MirroredTable | None:
+    def find(cls, path: Path) -> MirroredTable | None:
         """Open the table at a path. Return None if there is none.
-
-        Args:
-            path: the folder of the Delta table
-            by_name: whether the log records each file by its name, because files have no numbers
 
         Raises:
             TableError: if something else is at the path, or if delta-rs does not support the path
@@ -82,14 +74,14 @@ class MirroredTable:
             return None
         delta = _ours(path)
         if delta:
-            return cls(path, delta, by_name)
+            return cls(path, delta)
         raise TableError(
             "TargetExists", f"{path} is not a table of this mirrored database. Move it away."
         )
 
     @classmethod
     def create(
-        cls, path: Path, folder: str, schema: pa.Schema, keys: tuple[str, ...], by_name: bool
+        cls, path: Path, folder: str, schema: pa.Schema, keys: tuple[str, ...]
     ) -> MirroredTable:
         """Create an empty table.
 
@@ -98,13 +90,12 @@ class MirroredTable:
             folder: the `schema.table` that it mirrors
             schema: the schema of the first file, whose types the table keeps from now on
             keys: the key columns
-            by_name: as for `find`
         """
         configuration = {_FOLDER: folder, _KEY_COLUMNS: json.dumps(keys)}
         delta = DeltaTable.create(
             path, schema, configuration=configuration, raise_if_key_not_exists=False
         )
-        return cls(path, delta, by_name)
+        return cls(path, delta)
 
     @property
     def id(self) -> str:
@@ -139,15 +130,14 @@ class MirroredTable:
 
     def files_applied_after(self, files: Sequence[DataFile]) -> int:
         """Return the number of applied files after a commit that applies further files."""
-        if self.by_name:
-            return self.files_applied + len(files)
-        return max(self.files_applied, *(file.number or 0 for file in files))
+        numbers = [file.number for file in files if file.number]
+        return max(self.files_applied, *numbers) if numbers else self.files_applied + len(files)
 
     def has_applied(self, file: DataFile) -> bool:
         """Check whether a file has been applied to the table."""
-        if self.by_name:
+        if file.number is None:
             return self._delta.transaction_version(file.name) is not None
-        return (file.number or 0) <= self.last_number
+        return file.number <= self.last_number
 
     def file_names(self) -> list[str]:
         """Return the names of the table's current Parquet files."""
@@ -180,11 +170,48 @@ class MirroredTable:
         )
 
     def merge_schema(self, file: str, schema: pa.Schema, keys: tuple[str, ...]) -> None:
-        """Add the columns that only the file has to the table, as nullable columns.
+        """Add the columns that only the file has, as nullable columns.
 
-        `added_columns` documents the arguments.
+        Args:
+            file: the name of the file, for messages
+            schema: the schema of the file
+            keys: the key columns
+
+        Raises:
+            TableError: if the file lacks a key column or a column that is not nullable, or if a
+                column differs from one of the table in its type or only in the case of its name
         """
-        added = added_columns(self.columns, file, schema, keys, self.new_load)
+        for key in keys:
+            if key not in schema.names:
+                raise _other_columns(
+                    f"{file} has no column {key!r}, which keyColumns names. It has: "
+                    f"{', '.join(schema.names)}."
+                )
+        known = self.columns
+        by_case = {name.lower(): name for name in known}
+        found = {column.name: column for column in Schema.from_arrow(schema).fields}
+        for name, column in found.items():
+            other = by_case.get(name.lower(), name)
+            if other != name:
+                raise _other_columns(
+                    f"{file} has the column {name!r}, and the table has {other!r}: names that "
+                    f"differ only in case. {self.new_load()}"
+                )
+            if name in known and column.type != known[name].type:
+                raise _other_columns(
+                    f"{file}: the column {name!r} has the type {_type(column)}, and the table has "
+                    f"{_type(known[name])}. {self.new_load()}"
+                )
+        for name, column in known.items():
+            if name not in found and not column.nullable:
+                raise _other_columns(
+                    f"{file} has no column {name!r}; a missing column must be nullable."
+                )
+        added = [
+            Field(name, column.type, nullable=True)
+            for name, column in found.items()
+            if name not in known
+        ]
         if added:
             self._delta.alter.add_columns(added)
 
@@ -222,12 +249,18 @@ class MirroredTable:
 
         def batches() -> Iterator[pa.RecordBatch]:
             nonlocal count, failure
+            gathered = size = 0
             try:
-                for batch in streamable(rows.batches()):
+                for batch in rows.batches():
+                    if gathered >= _GATHERED:
+                        gathered = size = 0
+                    gathered, size = gathered + batch.num_rows, size + batch.nbytes
+                    if size > _GATHERED_BYTES and gathered < _GATHERED:
+                        raise _LargeRows
                     count += batch.num_rows
                     table = pa.Table.from_batches([batch])
                     self.check(table)
-                    yield from conforming(table, schema).cast(schema).to_batches()
+                    yield from _conforming(table, schema).cast(schema).to_batches()
             except Exception as error:
                 failure = error
                 raise
@@ -241,7 +274,7 @@ class MirroredTable:
             )
         except Exception:
             # delta-rs reports only that its input failed, so raise the original error
-            if isinstance(failure, LargeRows):
+            if isinstance(failure, _LargeRows):
                 return None
             if failure:
                 raise failure from None
@@ -282,8 +315,8 @@ class MirroredTable:
 
     def _merge(self, changes: Changes, keys: tuple[str, ...], commit: CommitProperties) -> None:
         schema = self._arrow_schema()
-        upserted = conforming(changes.upserted, schema)
-        inserted = conforming(changes.inserted, schema)
+        upserted = _conforming(changes.upserted, schema)
+        inserted = _conforming(changes.inserted, schema)
         added = pa.concat_tables([upserted, inserted])
         removed = pa.concat_tables([changes.deleted, upserted.select(keys)])
         if not len(removed):
@@ -293,7 +326,7 @@ class MirroredTable:
             return
         # removed rows have only key columns, so all columns of the source must be nullable
         parts = [marked(removed, Marker.DELETE), marked(added, Marker.INSERT)]
-        source = pa.concat_tables([nullable(part) for part in parts], promote_options="default")
+        source = pa.concat_tables([_nullable(part) for part in parts], promote_options="default")
         same_key = [f"mirrored.{_quoted(key)} = changes.{_quoted(key)}" for key in keys]
         is_delete = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.DELETE)}"
         is_insert = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.INSERT)}"
@@ -319,11 +352,12 @@ class MirroredTable:
         shutil.rmtree(dropped)
 
     def _applied(self, files: Sequence[DataFile]) -> CommitProperties:
-        if self.by_name:
+        numbers = [file.number for file in files if file.number]
+        if numbers:
+            transactions = [Transaction(_LAST_NUMBER, max(numbers))]
+        else:
             transactions = [Transaction(file.name, 1) for file in files]
             transactions.append(Transaction(_NAMED_FILES, self.files_applied_after(files)))
-        else:
-            transactions = [Transaction(_LAST_NUMBER, max(file.number or 0 for file in files))]
         return CommitProperties(app_transactions=transactions)
 
     def _arrow_schema(self) -> pa.Schema:
@@ -352,6 +386,10 @@ def our_tables(root: Path) -> Iterator[MirroredTable]:
             yield MirroredTable(path, delta)
 
 
+class _LargeRows(Exception):
+    """The rows are so large that delta-rs would need too much memory to stream them."""
+
+
 def _ours(path: Path) -> DeltaTable | None:
     """Return the Delta table at a path if the replicator has made it, else None."""
     if not _is_plain(path) or not DeltaTable.is_deltatable(str(path)):
@@ -371,6 +409,26 @@ def _progress(file: DataFile) -> str:
     It includes size and modification time, so a file that replaces this one starts anew.
     """
     return f"openmirroring.rows:{file.name}:{file.size}:{file.modified}"
+
+
+def _conforming(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows with all columns of the table, in the table's order."""
+    for column in schema:
+        if column.name not in rows.column_names:
+            rows = rows.append_column(column.name, pa.nulls(len(rows), column.type))
+    return rows.select(schema.names)
+
+
+def _nullable(rows: pa.Table) -> pa.Table:
+    return rows.cast(pa.schema([column.with_nullable(True) for column in rows.schema]))
+
+
+def _other_columns(finding: str) -> TableError:
+    return TableError("SchemaMergeFailure", finding)
+
+
+def _type(column: Field) -> str:
+    return str(getattr(column.type, "type", column.type))
 
 
 def _quoted(name: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
-from dbt.adapters.openmirroring.replicator.plain_files import read_record, write_record
+from dbt.adapters.openmirroring.replicator.folder import read_record, write_record
 from dbt.adapters.openmirroring.text.shown import escaped
 from dbt.adapters.openmirroring.text.table import text_table
 
@@ -74,11 +75,13 @@ class Monitoring:
     """The status files, with the field names that Microsoft's SDK reads.
 
     Args:
-        folder: the descriptor of the open folder `Files/Monitoring`
+        folder: the folder `Files/Monitoring`
+        descriptor: its descriptor
     """
 
-    def __init__(self, folder: int) -> None:
+    def __init__(self, folder: Path, descriptor: int) -> None:
         self._folder = folder
+        self._descriptor = descriptor
 
     def record(self, reports: Iterable[TableReport], of_all_tables: bool = False) -> None:
         """Write `replicator.json`, and update the reported tables in `tables.json`.
@@ -107,8 +110,8 @@ class Monitoring:
         }
         try:
             tables = {"tables": [known[key] for key in sorted(known)]}
-            write_record("tables.json", tables, self._folder)
-            write_record("replicator.json", replicator, self._folder)
+            write_record("tables.json", tables, self._descriptor)
+            write_record("replicator.json", replicator, self._descriptor)
         except OSError as error:
             raise ReplicatorError(
                 f"The state of the tables cannot be written to Files/Monitoring: {error}"
@@ -116,7 +119,7 @@ class Monitoring:
 
     def _tables(self) -> list[dict[str, Any]]:
         try:
-            tables = (read_record("tables.json", self._folder) or {}).get("tables")
+            tables = (read_record(self._folder / "tables.json") or {}).get("tables")
         except (TableError, OSError):
             return []  # the counts restart at zero, which does not affect the tables
         return [table for table in tables if _is_entry(table)] if isinstance(tables, list) else []

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
 from dbt.adapters.openmirroring.replicator.folder import (
-    DEFAULT_SCHEMA,
     SCHEMA_SUFFIX,
-    LandingZoneFolders,
     TableFolder,
     find_folders,
 )
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable, our_tables
 from dbt.adapters.openmirroring.replicator.monitoring import Monitoring, TableReport
-from dbt.adapters.openmirroring.replicator.same_history import check_same_history
-from dbt.adapters.openmirroring.replicator.table_scan import TableScan, data_files
+from dbt.adapters.openmirroring.replicator.table_scan import TableScan, check_same_history
 
 
 class Replicator:
@@ -62,17 +59,14 @@ class Replicator:
         An error in a table stops only that table, and is in its report.
         """
         with self._alone() as monitoring:
-            folders = find_folders(self.landing_zone)
-            reports = [
-                TableReport(schema, "*", "Failed", error=error)
-                for schema, error in folders.unreadable.items()
-            ]
+            folders, unreadable = find_folders(self.landing_zone)
+            reports = [_failed(schema, "*", error) for schema, error in unreadable.items()]
             firsts: dict[Path, TableFolder] = {}
-            for folder in folders.tables:
+            for folder in folders:
                 first = firsts.setdefault(self._path(folder), folder)
                 report = self._replicate(folder) if first is folder else _refused(folder, first)
                 reports += [report] if report else []
-            reports += self._drop_others(folders)
+            reports += self._drop_others(firsts, unreadable)
             monitoring.record(reports, of_all_tables=True)
         return reports
 
@@ -102,21 +96,20 @@ class Replicator:
         folder = self._folder(schema, table)
         try:
             with folder:
-                metadata = TableMetadata.parse(folder.metadata() or {})
-                found = MirroredTable.find(self._path(folder), metadata.by_modification_time)
+                metadata = folder.metadata() or TableMetadata()
+                found = MirroredTable.find(self._path(folder))
                 filled = folder.filled()
                 if not found or not filled or found.id != filled.id:
                     return None
-                files, _ = data_files(folder, metadata)
-                check_same_history(filled, found, files, folder.digest)
+                files, _ = folder.data_files(metadata)
+                check_same_history(filled, found, files)
                 return found if all(found.has_applied(file) for file in files) else None
         except FileNotFoundError:
             return None
 
     def _folder(self, schema: str, table: str) -> TableFolder:
-        if not schema:
-            return TableFolder(self.landing_zone, DEFAULT_SCHEMA, table)
-        return TableFolder(self.landing_zone, schema, f"{schema}{SCHEMA_SUFFIX}", table)
+        within = self.landing_zone / f"{schema}{SCHEMA_SUFFIX}" if schema else self.landing_zone
+        return TableFolder(within / table)
 
     def _path(self, folder: TableFolder) -> Path:
         return self.tables / folder.schema / folder.table
@@ -132,12 +125,13 @@ class Replicator:
         except (TableError, OSError) as error:
             return _failed(folder.schema, folder.table, error)
 
-    def _drop_others(self, folders: LandingZoneFolders) -> Iterator[TableReport]:
-        """Drop the tables whose folders are gone. Keep those whose folders cannot be read."""
-        kept = {self._path(folder) for folder in folders.tables}
+    def _drop_others(
+        self, kept: Container[Path], unreadable: Container[str]
+    ) -> Iterator[TableReport]:
+        """Drop the tables whose folders are gone. Keep those whose schemas cannot be read."""
         for table in our_tables(self.tables):
             schema, name = table.path.parent.name, table.path.name
-            if table.path in kept or schema in folders.unreadable:
+            if table.path in kept or schema in unreadable:
                 continue
             try:
                 table.drop()
@@ -169,7 +163,7 @@ class Replicator:
 
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield Monitoring(descriptor)
+            yield Monitoring(self.monitoring, descriptor)
         finally:
             os.close(descriptor)
 

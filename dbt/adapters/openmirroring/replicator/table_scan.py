@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,15 +16,17 @@ from dbt.adapters.openmirroring.replicator.changes import (
     net_changes,
     weight,
 )
-from dbt.adapters.openmirroring.replicator.delimited_rows import text_rows
-from dbt.adapters.openmirroring.replicator.errors import TableError, unreadable
-from dbt.adapters.openmirroring.replicator.folder import DataFile, FilledTable, TableFolder
+from dbt.adapters.openmirroring.replicator.errors import TableError
+from dbt.adapters.openmirroring.replicator.folder import (
+    DataFile,
+    FilledTable,
+    TableFolder,
+    digest,
+)
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport
-from dbt.adapters.openmirroring.replicator.parquet_rows import parquet_rows
-from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
-from dbt.adapters.openmirroring.replicator.same_history import check_same_history
+from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows, open_rows
 
 # Bytes of changes that are kept in memory. Each merge reads the whole table, so the scan merges
 # the changes of several files together.
@@ -81,14 +82,14 @@ class TableScan:
         )
 
     def _run(self) -> str:
-        record = self._folder.metadata()
-        if record is None:
+        metadata = self._folder.metadata()
+        if metadata is None:
             return "Initialized"
-        self._metadata = TableMetadata.parse(record)
+        self._metadata = metadata
         self._find_table()
-        files, self._ignored = data_files(self._folder, self._metadata)
+        files, self._ignored = self._folder.data_files(metadata)
         if self._table:
-            check_same_history(self._filled, self._table, files, self._folder.digest)
+            check_same_history(self._filled, self._table, files)
         try:
             for file in self._next(files):
                 self._read(file)
@@ -101,7 +102,7 @@ class TableScan:
 
     def _find_table(self) -> None:
         filled = self._folder.filled()
-        table = MirroredTable.find(self._path, self._metadata.by_modification_time)
+        table = MirroredTable.find(self._path)
         if table and (table.is_untouched or not filled or table.id != filled.id):
             # Either the first file of the table had an error, or the folder was dropped and
             # recreated since the last scan.
@@ -118,7 +119,7 @@ class TableScan:
         new = [file for file in files if not (table and table.has_applied(file))]
         expected = (table.last_number if table else 0) + 1
         for file in new:
-            if not self._metadata.by_modification_time:
+            if file.number is not None:
                 if file.number != expected:
                     self._waits_for = f"{expected:020d}.{self._metadata.extension}"
                     return
@@ -126,7 +127,7 @@ class TableScan:
             yield file
 
     def _read(self, file: DataFile) -> None:
-        rows = self._open(file)
+        rows = open_rows(file.path, self._metadata.text)
         table = self._table or self._create(rows.schema)
         table.merge_schema(file.name, rows.schema, self._metadata.key_columns)
         if rows.marked or self._metadata.upsert_by_default:
@@ -182,23 +183,10 @@ class TableScan:
         table.check(operations)
         return len(operations)
 
-    def _open(self, file: DataFile) -> Rows:
-        content = partial(self._folder.open, file.name)
-        content().close()
-        if file.size == 0:
-            raise unreadable(file.name, "it has zero bytes")
-        if self._metadata.text:
-            return text_rows(file.name, file.size, content, self._metadata.text)
-        return parquet_rows(file.name, file.size, content)
-
     def _create(self, schema: pa.Schema) -> MirroredTable:
         """Create the table with the columns and types of its first file."""
         self._table = MirroredTable.create(
-            self._path,
-            str(self._folder),
-            schema,
-            self._metadata.key_columns,
-            self._metadata.by_modification_time,
+            self._path, str(self._folder), schema, self._metadata.key_columns
         )
         # if the replicator is killed before this line, the next scan creates the table again
         self._filled = FilledTable(self._table.id, applying=0)
@@ -264,29 +252,58 @@ class TableScan:
         table = self._table
         if not table:
             return
-        last = [f for f in files if not table.by_name and f.number == table.last_number]
+        last = [file for file in files if file.number == table.last_number]
         applied = table.files_applied
-        digest = self._folder.digest(last[0]) if last else ""
-        settled = FilledTable(table.id, applied, applied, digest)
+        settled = FilledTable(table.id, applied, applied, digest(last[0].path) if last else "")
         if settled != self._filled:
             self._filled = settled
             self._folder.fills(settled)
 
 
-def data_files(folder: TableFolder, metadata: TableMetadata) -> tuple[list[DataFile], list[str]]:
-    """List the data files of a table in the order in which they must be applied.
+def check_same_history(
+    filled: FilledTable, table: MirroredTable, files: Iterable[DataFile]
+) -> None:
+    """Check that every file with an applied number is the one that was applied.
 
-    Returns:
-        the files of the table's format, and the names of the other files
+    A folder that was put back from a backup lacks files that the table has. The numbers of new
+    files then begin again where the backup ends, and such files would be skipped.
+
+    Args:
+        filled: the record in the table folder
+        table: the mirrored table that was made from the folder
+        files: the data files in the folder
+
+    Raises:
+        TableError: if the folder is older or newer than the table, or has another file with a
+            number that was applied
     """
-    by_time = metadata.by_modification_time
-    found = folder.data_files()
-    files = [
-        file for file in found if file.extension == metadata.extension and (by_time or file.number)
-    ]
-    ignored = [file.name for file in found if file not in files]
-    if by_time:
-        # The service has no order for files with equal times. Sorting such files by name would
-        # hide a publisher's mistake, so they are sorted by the reversed name.
-        return sorted(files, key=lambda file: (file.modified, file.name[::-1])), ignored
-    return sorted(files, key=lambda file: file.number or 0), ignored
+    applied = table.files_applied
+    if filled.applying is None:  # nothing is known of it
+        return
+    if not filled.applied <= applied <= filled.applying:
+        age = "older" if applied > filled.applying else "newer"
+        raise _other_history(
+            f"The table folder is {age} than the mirrored table: {filled.applying:,} of its files "
+            f"were applied, and the table has {applied:,}. One of them was put back from a backup "
+            "or copied from elsewhere, so a new file may have a number that was applied before.",
+            table,
+        )
+    for file in files:
+        if file.number is None:
+            continue
+        is_last = file.number == table.last_number
+        if file.number < filled.applied or (
+            is_last and filled.last not in ("", digest(file.path))
+        ):
+            raise _other_history(
+                f"{file.name} has a number that was applied before, with another file.", table
+            )
+
+
+def _other_history(finding: str, table: MirroredTable) -> TableError:
+    return TableError(
+        "FileNumberReused",
+        f"{finding} No file is applied. Put folder and table back from one backup. Or: "
+        f"{table.new_load()} With dbt, `dbt run-operation mirror_rebuild` publishes the rows that "
+        "Spark has, and a run of the node with `--full-refresh` those that it computes anew.",
+    )
