@@ -175,40 +175,11 @@ def test_a_replicator_that_was_killed_while_it_dropped_a_table_ends_that(
     assert list((item.path / "Tables" / "shop").iterdir()) == []
 
 
-def test_changes_of_one_file_larger_than_a_merge_can_be_repeated(
-    item: Item, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dbt.adapters.openmirroring.replicator import mirrored_table
-
-    monkeypatch.setattr(mirrored_table, "_MERGED_TOGETHER", 200)
-    item.keyed()
-    item.land(1, rows(*((i, "old") for i in range(100))))
-    changed = [(i, "new", 1) for i in range(50)] + [(i, None, 2) for i in range(50, 90)]
-    item.land(2, rows(*changed, (99, "copy", 0)))
-    merge, count = MirroredTable._merge, 0
-
-    def killed_at_the_third(*args: Any) -> None:
-        nonlocal count
-        count += 1
-        if count == 3:
-            raise Killed
-        merge(*args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MirroredTable, "_merge", killed_at_the_third)
-        with pytest.raises(Killed):
-            item.scan()
-    item.scan()
-
-    expected = [(i, "new") for i in range(50)] + [(i, "old") for i in range(90, 100)]
-    assert item.rows() == sorted([*expected, (99, "copy")], key=str)
-
-
 def test_change_sets_are_merged_together_but_in_their_order(
     item: Item, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for kept in (1, 2**20):
-        monkeypatch.setattr(table_scan, "_KEPT", kept)
+        monkeypatch.setattr(table_scan, "_TOGETHER", kept)
         item.keyed()
         item.land(1, rows((1, "a")))
         for number in range(2, 8):

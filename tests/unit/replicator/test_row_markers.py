@@ -207,12 +207,10 @@ def test_reduced_operations_do_what_they_do_one_after_the_other(
         content = pa.concat_tables([empty, rows(*file)]) if file else empty
         changes = changes.then(net_changes(content, ("id",)), ("id",))
 
-    result = list(start)
-    for part in changes.split(20):
-        gone = {row["id"] for row in part.deleted.to_pylist() + part.upserted.to_pylist()}
-        result = [row for row in result if row[0] not in gone]
-        result += [tuple(row.values()) for row in part.upserted.to_pylist()]
-        result += [tuple(row.values()) for row in part.inserted.to_pylist()]
+    gone = {row["id"] for row in changes.deleted.to_pylist() + changes.upserted.to_pylist()}
+    result = [row for row in start if row[0] not in gone]
+    result += [tuple(row.values()) for row in changes.upserted.to_pylist()]
+    result += [tuple(row.values()) for row in changes.inserted.to_pylist()]
     assert sorted(result) == by_the_table(start, [row for file in files for row in file])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -41,47 +40,22 @@ class Changes:
     inserted: pa.Table
 
     @property
-    def nbytes(self) -> int:
-        return int(self.deleted.nbytes + self.upserted.nbytes + self.inserted.nbytes)
-
-    @property
     def weight(self) -> int:
         """The bytes of memory needed to reduce these changes once more."""
         return sum(map(weight, (self.deleted, self.upserted, self.inserted)))
 
-    @property
-    def operations(self) -> pa.Table:
-        """These changes as rows with row markers."""
-        parts = [
-            marked(self.deleted, Marker.DELETE),
-            marked(self.upserted, Marker.UPSERT),
-            marked(self.inserted, Marker.INSERT),
-        ]
-        return pa.concat_tables(parts, promote_options="default")
-
     def then(self, later: Changes, keys: tuple[str, ...]) -> Changes:
         """Combine these changes with later ones."""
-        parts = [self.operations, later.operations]
-        return net_changes(pa.concat_tables(parts, promote_options="default"), keys)
-
-    def split(self, size: int) -> Iterator[Changes]:
-        """Split the changes into parts of about `size` bytes.
-
-        All inserts are in the last part, so applying an earlier part twice does no harm.
-        """
-        count = max(1, -(-self.nbytes // size))
-        none = self.inserted.slice(0, 0)
-        for part in range(count):
-            yield Changes(
-                _part(self.deleted, part, count),
-                _part(self.upserted, part, count),
-                none if part < count - 1 else self.inserted,
+        operations = [
+            marked(rows, marker)
+            for changes in (self, later)
+            for rows, marker in (
+                (changes.deleted, Marker.DELETE),
+                (changes.upserted, Marker.UPSERT),
+                (changes.inserted, Marker.INSERT),
             )
-
-
-def _part(rows: pa.Table, part: int, count: int) -> pa.Table:
-    start, end = len(rows) * part // count, len(rows) * (part + 1) // count
-    return rows.slice(start, end - start)
+        ]
+        return net_changes(pa.concat_tables(operations, promote_options="default"), keys)
 
 
 def check_operations(rows: pa.Table, keys: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import DataFile
-from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
+from dbt.adapters.openmirroring.replicator.rows import MARKER, ROW_MARKER, Rows
 
 # Properties of the Delta table. The first one marks it as a table that the replicator may drop.
 _FOLDER = "openmirroring.folder"
@@ -27,9 +27,6 @@ _KEY_COLUMNS = "openmirroring.keyColumns"
 # files without numbers were applied.
 _LAST_NUMBER = "openmirroring.lastNumber"
 _NAMED_FILES = "openmirroring.namedFiles"
-
-# Maximum bytes of changes in one merge.
-_MERGED_TOGETHER = 64 * 2**20
 
 # rows that delta-rs collects in memory before it writes them, and how many bytes are allowed
 _GATHERED = 8_192
@@ -134,10 +131,13 @@ class MirroredTable:
         return max(self.files_applied, *numbers) if numbers else self.files_applied + len(files)
 
     def has_applied(self, file: DataFile) -> bool:
-        """Check whether a file has been applied to the table."""
         if file.number is None:
             return self._delta.transaction_version(file.name) is not None
         return file.number <= self.last_number
+
+    def rows_applied(self, file: DataFile) -> int:
+        """Return the number of applied rows of a file that is only partly applied."""
+        return self._delta.transaction_version(_progress(file)) or 0
 
     def file_names(self) -> list[str]:
         """Return the names of the table's current Parquet files."""
@@ -170,12 +170,11 @@ class MirroredTable:
         )
 
     def merge_schema(self, file: str, schema: pa.Schema, keys: tuple[str, ...]) -> None:
-        """Add the columns that only the file has, as nullable columns.
+        """Add the columns that only a file has, as nullable columns.
 
         Args:
             file: the name of the file, for messages
             schema: the schema of the file
-            keys: the key columns
 
         Raises:
             TableError: if the file lacks a key column or a column that is not nullable, or if a
@@ -207,13 +206,11 @@ class MirroredTable:
                 raise _other_columns(
                     f"{file} has no column {name!r}; a missing column must be nullable."
                 )
-        added = [
-            Field(name, column.type, nullable=True)
-            for name, column in found.items()
-            if name not in known
-        ]
+        added = [column for name, column in found.items() if name not in known]
         if added:
-            self._delta.alter.add_columns(added)
+            self._delta.alter.add_columns(
+                [Field(column.name, column.type, nullable=True) for column in added]
+            )
 
     def check(self, rows: pa.Table) -> None:
         """Make sure that rows can be added. Deletes need values only in their keys.
@@ -260,7 +257,7 @@ class MirroredTable:
                     count += batch.num_rows
                     table = pa.Table.from_batches([batch])
                     self.check(table)
-                    yield from _conforming(table, schema).cast(schema).to_batches()
+                    yield from _conforming(schema, table).cast(schema).to_batches()
             except Exception as error:
                 failure = error
                 raise
@@ -282,13 +279,8 @@ class MirroredTable:
         return count
 
     def apply(self, changes: Changes, files: Sequence[DataFile], keys: tuple[str, ...]) -> None:
-        """Apply changes. The last commit also records their files as applied.
-
-        Args:
-            files: the files with these changes
-            keys: the key columns
-        """
-        self._apply(changes, keys, self._applied(files))
+        """Apply the changes of some files, and record these files as applied."""
+        self._merge(changes, keys, self._applied(files))
 
     def apply_part(
         self, changes: Changes, file: DataFile, rows: int, keys: tuple[str, ...]
@@ -296,37 +288,23 @@ class MirroredTable:
         """Apply the changes of a part of a file.
 
         Args:
-            file: the file
             rows: the number of the file's rows that are applied after this part
-            keys: the key columns
         """
         noted = CommitProperties(app_transactions=[Transaction(_progress(file), rows)])
-        self._apply(changes, keys, noted)
-
-    def rows_applied(self, file: DataFile) -> int:
-        """Return the number of applied rows of a file that is only partly applied."""
-        return self._delta.transaction_version(_progress(file)) or 0
-
-    def _apply(self, changes: Changes, keys: tuple[str, ...], noted: CommitProperties) -> None:
-        *parts, last = changes.split(_MERGED_TOGETHER)
-        for part in parts:
-            self._merge(part, keys, CommitProperties())
-        self._merge(last, keys, noted)
+        self._merge(changes, keys, noted)
 
     def _merge(self, changes: Changes, keys: tuple[str, ...], commit: CommitProperties) -> None:
         schema = self._arrow_schema()
-        upserted = _conforming(changes.upserted, schema)
-        inserted = _conforming(changes.inserted, schema)
-        added = pa.concat_tables([upserted, inserted])
-        removed = pa.concat_tables([changes.deleted, upserted.select(keys)])
+        added = _conforming(schema, changes.upserted, changes.inserted)
+        removed = pa.concat_tables([changes.deleted, changes.upserted.select(keys)])
         if not len(removed):
             write_deltalake(
                 self._delta, added.cast(schema), mode="append", commit_properties=commit
             )
             return
         # removed rows have only key columns, so all columns of the source must be nullable
-        parts = [marked(removed, Marker.DELETE), marked(added, Marker.INSERT)]
-        source = pa.concat_tables([_nullable(part) for part in parts], promote_options="default")
+        columns = pa.schema([*(column.with_nullable(True) for column in schema), MARKER])
+        source = _conforming(columns, marked(removed, Marker.DELETE), marked(added, Marker.INSERT))
         same_key = [f"mirrored.{_quoted(key)} = changes.{_quoted(key)}" for key in keys]
         is_delete = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.DELETE)}"
         is_insert = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.INSERT)}"
@@ -364,6 +342,10 @@ class MirroredTable:
         return pa.schema(self._delta.schema().to_arrow())
 
 
+class _LargeRows(Exception):
+    """The rows are so large that delta-rs would need too much memory to stream them."""
+
+
 def our_tables(root: Path) -> Iterator[MirroredTable]:
     """Yield the tables that the replicator has made from table folders.
 
@@ -384,10 +366,6 @@ def our_tables(root: Path) -> Iterator[MirroredTable]:
             continue
         if delta:
             yield MirroredTable(path, delta)
-
-
-class _LargeRows(Exception):
-    """The rows are so large that delta-rs would need too much memory to stream them."""
 
 
 def _ours(path: Path) -> DeltaTable | None:
@@ -411,16 +389,10 @@ def _progress(file: DataFile) -> str:
     return f"openmirroring.rows:{file.name}:{file.size}:{file.modified}"
 
 
-def _conforming(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the rows with all columns of the table, in the table's order."""
-    for column in schema:
-        if column.name not in rows.column_names:
-            rows = rows.append_column(column.name, pa.nulls(len(rows), column.type))
-    return rows.select(schema.names)
-
-
-def _nullable(rows: pa.Table) -> pa.Table:
-    return rows.cast(pa.schema([column.with_nullable(True) for column in rows.schema]))
+def _conforming(schema: pa.Schema, *rows: pa.Table) -> pa.Table:
+    """Return all rows with the columns of a schema, which are NULL where rows lack them."""
+    together = [schema.empty_table(), *rows]
+    return pa.concat_tables(together, promote_options="default").select(schema.names)
 
 
 def _other_columns(finding: str) -> TableError:

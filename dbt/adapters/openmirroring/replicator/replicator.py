@@ -9,14 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
-from dbt.adapters.openmirroring.replicator.folder import (
-    SCHEMA_SUFFIX,
-    TableFolder,
-    find_folders,
-)
+from dbt.adapters.openmirroring.replicator.folder import SCHEMA_SUFFIX, TableFolder, find_folders
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable, our_tables
-from dbt.adapters.openmirroring.replicator.monitoring import Monitoring, TableReport
+from dbt.adapters.openmirroring.replicator.monitoring import TableReport, record_states
 from dbt.adapters.openmirroring.replicator.table_scan import TableScan, check_same_history
 
 
@@ -64,10 +60,10 @@ class Replicator:
             firsts: dict[Path, TableFolder] = {}
             for folder in folders:
                 first = firsts.setdefault(self._path(folder), folder)
-                report = self._replicate(folder) if first is folder else _refused(folder, first)
+                report = self._replicate(folder, first)
                 reports += [report] if report else []
             reports += self._drop_others(firsts, unreadable)
-            monitoring.record(reports, of_all_tables=True)
+            record_states(self.monitoring, monitoring, reports, of_all_tables=True)
         return reports
 
     def replicate(self, schema: str, table: str) -> TableReport | None:
@@ -78,8 +74,9 @@ class Replicator:
             table: the name of the table
         """
         with self._alone() as monitoring:
-            report = self._replicate(self._folder(schema, table))
-            monitoring.record([report] if report else [])
+            folder = self._folder(schema, table)
+            report = self._replicate(folder, folder)
+            record_states(self.monitoring, monitoring, [report] if report else [])
         return report
 
     def mirrored(self, schema: str, table: str) -> MirroredTable | None:
@@ -93,9 +90,8 @@ class Replicator:
             TableError: if the table folder or a record in it is not valid, or is older or newer
                 than the table
         """
-        folder = self._folder(schema, table)
         try:
-            with folder:
+            with self._folder(schema, table) as folder:
                 metadata = folder.metadata() or TableMetadata()
                 found = MirroredTable.find(self._path(folder))
                 filled = folder.filled()
@@ -114,9 +110,18 @@ class Replicator:
     def _path(self, folder: TableFolder) -> Path:
         return self.tables / folder.schema / folder.table
 
-    def _replicate(self, folder: TableFolder) -> TableReport | None:
-        """Apply the new files of a table folder. Return None if it is dropped meanwhile."""
+    def _replicate(self, folder: TableFolder, first: TableFolder) -> TableReport | None:
+        """Apply the new files of a table folder. Return None if it is dropped meanwhile.
+
+        Args:
+            first: the first folder of the same table
+        """
         try:
+            if folder is not first:
+                raise TableError(
+                    "DuplicateTable",
+                    f"{folder.path} and {first.path} are both the table {folder}.",
+                )
             with folder:
                 report = TableScan(folder, self._path(folder), self._processed).run()
                 return report if folder.is_there() else None
@@ -140,12 +145,17 @@ class Replicator:
                 yield _failed(schema, name, error)
 
     @contextmanager
-    def _alone(self) -> Iterator[Monitoring]:
+    def _alone(self) -> Iterator[int]:
         """Hold the lock that allows one scan at a time, across processes.
+
+        Yields:
+            the descriptor of the folder `Files/Monitoring`
 
         Raises:
             ReplicatorError: if `Tables` is a link, or `Files/Monitoring` is no folder
         """
+        import fcntl  # only on POSIX
+
         if self.tables.is_symlink():
             raise ReplicatorError(
                 f"{self.tables} is a link. Put the folder that it leads to in its place: without "
@@ -159,21 +169,12 @@ class Replicator:
             raise ReplicatorError(
                 f"{self.monitoring} is not a folder. Replace it with a folder."
             ) from None
-        import fcntl  # only on POSIX
-
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield Monitoring(self.monitoring, descriptor)
+            yield descriptor
         finally:
             os.close(descriptor)
 
 
 def _failed(schema: str, table: str, error: Exception) -> TableReport:
     return TableReport(schema, table, "Failed", error=TableError.of(error))
-
-
-def _refused(folder: TableFolder, first: TableFolder) -> TableReport:
-    error = TableError(
-        "DuplicateTable", f"{folder.path} and {first.path} are both the table {folder}."
-    )
-    return _failed(folder.schema, folder.table, error)

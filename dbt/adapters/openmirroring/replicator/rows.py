@@ -17,6 +17,7 @@ from dbt.adapters.openmirroring.replicator.folder import checked
 from dbt.adapters.openmirroring.replicator.metadata import TextFormat, clash
 
 ROW_MARKER = "__rowMarker__"
+MARKER = pa.field(ROW_MARKER, pa.int32())
 
 _UTC = pa.timestamp("us", "UTC")
 
@@ -77,6 +78,11 @@ class Rows:
     marked: bool
     read: Callable[[pa.Schema], Iterable[pa.RecordBatch]]
 
+    @property
+    def columns(self) -> pa.Schema:
+        """The schema of the batches."""
+        return self.schema.append(MARKER) if self.marked else self.schema
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in the order of the file, with the row marker if there is one.
 
@@ -85,12 +91,9 @@ class Rows:
         Raises:
             TableError: if the file is corrupt
         """
-        schema = self.schema
-        if self.marked:
-            schema = schema.append(pa.field(ROW_MARKER, pa.int32()))
         with _readable(self.name):
-            for batch in self.read(schema):
-                yield from _pieces(batch.cast(schema))
+            for batch in self.read(self.columns):
+                yield batch.cast(self.columns)
 
 
 def open_rows(path: Path, text: TextFormat | None) -> Rows:
@@ -290,12 +293,3 @@ def _check_names(file: str, names: list[str]) -> None:
             "SchemaMergeFailure",
             f"{file} has the columns {one!r} and {other!r}: one table cannot have both.",
         )
-
-
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    if batch.nbytes <= _AT_ONCE or batch.num_rows <= 1:
-        yield batch
-        return
-    half = batch.num_rows // 2
-    yield from _pieces(batch.slice(0, half))
-    yield from _pieces(batch.slice(half))

@@ -28,13 +28,10 @@ from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows, open_rows
 
-# Bytes of changes that are kept in memory. Each merge reads the whole table, so the scan merges
-# the changes of several files together.
-_KEPT = 64 * 2**20
-
-# Bytes of a file that are reduced and merged together. A larger file is split into parts of this
-# size, each with a commit of its own.
-_PART = 128 * 2**20
+# Bytes of changes that are kept in memory, reduced and merged together. Each merge reads the whole
+# table, so the changes of several files are merged at once. A file with more changes is split into
+# parts of this size, each with a commit of its own.
+_TOGETHER = 64 * 2**20
 
 
 class TableScan:
@@ -152,7 +149,7 @@ class TableScan:
         self._check(table, operations)
         changes = net_changes(operations, self._metadata.key_columns)
         self._merged_next.append((file, len(operations), changes))
-        if sum(changes.weight for _, _, changes in self._merged_next) > _KEPT:
+        if sum(changes.weight for _, _, changes in self._merged_next) > _TOGETHER:
             self._merge()
 
     def _apply_in_parts(self, table: MirroredTable, file: DataFile, rows: Rows) -> int:
@@ -205,17 +202,16 @@ class TableScan:
             left_out = min(skipped, batch.num_rows)
             skipped -= left_out
             part.append(self._operations(rows, [batch.slice(left_out)]))
-            if sum(map(weight, part)) > _PART:
+            if sum(map(weight, part)) > _TOGETHER:
                 yield pa.concat_tables(part)
                 part = []
         yield pa.concat_tables([*part, self._operations(rows, [])])
 
     def _operations(self, rows: Rows, batches: list[pa.RecordBatch]) -> pa.Table:
         default = Marker.UPSERT if self._metadata.upsert_by_default else Marker.INSERT
+        operations = pa.Table.from_batches(batches, rows.columns)
         if not rows.marked:
-            return marked(pa.Table.from_batches(batches, rows.schema), default)
-        schema = rows.schema.append(pa.field(ROW_MARKER, pa.int32()))
-        operations = pa.Table.from_batches(batches, schema)
+            return marked(operations, default)
         markers = operations[ROW_MARKER].fill_null(int(default))
         return operations.set_column(operations.num_columns - 1, ROW_MARKER, markers)
 
