@@ -86,7 +86,7 @@ def record_states(
             known.pop(key, None)
         else:
             known[key] = _entry(report, former.get(key), now)
-    states = {
+    states: dict[str, dict[str, Any]] = {
         "tables.json": {"tables": [known[key] for key in sorted(known)]},
         "replicator.json": {
             "status": "Running",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,7 +50,7 @@ class TableScan:
         self._metadata = TableMetadata()
         self._table: MirroredTable | None = None
         self._filled = FilledTable("")
-        self._merged_next: list[tuple[DataFile, int, Changes]] = []
+        self._waiting: list[tuple[DataFile, int, Changes]] = []
         self._applied: list[tuple[DataFile, int]] = []
         self._ignored: list[str] = []
         self._waits_for: str | None = None
@@ -93,7 +93,6 @@ class TableScan:
         finally:
             # if a file has an error, the files before it are still applied
             self._merge()
-            self._retire(files)
             self._settle(files)
         return "Replicating" if self._table else "Snapshotting"
 
@@ -104,18 +103,17 @@ class TableScan:
             # Either the first file of the table had an error, or the folder was dropped and
             # recreated since the last scan.
             table.drop()
-            table = None
-        self._table = table
-        if table and filled:
-            self._filled = filled
+        elif table and filled:
+            self._table, self._filled = table, filled
             table.keep_keys(self._metadata.key_columns)
 
     def _next(self, files: list[DataFile]) -> Iterator[DataFile]:
         """Yield the files to apply, up to the first missing number."""
         table = self._table
-        new = [file for file in files if not (table and table.has_applied(file))]
         expected = (table.last_number if table else 0) + 1
-        for file in new:
+        for file in files:
+            if table and table.has_applied(file):
+                continue
             if file.number is not None:
                 if file.number != expected:
                     self._waits_for = f"{expected:020d}.{self._metadata.extension}"
@@ -127,58 +125,14 @@ class TableScan:
         rows = open_rows(file.path, self._metadata.text)
         table = self._table or self._create(rows.schema)
         table.merge_schema(file.name, rows.schema, self._metadata.key_columns)
-        if rows.marked or self._metadata.upsert_by_default:
-            self._read_changes(table, file, rows)
-            return
-        self._merge()
-        self._begin(table, [file])
-        count = table.append(file, rows)
-        if count is None:
-            count = self._apply_in_parts(table, file, rows)
-        self._applied.append((file, count))
-
-    def _read_changes(self, table: MirroredTable, file: DataFile, rows: Rows) -> None:
-        """Keep the changes of a file for the next merge. Merge at once if there are many."""
-        parts = self._parts(rows)
-        operations = next(parts)
-        if next(parts, None):
-            del operations
+        if not (rows.marked or self._metadata.upsert_by_default):
             self._merge()
-            self._applied.append((file, self._apply_in_parts(table, file, rows)))
-            return
-        self._check(table, operations)
-        changes = net_changes(operations, self._metadata.key_columns)
-        self._merged_next.append((file, len(operations), changes))
-        if sum(changes.weight for _, _, changes in self._merged_next) > _TOGETHER:
-            self._merge()
-
-    def _apply_in_parts(self, table: MirroredTable, file: DataFile, rows: Rows) -> int:
-        """Apply a file in parts, because it is too large to be applied at once.
-
-        The whole file is checked before its first part is applied. If the replicator is killed,
-        the next scan continues after the last applied part.
-
-        Returns:
-            the number of rows in the file
-        """
-        keys = self._metadata.key_columns
-        count = sum(self._check(table, operations) for operations in self._parts(rows))
-        done = table.rows_applied(file)
-        for operations in self._parts(rows, skipped=done):
-            done += len(operations)
-            changes = net_changes(operations, keys)
-            if done < count:
-                table.apply_part(changes, file, done, keys)
-            else:
-                self._begin(table, [file])
-                table.apply(changes, [file], keys)
-        return count
-
-    def _check(self, table: MirroredTable, operations: pa.Table) -> int:
-        """Make sure that operations can be applied, and return their number."""
-        check_operations(operations, self._metadata.key_columns)
-        table.check(operations)
-        return len(operations)
+            self._begin(table, [file])
+            count = table.append(file, rows)
+            if count is not None:
+                self._applied.append((file, count))
+                return
+        self._read_changes(table, file, rows)
 
     def _create(self, schema: pa.Schema) -> MirroredTable:
         """Create the table with the columns and types of its first file."""
@@ -190,6 +144,30 @@ class TableScan:
         self._folder.fills(self._filled)
         return self._table
 
+    def _read_changes(self, table: MirroredTable, file: DataFile, rows: Rows) -> None:
+        """Keep the changes of a file for the next merge. Apply all but the last part of many.
+
+        The whole file is checked before its first part is applied. If the replicator is killed,
+        the next scan continues after the last applied part.
+        """
+        keys = self._metadata.key_columns
+        count = 0
+        for operations in self._parts(rows):
+            check_operations(operations, keys)
+            table.check(operations)
+            count += len(operations)
+        done = table.rows_applied(file)
+        for operations in self._parts(rows, skipped=done):
+            done += len(operations)
+            changes = net_changes(operations, keys)
+            if done < count:
+                self._merge()
+                table.apply_part(changes, file, done, keys)
+            else:
+                self._waiting.append((file, count, changes))
+        if sum(changes.weight for _, _, changes in self._waiting) > _TOGETHER:
+            self._merge()
+
     def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
         """Yield the rows of a file with their row markers, in parts that fit into memory.
 
@@ -197,15 +175,17 @@ class TableScan:
             rows: the rows of the file
             skipped: the number of rows to skip at the beginning
         """
-        part: list[pa.Table] = []
+        part: list[pa.RecordBatch] = []
         for batch in rows.batches():
             left_out = min(skipped, batch.num_rows)
             skipped -= left_out
-            part.append(self._operations(rows, [batch.slice(left_out)]))
+            if left_out == batch.num_rows:
+                continue
             if sum(map(weight, part)) > _TOGETHER:
-                yield pa.concat_tables(part)
+                yield self._operations(rows, part)
                 part = []
-        yield pa.concat_tables([*part, self._operations(rows, [])])
+            part.append(batch.slice(left_out))
+        yield self._operations(rows, part)
 
     def _operations(self, rows: Rows, batches: list[pa.RecordBatch]) -> pa.Table:
         default = Marker.UPSERT if self._metadata.upsert_by_default else Marker.INSERT
@@ -217,9 +197,9 @@ class TableScan:
 
     def _merge(self) -> None:
         """Apply the kept changes of all files that were read, and record the files together."""
-        if not self._merged_next or not self._table:
+        if not self._waiting or not self._table:
             return
-        waiting, self._merged_next = self._merged_next, []
+        waiting, self._waiting = self._waiting, []
         keys = self._metadata.key_columns
         _, _, changes = waiting[0]
         for _, _, later in waiting[1:]:
@@ -227,15 +207,7 @@ class TableScan:
         files = [file for file, _, _ in waiting]
         self._begin(self._table, files)
         self._table.apply(changes, files, keys)
-        self._applied += [(file, operations) for file, operations, _ in waiting]
-
-    def _retire(self, files: list[DataFile]) -> None:
-        """Move applied files away, except the last one, which tells publishers the last number."""
-        if self._table:
-            applied = [file for file in files if self._table.has_applied(file)]
-            self._folder.retire(applied[:-1], self._processed)
-            if self._applied:
-                self._table.clean()
+        self._applied += [(file, count) for file, count, _ in waiting]
 
     def _begin(self, table: MirroredTable, files: Sequence[DataFile]) -> None:
         """Record in the folder that a commit applies some files, before it does."""
@@ -244,20 +216,25 @@ class TableScan:
         self._folder.fills(self._filled)
 
     def _settle(self, files: Sequence[DataFile]) -> None:
-        """Record in the folder what was applied, and that only the last file stays there."""
+        """Move applied files away, except the last one, which tells publishers the last number.
+
+        Then record in the folder what was applied, and that only the last file stays there.
+        """
         table = self._table
         if not table:
             return
-        last = [file for file in files if file.number == table.last_number]
+        self._folder.retire([f for f in files if table.has_applied(f)][:-1], self._processed)
+        if self._applied:
+            table.clean()
+        last = [file.path for file in files if file.number == table.last_number]
         applied = table.files_applied
-        settled = FilledTable(table.id, applied, applied, digest(last[0].path) if last else "")
+        settled = FilledTable(table.id, applied, applied, digest(last[-1]) if last else "")
         if settled != self._filled:
-            self._filled = settled
             self._folder.fills(settled)
 
 
 def check_same_history(
-    filled: FilledTable, table: MirroredTable, files: Iterable[DataFile]
+    filled: FilledTable, table: MirroredTable, files: Sequence[DataFile]
 ) -> None:
     """Check that every file with an applied number is the one that was applied.
 
@@ -276,30 +253,25 @@ def check_same_history(
     applied = table.files_applied
     if filled.applying is None:  # nothing is known of it
         return
+    finding = ""
     if not filled.applied <= applied <= filled.applying:
         age = "older" if applied > filled.applying else "newer"
-        raise _other_history(
+        finding = (
             f"The table folder is {age} than the mirrored table: {filled.applying:,} of its files "
             f"were applied, and the table has {applied:,}. One of them was put back from a backup "
-            "or copied from elsewhere, so a new file may have a number that was applied before.",
-            table,
+            "or copied from elsewhere, so a new file may have a number that was applied before."
         )
-    for file in files:
-        if file.number is None:
-            continue
+    for file in files if not finding else []:
         is_last = file.number == table.last_number
-        if file.number < filled.applied or (
+        if (file.number is not None and file.number < filled.applied) or (
             is_last and filled.last not in ("", digest(file.path))
         ):
-            raise _other_history(
-                f"{file.name} has a number that was applied before, with another file.", table
-            )
-
-
-def _other_history(finding: str, table: MirroredTable) -> TableError:
-    return TableError(
-        "FileNumberReused",
-        f"{finding} No file is applied. Put folder and table back from one backup. Or: "
-        f"{table.new_load()} With dbt, `dbt run-operation mirror_rebuild` publishes the rows that "
-        "Spark has, and a run of the node with `--full-refresh` those that it computes anew.",
-    )
+            finding = f"{file.name} has a number that was applied before, with another file."
+    if finding:
+        raise TableError(
+            "FileNumberReused",
+            f"{finding} No file is applied. Put folder and table back from one backup. Or: "
+            f"{table.new_load()} With dbt, `dbt run-operation mirror_rebuild` publishes the rows "
+            "that Spark has, and a run of the node with `--full-refresh` those that it computes "
+            "anew.",
+        )
