@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked
+from dbt.adapters.openmirroring.replicator.changes import Marker, marked
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import DataFile
 from dbt.adapters.openmirroring.replicator.rows import MARKER, ROW_MARKER, Rows
@@ -278,12 +278,12 @@ class MirroredTable:
             raise
         return count
 
-    def apply(self, changes: Changes, files: Sequence[DataFile], keys: tuple[str, ...]) -> None:
+    def apply(self, changes: pa.Table, files: Sequence[DataFile], keys: tuple[str, ...]) -> None:
         """Apply the changes of some files, and record these files as applied."""
         self._merge(changes, keys, self._applied(files))
 
     def apply_part(
-        self, changes: Changes, file: DataFile, rows: int, keys: tuple[str, ...]
+        self, changes: pa.Table, file: DataFile, rows: int, keys: tuple[str, ...]
     ) -> None:
         """Apply the changes of a part of a file.
 
@@ -293,10 +293,11 @@ class MirroredTable:
         noted = CommitProperties(app_transactions=[Transaction(_progress(file), rows)])
         self._merge(changes, keys, noted)
 
-    def _merge(self, changes: Changes, keys: tuple[str, ...], commit: CommitProperties) -> None:
+    def _merge(self, changes: pa.Table, keys: tuple[str, ...], commit: CommitProperties) -> None:
         schema = self._arrow_schema()
-        added = _conforming(schema, changes.upserted, changes.inserted)
-        removed = pa.concat_tables([changes.deleted, changes.upserted.select(keys)])
+        marker = changes[ROW_MARKER]
+        added = _conforming(schema, changes.filter(pc.not_equal(marker, int(Marker.DELETE))))
+        removed = changes.filter(pc.not_equal(marker, int(Marker.INSERT))).select(keys)
         if not len(removed):
             write_deltalake(
                 self._delta, added.cast(schema), mode="append", commit_properties=commit

@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from dbt.adapters.openmirroring.replicator.changes import (
-    Changes,
     Marker,
     check_operations,
     marked,
@@ -50,7 +49,7 @@ class TableScan:
         self._metadata = TableMetadata()
         self._table: MirroredTable | None = None
         self._filled = FilledTable("")
-        self._waiting: list[tuple[DataFile, int, Changes]] = []
+        self._waiting: list[tuple[DataFile, int, pa.Table]] = []
         self._applied: list[tuple[DataFile, int]] = []
         self._ignored: list[str] = []
         self._waits_for: str | None = None
@@ -165,7 +164,7 @@ class TableScan:
                 table.apply_part(changes, file, done, keys)
             else:
                 self._waiting.append((file, count, changes))
-        if sum(changes.weight for _, _, changes in self._waiting) > _TOGETHER:
+        if sum(weight(changes) for _, _, changes in self._waiting) > _TOGETHER:
             self._merge()
 
     def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
@@ -201,12 +200,12 @@ class TableScan:
             return
         waiting, self._waiting = self._waiting, []
         keys = self._metadata.key_columns
-        _, _, changes = waiting[0]
-        for _, _, later in waiting[1:]:
-            changes = changes.then(later, keys)
         files = [file for file, _, _ in waiting]
+        changes = pa.concat_tables(
+            [changes for _, _, changes in waiting], promote_options="default"
+        )
         self._begin(self._table, files)
-        self._table.apply(changes, files, keys)
+        self._table.apply(net_changes(changes, keys), files, keys)
         self._applied += [(file, count) for file, count, _ in waiting]
 
     def _begin(self, table: MirroredTable, files: Sequence[DataFile]) -> None:
