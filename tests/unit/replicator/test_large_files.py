@@ -141,7 +141,7 @@ def test_a_replicator_that_was_killed_between_two_parts_goes_on_there(
 ) -> None:
     item.keyed()
     land_changes(item)
-    merge, count = MirroredTable._merge, 0
+    merge, count = MirroredTable.apply, 0
 
     def killed(*args: Any) -> None:
         nonlocal count
@@ -153,7 +153,7 @@ def test_a_replicator_that_was_killed_between_two_parts_goes_on_there(
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(MirroredTable, "_merge", killed)
+        patch.setattr(MirroredTable, "apply", killed)
         with pytest.raises(Killed):
             item.scan()
 

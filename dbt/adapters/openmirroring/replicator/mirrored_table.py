@@ -83,10 +83,8 @@ class MirroredTable:
         """Create an empty table.
 
         Args:
-            path: the folder of the Delta table
             folder: the `schema.table` that it mirrors
             schema: the schema of the first file, whose types the table keeps from now on
-            keys: the key columns
         """
         configuration = {_FOLDER: folder, _KEY_COLUMNS: json.dumps(keys)}
         delta = DeltaTable.create(
@@ -257,7 +255,7 @@ class MirroredTable:
                     count += batch.num_rows
                     table = pa.Table.from_batches([batch])
                     self.check(table)
-                    yield from _conforming(schema, table).cast(schema).to_batches()
+                    yield from _conforming(table, schema).to_batches()
             except Exception as error:
                 failure = error
                 raise
@@ -267,7 +265,7 @@ class MirroredTable:
                 self._delta,
                 pa.RecordBatchReader.from_batches(schema, batches()),
                 mode="append",
-                commit_properties=self._applied([file]),
+                commit_properties=self._recorded([file]),
             )
         except Exception:
             # delta-rs reports only that its input failed, so raise the original error
@@ -278,34 +276,32 @@ class MirroredTable:
             raise
         return count
 
-    def apply(self, changes: pa.Table, files: Sequence[DataFile], keys: tuple[str, ...]) -> None:
-        """Apply the changes of some files, and record these files as applied."""
-        self._merge(changes, keys, self._applied(files))
-
-    def apply_part(
-        self, changes: pa.Table, file: DataFile, rows: int, keys: tuple[str, ...]
+    def apply(
+        self,
+        changes: pa.Table,
+        keys: tuple[str, ...],
+        files: Sequence[DataFile],
+        rows: int | None = None,
     ) -> None:
-        """Apply the changes of a part of a file.
+        """Apply the net changes of files, and record these files as applied.
 
         Args:
-            rows: the number of the file's rows that are applied after this part
+            changes: the operations that count, with the row marker
+            files: the files; one of them if only a part of it is applied
+            rows: the number of the file's rows that are applied after this part; None for all
         """
-        noted = CommitProperties(app_transactions=[Transaction(_progress(file), rows)])
-        self._merge(changes, keys, noted)
-
-    def _merge(self, changes: pa.Table, keys: tuple[str, ...], commit: CommitProperties) -> None:
+        commit = self._recorded(files, rows)
         schema = self._arrow_schema()
         marker = changes[ROW_MARKER]
-        added = _conforming(schema, changes.filter(pc.not_equal(marker, int(Marker.DELETE))))
+        added = _conforming(changes.filter(pc.not_equal(marker, int(Marker.DELETE))), schema)
         removed = changes.filter(pc.not_equal(marker, int(Marker.INSERT))).select(keys)
         if not len(removed):
-            write_deltalake(
-                self._delta, added.cast(schema), mode="append", commit_properties=commit
-            )
+            write_deltalake(self._delta, added, mode="append", commit_properties=commit)
             return
         # removed rows have only key columns, so all columns of the source must be nullable
         columns = pa.schema([*(column.with_nullable(True) for column in schema), MARKER])
-        source = _conforming(columns, marked(removed, Marker.DELETE), marked(added, Marker.INSERT))
+        parts = [marked(removed, Marker.DELETE), marked(added, Marker.INSERT)]
+        source = pa.concat_tables([_conforming(part, columns) for part in parts])
         same_key = [f"mirrored.{_quoted(key)} = changes.{_quoted(key)}" for key in keys]
         is_delete = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.DELETE)}"
         is_insert = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.INSERT)}"
@@ -330,9 +326,11 @@ class MirroredTable:
         self.path.rename(dropped)
         shutil.rmtree(dropped)
 
-    def _applied(self, files: Sequence[DataFile]) -> CommitProperties:
+    def _recorded(self, files: Sequence[DataFile], rows: int | None = None) -> CommitProperties:
         numbers = [file.number for file in files if file.number]
-        if numbers:
+        if rows is not None:
+            transactions = [Transaction(_progress(files[0]), rows)]
+        elif numbers:
             transactions = [Transaction(_LAST_NUMBER, max(numbers))]
         else:
             transactions = [Transaction(file.name, 1) for file in files]
@@ -390,10 +388,11 @@ def _progress(file: DataFile) -> str:
     return f"openmirroring.rows:{file.name}:{file.size}:{file.modified}"
 
 
-def _conforming(schema: pa.Schema, *rows: pa.Table) -> pa.Table:
-    """Return all rows with the columns of a schema, which are NULL where rows lack them."""
-    together = [schema.empty_table(), *rows]
-    return pa.concat_tables(together, promote_options="default").select(schema.names)
+def _conforming(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with the columns and types of a schema. Columns that they lack are NULL."""
+    lacking = pa.nulls(len(rows))
+    columns = {name: rows[name] if name in rows.column_names else lacking for name in schema.names}
+    return pa.table(columns).cast(schema)
 
 
 def _other_columns(finding: str) -> TableError:

@@ -161,7 +161,7 @@ class TableScan:
             changes = net_changes(operations, keys)
             if done < count:
                 self._merge()
-                table.apply_part(changes, file, done, keys)
+                table.apply(changes, keys, [file], done)
             else:
                 self._waiting.append((file, count, changes))
         if sum(weight(changes) for _, _, changes in self._waiting) > _TOGETHER:
@@ -201,11 +201,10 @@ class TableScan:
         waiting, self._waiting = self._waiting, []
         keys = self._metadata.key_columns
         files = [file for file, _, _ in waiting]
-        changes = pa.concat_tables(
-            [changes for _, _, changes in waiting], promote_options="default"
-        )
+        changes = [changes for _, _, changes in waiting]
+        together = pa.concat_tables(changes, promote_options="default")
         self._begin(self._table, files)
-        self._table.apply(net_changes(changes, keys), files, keys)
+        self._table.apply(net_changes(together, keys), keys, files)
         self._applied += [(file, count) for file, count, _ in waiting]
 
     def _begin(self, table: MirroredTable, files: Sequence[DataFile]) -> None:
