@@ -17,8 +17,8 @@ from typing import Any
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 
-# Tables without a schema folder get this schema, the `defaultSchema` of a mirrored database.
-DEFAULT_SCHEMA = "dbo"
+# Tables without a schema folder get the `defaultSchema` of a mirrored database.
+_DEFAULT_SCHEMA = "dbo"
 SCHEMA_SUFFIX = ".schema"
 
 # This file says which mirrored table was made from a table folder. The service uses ETags instead.
@@ -48,9 +48,7 @@ class DataFile:
     """A file in a table folder.
 
     Args:
-        path: the path of the file
-        number: the number in its name; None if the files of the table are in the order of their
-            times
+        number: the number in its name; None if the order of the files is that of their times
         size: the size in bytes
         modified: the modification time in nanoseconds since 1970
     """
@@ -85,10 +83,10 @@ class FilledTable:
     @classmethod
     def of(cls, record: dict[str, Any]) -> FilledTable:
         """Read a record, which others can write too."""
-        applied, applying = record.get("applied"), record.get("applying")
+        id_, applied, applying = (record.get(name) for name in ("id", "applied", "applying"))
         if type(applied) is not int or type(applying) is not int:
-            return cls(str(record.get("id")))
-        return cls(str(record.get("id")), applied, applying, str(record.get("last") or ""))
+            return cls(str(id_))
+        return cls(str(id_), applied, applying, str(record.get("last") or ""))
 
 
 class TableFolder:
@@ -104,9 +102,9 @@ class TableFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.table = path.name
-        self.schema = DEFAULT_SCHEMA
-        if path.parent.name.endswith(SCHEMA_SUFFIX):
-            self.schema = path.parent.name.removesuffix(SCHEMA_SUFFIX)
+        within = path.parent.name
+        is_schema = within.endswith(SCHEMA_SUFFIX)
+        self.schema = within.removesuffix(SCHEMA_SUFFIX) if is_schema else _DEFAULT_SCHEMA
         self._descriptor = -1
 
     def __str__(self) -> str:
@@ -127,8 +125,8 @@ class TableFolder:
             ) from None
         if self.path.parent.name.endswith(SCHEMA_SUFFIX):
             checked(self.path.parent, is_folder=True)
-        folder = checked(self.path, is_folder=True)
-        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        checked(self.path, is_folder=True)
+        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -149,8 +147,7 @@ class TableFolder:
     def data_files(self, metadata: TableMetadata) -> tuple[list[DataFile], list[str]]:
         """List the data files in the order in which they must be applied.
 
-        Links and FIFOs are included, because one may stand where a data file is expected. Opening
-        one raises an error.
+        A link or a FIFO may stand in place of a data file. Opening it raises an error.
 
         Returns:
             the files of the table's format, and the names of the other files
@@ -158,20 +155,21 @@ class TableFolder:
         by_time = metadata.by_modification_time
         files: list[DataFile] = []
         ignored: list[str] = []
-        for path in entries(self.path):
-            with suppress(FileNotFoundError):
+        for path in _entries(self.path):
+            try:
                 state = path.lstat()
-                if stat.S_ISDIR(state.st_mode):
-                    continue
-                stem, _, extension = path.name.partition(".")
-                extension = extension.removesuffix(".gz").removesuffix(".zst")
-                # 20 digits (specification, "Format requirements")
-                number = int(stem) if re.fullmatch("[0-9]{20}", stem) else 0
-                if extension != metadata.extension or not (by_time or number):
-                    ignored.append(path.name)
-                    continue
-                numbered = None if by_time else number
-                files.append(DataFile(path, numbered, state.st_size, state.st_mtime_ns))
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+            if stat.S_ISDIR(state.st_mode):
+                continue
+            stem, _, extension = path.name.partition(".")
+            extension = extension.removesuffix(".gz").removesuffix(".zst")
+            # 20 digits (specification, "Format requirements")
+            number = int(stem) if re.fullmatch("[0-9]{20}", stem) and not by_time else None
+            if extension == metadata.extension and (number or by_time):
+                files.append(DataFile(path, number, state.st_size, state.st_mtime_ns))
+            else:
+                ignored.append(path.name)
         if by_time:
             # The service has no order for files with equal times. Sorting such files by name would
             # hide a publisher's mistake, so they are sorted by the reversed name.
@@ -223,23 +221,22 @@ class TableFolder:
 def find_folders(landing_zone: Path) -> tuple[list[TableFolder], dict[str, TableError]]:
     """Find the tables of a landing zone.
 
-    Items whose names begin with an underscore are not tables (best practices, "Publishing"). Files
-    and hidden items are not tables either. A link or a FIFO in place of a table folder counts as
-    that table, and opening it raises an error.
+    Files are no tables, nor are items whose names begin with an underscore (best practices,
+    "Publishing"). A link or a FIFO may stand in place of a table folder; opening it raises an
+    error.
 
     Returns:
-        the table folders, sorted by folder name, and for each schema whose folder cannot be listed
-        the error
+        the table folders by name, and the error of each schema whose folder cannot be listed
     """
     tables: list[TableFolder] = []
     unreadable: dict[str, TableError] = {}
-    for path in entries(landing_zone) if landing_zone.is_dir() else []:
+    for path in _entries(landing_zone) if landing_zone.is_dir() else []:
         if not path.name.endswith(SCHEMA_SUFFIX):
             if path.is_symlink() or path.is_dir():
                 tables.append(TableFolder(path))
         elif not _is_file(path):
             try:
-                found = entries(checked(path, is_folder=True))
+                found = _entries(checked(path, is_folder=True))
             except FileNotFoundError:  # deleted meanwhile
                 continue
             except (TableError, OSError) as error:
@@ -249,7 +246,7 @@ def find_folders(landing_zone: Path) -> tuple[list[TableFolder], dict[str, Table
     return tables, unreadable
 
 
-def entries(folder: Path) -> list[Path]:
+def _entries(folder: Path) -> list[Path]:
     """List a folder by name, without items that begin with an underscore or a dot."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith(("_", ".")))
 

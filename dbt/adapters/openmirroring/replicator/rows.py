@@ -286,10 +286,5 @@ def _check_names(file: str, names: list[str]) -> None:
     """
     if ROW_MARKER in names and names[-1] != ROW_MARKER:
         raise TableError("InputValidationError", f"{file}: {ROW_MARKER} must be the last column.")
-    clashing = clash(names)
-    if clashing:
-        one, other = clashing
-        raise TableError(
-            "SchemaMergeFailure",
-            f"{file} has the columns {one!r} and {other!r}: one table cannot have both.",
-        )
+    if both := clash(names):
+        raise TableError("SchemaMergeFailure", f"{file} has the columns {both}.")
