@@ -188,11 +188,9 @@ class TableFolder:
         os.fsync(self._descriptor)
 
     def retire(self, files: Sequence[DataFile], processed: str) -> None:
-        """Move applied files out of the way (specification, "Cleanup process").
+        """Move applied files to a subfolder, and delete those that are there for a week.
 
-        Args:
-            files: the applied files
-            processed: the subfolder that they are moved to; it keeps them for a week
+        This is the specification's section "Cleanup process".
 
         Raises:
             TableError: if `processed` exists and is not a folder
@@ -207,14 +205,12 @@ class TableFolder:
             return
         for file in files:
             os.rename(file.name, f"{processed}/{file.name}", src_dir_fd=here, dst_dir_fd=here)
+        oldest = time.time() - _PROCESSED_SECONDS
         for path in folder.iterdir():
             with suppress(FileNotFoundError):  # another process may delete it meanwhile
                 state = path.lstat()
                 # moving a file here has set its ctime, so ctime is the time of the move
-                if (
-                    stat.S_ISREG(state.st_mode)
-                    and state.st_ctime < time.time() - _PROCESSED_SECONDS
-                ):
+                if stat.S_ISREG(state.st_mode) and state.st_ctime < oldest:
                     path.unlink()
 
 

@@ -124,7 +124,7 @@ class MirroredTable:
         return max(self.last_number, self._delta.transaction_version(_NAMED_FILES) or 0)
 
     def files_applied_after(self, files: Sequence[DataFile]) -> int:
-        """Return the number of applied files after a commit that applies further files."""
+        """Return the number of applied files after a commit that applies more of them."""
         numbers = [file.number for file in files if file.number]
         return max(self.files_applied, *numbers) if numbers else self.files_applied + len(files)
 
@@ -204,11 +204,9 @@ class MirroredTable:
                 raise _other_columns(
                     f"{file} has no column {name!r}; a missing column must be nullable."
                 )
-        added = [column for name, column in found.items() if name not in known]
-        if added:
-            self._delta.alter.add_columns(
-                [Field(column.name, column.type, nullable=True) for column in added]
-            )
+        new = [column for name, column in found.items() if name not in known]
+        if new:
+            self._delta.alter.add_columns([Field(c.name, c.type, nullable=True) for c in new])
 
     def check(self, rows: pa.Table) -> None:
         """Make sure that rows can be added. Deletes need values only in their keys.
@@ -217,16 +215,16 @@ class MirroredTable:
             TableError: if there is a NULL in a column that the first file declares not nullable
         """
         for name, column in self.columns.items():
-            if column.nullable or name not in rows.column_names or not rows[name].null_count:
+            if column.nullable or name not in rows.column_names:
                 continue
+            missing = rows[name].is_null()
             if ROW_MARKER in rows.column_names:
-                is_delete = pc.equal(rows[ROW_MARKER], int(Marker.DELETE))
-                if pc.all(pc.or_(is_delete, rows[name].is_valid())).as_py():
-                    continue
-            raise TableError(
-                "InputValidationError",
-                f"There is a NULL in the column {name!r}, which is not nullable.",
-            )
+                missing = pc.and_not(missing, pc.equal(rows[ROW_MARKER], int(Marker.DELETE)))
+            if pc.any(missing).as_py():
+                raise TableError(
+                    "InputValidationError",
+                    f"There is a NULL in the column {name!r}, which is not nullable.",
+                )
 
     def append(self, file: DataFile, rows: Rows) -> int | None:
         """Stream the rows of a file into the table.
@@ -238,7 +236,7 @@ class MirroredTable:
             TableError: if the file is corrupt, or has a NULL in a column that is not nullable;
                 nothing was added
         """
-        schema = self._arrow_schema()
+        schema = pa.schema(self._delta.schema().to_arrow())
         count = 0
         failure: Exception | None = None
 
@@ -291,7 +289,7 @@ class MirroredTable:
             rows: the number of the file's rows that are applied after this part; None for all
         """
         commit = self._recorded(files, rows)
-        schema = self._arrow_schema()
+        schema = pa.schema(self._delta.schema().to_arrow())
         marker = changes[ROW_MARKER]
         added = _conforming(changes.filter(pc.not_equal(marker, int(Marker.DELETE))), schema)
         removed = changes.filter(pc.not_equal(marker, int(Marker.INSERT))).select(keys)
@@ -337,21 +335,15 @@ class MirroredTable:
             transactions.append(Transaction(_NAMED_FILES, self.files_applied_after(files)))
         return CommitProperties(app_transactions=transactions)
 
-    def _arrow_schema(self) -> pa.Schema:
-        return pa.schema(self._delta.schema().to_arrow())
-
 
 class _LargeRows(Exception):
     """The rows are so large that delta-rs would need too much memory to stream them."""
 
 
 def our_tables(root: Path) -> Iterator[MirroredTable]:
-    """Yield the tables that the replicator has made from table folders.
+    """Yield the tables under a root that the replicator has made from table folders.
 
     Links and other files are left alone. Tables whose drop was interrupted are deleted.
-
-    Args:
-        root: the folder of the mirrored tables, with a subfolder for each schema
     """
     for path in sorted(root.glob("*/*")):
         if not _is_plain(path):
