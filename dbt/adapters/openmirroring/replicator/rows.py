@@ -24,7 +24,7 @@ _UTC = pa.timestamp("us", "UTC")
 # bytes of rows that are in memory at once, in Arrow's format
 _AT_ONCE = 64 * 2**20
 
-# rows of a Parquet file that are read at once, unless they are large, and those that show it
+# rows of a Parquet file that are read at once unless they are large, and those that are measured
 _BATCH = 32_768
 _SAMPLE = 64
 
@@ -86,7 +86,8 @@ class Rows:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in the order of the file, with the row marker if there is one.
 
-        A batch has about 64 MiB at most, or one row.
+        A batch has about 64 MiB at most, or one row. The size of the rows of a Parquet file is
+        estimated.
 
         Raises:
             TableError: if the file is corrupt
@@ -154,7 +155,7 @@ def _rows_at_once(parquet: pq.ParquetFile, group: int, schema: pa.Schema) -> int
     """Return how many rows of a row group have about _AT_ONCE bytes.
 
     A dictionary stores a value once, however many rows repeat it. So the average size in the file
-    is not enough, and the first rows are looked at.
+    is not enough, and the first rows are measured too.
     """
     footer = parquet.metadata.row_group(group)
     sample = next(parquet.iter_batches(_SAMPLE, [group], use_threads=False), None)
@@ -180,8 +181,9 @@ def _mirrored_type(file: str, column: pa.Field) -> pa.DataType:
         return _UTC if kind.tz else pa.timestamp("us")
     if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
         return pa.string()
-    binary = (is_.is_binary, is_.is_large_binary, is_.is_binary_view, is_.is_fixed_size_binary)
-    if any(is_binary(kind) for is_binary in binary):
+    if is_.is_binary(kind) or is_.is_large_binary(kind) or is_.is_binary_view(kind):
+        return pa.binary()
+    if is_.is_fixed_size_binary(kind):
         return pa.binary()
     if is_.is_decimal(kind) and kind.precision <= 38:
         return pa.decimal128(kind.precision, kind.scale)
@@ -256,10 +258,14 @@ def _delimited(
 
 
 def _as_declared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Add the columns that the file lacks, and convert timestamps."""
-    columns = {name: pa.nulls(batch.num_rows, schema.field(name).type) for name in schema.names}
-    for name, values in zip(batch.schema.names, batch.columns, strict=True):
-        columns[name] = _in_utc(values) if schema.field(name).type == _UTC else values
+    """Add the declared columns that the file lacks, and convert timestamps."""
+    columns = {}
+    for column in schema:
+        if column.name not in batch.schema.names:
+            columns[column.name] = pa.nulls(batch.num_rows, column.type)
+        else:
+            values = batch.column(column.name)
+            columns[column.name] = _in_utc(values) if column.type == _UTC else values
     return pa.RecordBatch.from_pydict(columns)
 
 
