@@ -179,7 +179,7 @@ def test_change_sets_are_merged_together_but_in_their_order(
     item: Item, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for kept in (1, 2**20):
-        monkeypatch.setattr(table_scan, "_TOGETHER", kept)
+        monkeypatch.setattr(table_scan, "_KEPT", kept)
         item.keyed()
         item.land(1, rows((1, "a")))
         for number in range(2, 8):

@@ -100,7 +100,7 @@ class Killed(BaseException):
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of more than some rows are large."""
-    monkeypatch.setattr(table_scan, "_TOGETHER", 1)
+    monkeypatch.setattr(table_scan, "_PART", 1)
 
 
 CHANGES = rows((1, "a", 0), (2, "b", 4), (3, "c", 0), (1, "z", 1), (3, "c", 0), (2, None, 2))

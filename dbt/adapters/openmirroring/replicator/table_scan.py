@@ -27,10 +27,13 @@ from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows, open_rows
 
-# Bytes of changes that are kept in memory, reduced and merged together. Each merge reads the whole
-# table, so the changes of several files are merged at once. A file with more changes is split into
-# parts of this size, each with a commit of its own.
-_TOGETHER = 64 * 2**20
+# Bytes of changes that are kept in memory. Each merge reads the whole table, so the scan merges
+# the changes of several files together.
+_KEPT = 64 * 2**20
+
+# Bytes of a file that are reduced and merged together. A larger file is split into parts of this
+# size, each with a commit of its own.
+_PART = 128 * 2**20
 
 
 class TableScan:
@@ -150,11 +153,7 @@ class TableScan:
         the next scan continues after the last applied part.
         """
         keys = self._metadata.key_columns
-        count = 0
-        for operations in self._parts(rows):
-            check_operations(operations, keys)
-            table.check(operations)
-            count += len(operations)
+        count = sum(self._check(table, operations) for operations in self._parts(rows))
         done = table.rows_applied(file)
         for operations in self._parts(rows, skipped=done):
             done += len(operations)
@@ -164,8 +163,14 @@ class TableScan:
                 table.apply(changes, keys, [file], done)
             else:
                 self._waiting.append((file, count, changes))
-        if sum(weight(changes) for _, _, changes in self._waiting) > _TOGETHER:
+        if sum(weight(changes) for _, _, changes in self._waiting) > _KEPT:
             self._merge()
+
+    def _check(self, table: MirroredTable, operations: pa.Table) -> int:
+        """Make sure that operations can be applied, and return their number."""
+        check_operations(operations, self._metadata.key_columns)
+        table.check(operations)
+        return len(operations)
 
     def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
         """Yield the rows of a file with their row markers, in parts that fit into memory.
@@ -180,7 +185,7 @@ class TableScan:
             skipped -= left_out
             if left_out == batch.num_rows:
                 continue
-            if sum(map(weight, part)) > _TOGETHER:
+            if sum(map(weight, part)) > _PART:
                 yield self._operations(rows, part)
                 part = []
             part.append(batch.slice(left_out))
@@ -201,10 +206,12 @@ class TableScan:
         waiting, self._waiting = self._waiting, []
         keys = self._metadata.key_columns
         files = [file for file, _, _ in waiting]
-        changes = [changes for _, _, changes in waiting]
-        together = pa.concat_tables(changes, promote_options="default")
+        changes = waiting[0][2]
+        if len(waiting) > 1:
+            operations = [changes for _, _, changes in waiting]
+            changes = net_changes(pa.concat_tables(operations, promote_options="default"), keys)
         self._begin(self._table, files)
-        self._table.apply(net_changes(together, keys), keys, files)
+        self._table.apply(changes, keys, files)
         self._applied += [(file, count) for file, count, _ in waiting]
 
     def _begin(self, table: MirroredTable, files: Sequence[DataFile]) -> None:
