@@ -48,7 +48,7 @@ class TableReport:
     def note(self) -> str:
         """One line that tells the user about a problem; empty if there is none."""
         if self.error:
-            return self.error.description
+            return f"{self.error.code}: {self.error.msg}"
         if self.waits_for:
             return escaped(f"waits for {self.waits_for}")
         if self.status == "Initialized":

@@ -207,15 +207,11 @@ def _text_rows(path: Path, text: TextFormat) -> Rows:
     with _readable(path.name), _delimited(path, text) as header:
         names = header.schema.names
     _check_names(path.name, names)
-    schema = pa.schema(
-        pa.field(
-            column.name,
-            _MIRRORED_TEXT_TYPES.get(column.data_type, _TEXT_TYPES[column.data_type]),
-            column.nullable,
-        )
-        for column in text.columns
-    )
     types = {column.name: _TEXT_TYPES[column.data_type] for column in text.columns}
+    schema = pa.schema(
+        pa.field(c.name, _MIRRORED_TEXT_TYPES.get(c.data_type, types[c.name]), c.nullable)
+        for c in text.columns
+    )
 
     def read(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         convert = pacsv.ConvertOptions(

@@ -112,10 +112,9 @@ class TableScan:
     def _next(self, files: list[DataFile]) -> Iterator[DataFile]:
         """Yield the files to apply, up to the first missing number."""
         table = self._table
+        new = [file for file in files if not (table and table.has_applied(file))]
         expected = (table.last_number if table else 0) + 1
-        for file in files:
-            if table and table.has_applied(file):
-                continue
+        for file in new:
             if file.number is not None:
                 if file.number != expected:
                     self._waits_for = f"{expected:020d}.{self._metadata.extension}"
