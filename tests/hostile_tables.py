@@ -133,12 +133,6 @@ def _with_a_name_that_is_not_utf8(folder: Path, elsewhere: Path) -> Path:
     return _land_good(folder).rename(folder.with_name(folder.name + os.fsdecode(b"_caf\xe9")))
 
 
-def land_compressed(path: Path, values: int) -> None:
-    """A file of few bytes that has so many values of a megabyte in one column."""
-    table = pa.table({"id": pa.array([b"x" * 2**20] * values)})
-    pq.write_table(table, path, compression="zstd", use_dictionary=False, write_statistics=False)
-
-
 def land_repeated(path: Path, rows: int, size: int, **columns: pa.Array) -> None:
     """A file of few bytes that has one value of so many bytes in each of its rows.
 
@@ -149,11 +143,6 @@ def land_repeated(path: Path, rows: int, size: int, **columns: pa.Array) -> None
         pa.repeat(pa.scalar(0, pa.int32()), rows), ["x" * size]
     )
     pq.write_table(pa.table({"name": values, **columns}), path, store_schema=False)
-
-
-def _with_few_bytes_of_many_rows(folder: Path, elsewhere: Path) -> Path:
-    land_compressed(_land_good(folder) / FIRST, 300)
-    return folder
 
 
 def _with_two_columns_of_a_name() -> pa.Table:
@@ -181,7 +170,6 @@ HOSTILE_TABLES = {
     ),
     "two columns of a name": HostileTable("columns", _with_file(_with_two_columns_of_a_name)),
     "a name that is not UTF-8": HostileTable("UTF-8", _with_a_name_that_is_not_utf8),
-    "few bytes of many rows": HostileTable("thousand times", _with_few_bytes_of_many_rows),
     "a FIFO as metadata": HostileTable("is a FIFO", _with_fifo("_metadata.json")),
     "a FIFO as a record": HostileTable("is a FIFO", _with_fifo("_mirrored_table.json")),
     "a FIFO as data": HostileTable("is a FIFO", _with_fifo(FIRST)),

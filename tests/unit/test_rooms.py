@@ -23,13 +23,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "dbt_core": set(),
     "rest": {"text"},
     "landing_zone": {"text", "rest", "disk"},
-    "replicator": {*LEAVES},
+    "replicator": {"text"},
     "spark": {*LEAVES},
     "service": {"landing_zone", *LEAVES},
     "destination": {"landing_zone", "service", "replicator", *LEAVES},
     "node": {"destination", "landing_zone", "spark", *LEAVES},
     "operations": {
-        *{"node", "destination", "landing_zone", "service", "replicator", "spark"},
+        *{"node", "destination", "landing_zone", "service", "spark"},
         *LEAVES,
     },
 }

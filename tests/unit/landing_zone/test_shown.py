@@ -26,12 +26,12 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.node.changes import changes_between
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
-from dbt.adapters.openmirroring.replicator.text_table import text_table
 from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 from dbt.adapters.openmirroring.service.monitoring_files import monitoring_report
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.table import text_table
 from tests.fabric_server import Credential, Database, FabricServer, table
 
 # clears the screen, and says something in the name of dbt

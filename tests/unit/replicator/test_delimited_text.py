@@ -207,6 +207,15 @@ def test_the_schema_does_not_evolve(item: Item) -> None:
     assert item.rows() == [(1, "a"), (2, None)]
 
 
+def test_a_file_without_any_declared_column_has_rows_of_nulls(item: Item) -> None:
+    item.metadata(FileFormat="csv", SchemaDefinition={"Columns": COLUMNS})
+    land(item, 1, "stock\r\n7\r\n")
+
+    item.scan()
+
+    assert item.rows() == [(None, None)]
+
+
 def test_a_header_alone_is_a_table_without_rows(item: Item) -> None:
     declare(item)
     land(item, 1, "id,name\r\n")

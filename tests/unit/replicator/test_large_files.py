@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dbt.adapters.openmirroring.replicator import delta_input, table_scan
+from dbt.adapters.openmirroring.replicator import mirrored_table, table_scan
+from dbt.adapters.openmirroring.replicator import rows as data_rows
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
 from tests.hostile_tables import FIRST, land_repeated
 from tests.unit.replicator.item import Item, rows
@@ -115,9 +116,7 @@ def land_changes(item: Item, content: pa.Table = CHANGES) -> Path:
 
 @pytest.fixture
 def row_by_row(monkeypatch: pytest.MonkeyPatch, in_parts: None) -> None:
-    from dbt.adapters.openmirroring.replicator import parquet_rows
-
-    monkeypatch.setattr(parquet_rows, "_BATCH", 1)
+    monkeypatch.setattr(data_rows, "_BATCH", 1)
 
 
 @pytest.mark.usefixtures("row_by_row")
@@ -142,7 +141,7 @@ def test_a_replicator_that_was_killed_between_two_parts_goes_on_there(
 ) -> None:
     item.keyed()
     land_changes(item)
-    merge, count = MirroredTable._merge, 0
+    merge, count = MirroredTable.apply, 0
 
     def killed(*args: Any) -> None:
         nonlocal count
@@ -154,7 +153,7 @@ def test_a_replicator_that_was_killed_between_two_parts_goes_on_there(
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(MirroredTable, "_merge", killed)
+        patch.setattr(MirroredTable, "apply", killed)
         with pytest.raises(Killed):
             item.scan()
 
@@ -178,7 +177,7 @@ def test_nothing_of_a_file_is_applied_if_its_last_part_is_bad(item: Item) -> Non
 def test_rows_that_are_too_large_to_be_streamed_are_added_in_parts(
     item: Item, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delta_input, "_GATHERED_BYTES", 100)
+    monkeypatch.setattr(mirrored_table, "_GATHERED_BYTES", 100)
     item.metadata()
     content = rows(*((number, "x" * 50) for number in range(5)))
     land_changes(item, content)

@@ -11,9 +11,9 @@ from dbt_common.events.types import Note
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.destination.replica import replicate
 from dbt.adapters.openmirroring.destination.sql_endpoint import refresh_sql_endpoint
-from dbt.adapters.openmirroring.replicator.text_table import LOG_PREFIX
 from dbt.adapters.openmirroring.service.monitoring import Service
 from dbt.adapters.openmirroring.service.reports import ServiceError, logger
+from dbt.adapters.openmirroring.text.table import LOG_PREFIX
 
 
 def end_command(destination: Destination) -> None:

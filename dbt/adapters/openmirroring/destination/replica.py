@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.replicator.text_table import terminal_width
 from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.table import terminal_width
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable

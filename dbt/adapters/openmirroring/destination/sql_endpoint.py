@@ -13,7 +13,6 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.replicator.text_table import LOG_PREFIX, terminal_width, text_table
 from dbt.adapters.openmirroring.service.monitoring import Service
 from dbt.adapters.openmirroring.service.reports import ServiceReport, logger
 from dbt.adapters.openmirroring.service.sql_endpoint import (
@@ -22,6 +21,7 @@ from dbt.adapters.openmirroring.service.sql_endpoint import (
     entry_of,
     not_visible,
 )
+from dbt.adapters.openmirroring.text.table import LOG_PREFIX, terminal_width, text_table
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase

@@ -10,8 +10,8 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     utc_text,
 )
-from dbt.adapters.openmirroring.replicator.text_table import terminal_width, text_table
 from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.table import terminal_width, text_table
 
 _HEADLINE = (
     *("mirrored table", "published (UTC)", "publication", "changes", "rows", "files", "KB"),

@@ -19,8 +19,8 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     TableStatus,
 )
-from dbt.adapters.openmirroring.replicator.text_table import terminal_width, text_table
 from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.table import terminal_width, text_table
 
 NOTHING = "Nothing was dropped."
 

@@ -25,9 +25,9 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
 from dbt.adapters.openmirroring.operations.ownership import Publisher, published_together
-from dbt.adapters.openmirroring.replicator.text_table import text_table
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.table import text_table
 
 # the states of a table
 PUBLISHED = "published"

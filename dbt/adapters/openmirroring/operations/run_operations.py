@@ -28,8 +28,8 @@ from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.operations.report import Heading, report
 from dbt.adapters.openmirroring.operations.restore import restore_tables
-from dbt.adapters.openmirroring.replicator.text_table import terminal_width
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark, stop_spark
+from dbt.adapters.openmirroring.text.table import terminal_width
 
 
 class RunOperations:

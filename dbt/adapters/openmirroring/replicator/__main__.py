@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
-from dbt.adapters.openmirroring.replicator.monitoring import TableReport, lines
+from dbt.adapters.openmirroring.replicator.monitoring import lines
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
-from dbt.adapters.openmirroring.replicator.text_table import terminal_width
+from dbt.adapters.openmirroring.text.table import terminal_width
 
 
 def main() -> int:
@@ -41,8 +41,13 @@ def main() -> int:
         print("\n".join(lines(reports, terminal_width())), flush=True)
         while arguments.watch is not None:
             time.sleep(arguments.watch)
-            former, reports = reports, replicator.scan()
-            changed = [report for report in reports if news(report, former)]
+            known = {(report.name, report.status, report.note) for report in reports}
+            reports = replicator.scan()
+            changed = [
+                report
+                for report in reports
+                if report.files or (report.name, report.status, report.note) not in known
+            ]
             if changed:
                 print("\n".join(["", *lines(changed, terminal_width())]), flush=True)
     except ReplicatorError as error:
@@ -51,15 +56,6 @@ def main() -> int:
     except KeyboardInterrupt:
         return 0
     return 1 if any(report.error for report in reports) else 0
-
-
-def news(report: TableReport, former: list[TableReport]) -> bool:
-    """Check whether a scan applied files, or found another state than the previous scan."""
-    known = {(before.schema, before.table): (before.status, before.note) for before in former}
-    return report.files > 0 or known.get((report.schema, report.table)) != (
-        report.status,
-        report.note,
-    )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 
 import pyarrow as pa
@@ -13,7 +11,7 @@ from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER
 
 # Additional bytes per row while operations are reduced: the number of its key, its position, and
-# the columns of the join.
+# the last position of this key.
 _NUMBERS = 32
 
 
@@ -24,64 +22,6 @@ class Marker(IntEnum):
     UPDATE = 1
     DELETE = 2
     UPSERT = 4
-
-
-@dataclass(frozen=True)
-class Changes:
-    """The changes to apply to a table. `deleted` and `upserted` have each key at most once.
-
-    Args:
-        deleted: the keys of the rows to delete
-        upserted: the rows that replace all rows with the same key
-        inserted: the rows to add after that
-    """
-
-    deleted: pa.Table
-    upserted: pa.Table
-    inserted: pa.Table
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.deleted.nbytes + self.upserted.nbytes + self.inserted.nbytes)
-
-    @property
-    def weight(self) -> int:
-        """The bytes of memory needed to reduce these changes once more."""
-        return sum(map(weight, (self.deleted, self.upserted, self.inserted)))
-
-    @property
-    def operations(self) -> pa.Table:
-        """These changes as rows with row markers."""
-        parts = [
-            marked(self.deleted, Marker.DELETE),
-            marked(self.upserted, Marker.UPSERT),
-            marked(self.inserted, Marker.INSERT),
-        ]
-        return pa.concat_tables(parts, promote_options="default")
-
-    def then(self, later: Changes, keys: tuple[str, ...]) -> Changes:
-        """Combine these changes with later ones."""
-        parts = [self.operations, later.operations]
-        return net_changes(pa.concat_tables(parts, promote_options="default"), keys)
-
-    def split(self, size: int) -> Iterator[Changes]:
-        """Split the changes into parts of about `size` bytes.
-
-        All inserts are in the last part, so applying an earlier part twice does no harm.
-        """
-        count = max(1, -(-self.nbytes // size))
-        none = self.inserted.slice(0, 0)
-        for part in range(count):
-            yield Changes(
-                _part(self.deleted, part, count),
-                _part(self.upserted, part, count),
-                none if part < count - 1 else self.inserted,
-            )
-
-
-def _part(rows: pa.Table, part: int, count: int) -> pa.Table:
-    start, end = len(rows) * part // count, len(rows) * (part + 1) // count
-    return rows.slice(start, end - start)
 
 
 def check_operations(rows: pa.Table, keys: tuple[str, ...]) -> None:
@@ -112,7 +52,7 @@ def check_operations(rows: pa.Table, keys: tuple[str, ...]) -> None:
             raise TableError("InputValidationError", f"The key column {key!r} is NULL in a row.")
 
 
-def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> Changes:
+def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
     """Reduce a sequence of operations to its net changes.
 
     For each key only its last update, upsert or delete counts, and the inserts after it. If
@@ -121,35 +61,19 @@ def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> Changes:
     Args:
         rows: the checked operations in the order of the files, with the row marker
         keys: the key columns; without them only inserts are allowed
+
+    Returns:
+        the operations that count; at most one for each key is no insert
     """
     marker = rows[ROW_MARKER].combine_chunks()
-    rows = rows.drop_columns([ROW_MARKER])
     if _all_are_inserts(marker):
-        return Changes(rows.slice(0, 0).select(keys), rows.slice(0, 0), rows)
-    operations = pa.table(
-        {
-            "key": _numbered([rows[key].combine_chunks() for key in keys]),
-            "position": pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(rows))),
-            "marker": marker,
-        }
-    )
-    last = (
-        operations.filter(pc.not_equal(marker, int(Marker.INSERT)))
-        .group_by("key")
-        .aggregate([("position", "max")])
-        .rename_columns(["key", "last"])
-    )
-    operations = operations.join(last, "key", join_type="left outer").sort_by("position")
-    last_of_key = pc.fill_null(operations["last"], 0)
-    is_last = pc.equal(operations["position"], last_of_key)
-    is_delete = pc.equal(operations["marker"], int(Marker.DELETE))
-    is_insert = pc.equal(operations["marker"], int(Marker.INSERT))
-    is_later = pc.greater(operations["position"], last_of_key)
-    return Changes(
-        deleted=rows.select(keys).filter(pc.and_(is_last, is_delete)),
-        upserted=rows.filter(pc.and_(is_last, pc.invert(is_delete))),
-        inserted=rows.filter(pc.and_(is_insert, is_later)),
-    )
+        return rows
+    key = _numbered([rows[name].combine_chunks() for name in keys])
+    position = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(rows)))
+    changed = pc.if_else(pc.equal(marker, int(Marker.INSERT)), 0, position)
+    by_key = pa.table({"key": key, "changed": changed}).group_by("key")
+    last = by_key.aggregate([("changed", "max")]).sort_by("key")["changed_max"]
+    return rows.filter(pc.greater_equal(position, last.take(key)))
 
 
 def _all_are_inserts(marker: pa.Array | pa.ChunkedArray) -> bool:
@@ -168,7 +92,7 @@ def marked(rows: pa.Table, marker: Marker) -> pa.Table:
 
 
 def _numbered(columns: list[pa.Array]) -> pa.Array:
-    """Return a number for each row. Rows with the same values have the same number."""
+    """Return a number for each row. Rows with the same values have the same, from 0 upwards."""
     numbers = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
     for column in columns:
         values = column.dictionary_encode()

@@ -30,10 +30,6 @@ class TableError(DbtRuntimeError):
             return error
         return cls("SystemError", str(error) or type(error).__name__)
 
-    @property
-    def description(self) -> str:
-        return f"{self.code}: {self.msg}"
-
 
 def unreadable(name: str, reason: object) -> TableError:
     """Return the error for a file that is empty, incomplete or corrupt."""

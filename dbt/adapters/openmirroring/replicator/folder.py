@@ -1,47 +1,46 @@
-"""The landing zone's folders, as the service sees them."""
+"""The folders of a landing zone, as the service sees them."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-import pyarrow as pa
-
-from dbt.adapters.openmirroring.disk.place import Item
 from dbt.adapters.openmirroring.replicator.errors import TableError
-from dbt.adapters.openmirroring.replicator.plain_files import (
-    entries,
-    open_file,
-    open_folder,
-    read_record,
-    write_record,
-)
+from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 
-METADATA = "_metadata.json"
-
-# Tables without a schema folder get this schema, the `defaultSchema` of a mirrored database.
-DEFAULT_SCHEMA = "dbo"
+# Tables without a schema folder get the `defaultSchema` of a mirrored database.
+_DEFAULT_SCHEMA = "dbo"
 SCHEMA_SUFFIX = ".schema"
 
 # This file says which mirrored table was made from a table folder. The service uses ETags instead.
 # A folder that was dropped and recreated does not have this file.
-FILLED_TABLE = "_mirrored_table.json"
+_FILLED_TABLE = "_mirrored_table.json"
+
+# Maximum bytes of a record. The columns of the widest table and the states of a thousand tables
+# need less.
+_LARGEST_RECORD = 4 * 2**20
 
 # bytes at the end of a file that tell it from another one of the same size
 _TAIL = 64 * 2**10
 
-PROCESSED_DAYS = 7
+_PROCESSED_SECONDS = 7 * 24 * 60 * 60
 
-_SEQUENTIAL = re.compile(r"[0-9]{20}")
-_COMPRESSED = (".gz", ".zst")
+_KINDS = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+}
 
 
 @dataclass(frozen=True)
@@ -49,28 +48,19 @@ class DataFile:
     """A file in a table folder.
 
     Args:
-        name: the name within the folder
+        number: the number in its name; None if the order of the files is that of their times
         size: the size in bytes
         modified: the modification time in nanoseconds since 1970
     """
 
-    name: str
+    path: Path
+    number: int | None
     size: int
     modified: int
 
     @property
-    def extension(self) -> str:
-        """The extension without its leading dot and without the extension of a compression."""
-        stem = self.name
-        for compressed in _COMPRESSED:
-            stem = stem.removesuffix(compressed)
-        return stem.partition(".")[2]
-
-    @property
-    def number(self) -> int | None:
-        """The number in the name: 20 digits (specification, "Format requirements")."""
-        stem = self.name.partition(".")[0]
-        return int(stem) if _SEQUENTIAL.fullmatch(stem) else None
+    def name(self) -> str:
+        return self.path.name
 
 
 @dataclass(frozen=True)
@@ -93,30 +83,28 @@ class FilledTable:
     @classmethod
     def of(cls, record: dict[str, Any]) -> FilledTable:
         """Read a record, which others can write too."""
-        applied, applying = record.get("applied"), record.get("applying")
+        id_, applied, applying = (record.get(name) for name in ("id", "applied", "applying"))
         if type(applied) is not int or type(applying) is not int:
-            return cls(str(record.get("id")))
-        return cls(str(record.get("id")), applied, applying, str(record.get("last") or ""))
+            return cls(str(id_))
+        return cls(str(id_), applied, applying, str(record.get("last") or ""))
 
 
 class TableFolder:
     """The folder of one table. A `with` block keeps it open.
 
-    All operations are relative to the open folder. If the publisher meanwhile drops and recreates
-    the folder, the files of the old and the new one are not mixed up.
+    A publisher may drop and recreate the folder meanwhile. Then the new one is neither marked as
+    filled, nor are its files moved away.
 
     Args:
-        landing_zone: the root folder
-        schema: the schema of the table
-        names: the folder names on the path from the root; the last is the table folder
+        path: the path of the folder, in a schema folder or in the landing zone itself
     """
 
-    def __init__(self, landing_zone: Path, schema: str, *names: str) -> None:
-        self.schema = schema
-        self.table = names[-1]
-        self.path = landing_zone.joinpath(*names)
-        self._landing_zone = landing_zone
-        self._names = names
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.table = path.name
+        within = path.parent.name
+        is_schema = within.endswith(SCHEMA_SUFFIX)
+        self.schema = within.removesuffix(SCHEMA_SUFFIX) if is_schema else _DEFAULT_SCHEMA
         self._descriptor = -1
 
     def __str__(self) -> str:
@@ -135,15 +123,13 @@ class TableFolder:
             raise TableError(
                 "UnsupportedName", f"The name of {self.path} is not UTF-8. Rename the folder."
             ) from None
-        self._descriptor = _opened(self._landing_zone, self._names)
+        if self.path.parent.name.endswith(SCHEMA_SUFFIX):
+            checked(self.path.parent, is_folder=True)
+        checked(self.path, is_folder=True)
+        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self._descriptor)
 
     def is_there(self) -> bool:
@@ -153,154 +139,186 @@ class TableFolder:
         except (FileNotFoundError, NotADirectoryError):
             return False
 
-    def open(self, name: str) -> pa.NativeFile:
-        """Open a file for Arrow.
+    def metadata(self) -> TableMetadata | None:
+        """Return what `_metadata.json` declares, or None if there is no such file."""
+        record = read_record(self.path / "_metadata.json")
+        return None if record is None else TableMetadata.parse(record)
 
-        Arrow opens it itself. It also reads in threads that Python does not know, and these abort
-        a process that ends while they read or close a file of Python's.
+    def data_files(self, metadata: TableMetadata) -> tuple[list[DataFile], list[str]]:
+        """List the data files in the order in which they must be applied.
 
-        Raises:
-            FileNotFoundError: if there is no such file
-            TableError: if the item is not a regular file
+        A link or a FIFO may stand in place of a data file. Opening it raises an error.
+
+        Returns:
+            the files of the table's format, and the names of the other files
         """
-        with open_file(name, self._descriptor) as checked:
-            return pa.OSFile(f"/dev/fd/{checked.fileno()}")
-
-    def metadata(self) -> dict[str, Any] | None:
-        """Return the content of `_metadata.json`, or None if there is no such file."""
-        return read_record(METADATA, self._descriptor)
-
-    def data_files(self) -> list[DataFile]:
-        """Return all items that could be data.
-
-        These are all but folders and items whose names begin with an underscore or a dot. Links
-        and FIFOs are included, because one may stand where a data file is expected. Opening one
-        raises an error.
-        """
-        return [
-            DataFile(entry.name, entry.size, entry.modified)
-            for entry in entries(self._descriptor)
-            if not entry.is_folder
-        ]
-
-    def digest(self, file: DataFile) -> str:
-        """Return a digest of the size and the end of a file.
-
-        The end of a Parquet file describes all of its rows.
-        """
-        with open_file(file.name, self._descriptor) as content:
-            size = content.seek(0, os.SEEK_END)
-            content.seek(max(0, size - _TAIL))
-            return f"{size}:{blake2b(content.read(), digest_size=16).hexdigest()}"
+        by_time = metadata.by_modification_time
+        files: list[DataFile] = []
+        ignored: list[str] = []
+        for path in _entries(self.path):
+            try:
+                state = path.lstat()
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+            if stat.S_ISDIR(state.st_mode):
+                continue
+            stem, _, extension = path.name.partition(".")
+            extension = extension.removesuffix(".gz").removesuffix(".zst")
+            # 20 digits (specification, "Format requirements")
+            number = int(stem) if re.fullmatch("[0-9]{20}", stem) and not by_time else None
+            if extension == metadata.extension and (number or by_time):
+                files.append(DataFile(path, number, state.st_size, state.st_mtime_ns))
+            else:
+                ignored.append(path.name)
+        if by_time:
+            # The service has no order for files with equal times. Sorting such files by name would
+            # hide a publisher's mistake, so they are sorted by the reversed name.
+            return sorted(files, key=lambda file: (file.modified, file.name[::-1])), ignored
+        return sorted(files, key=lambda file: file.number or 0), ignored
 
     def filled(self) -> FilledTable | None:
         """Return the record of the mirrored table that was made from this folder, or None."""
-        record = read_record(FILLED_TABLE, self._descriptor)
+        record = read_record(self.path / _FILLED_TABLE)
         return None if record is None else FilledTable.of(record)
 
     def fills(self, table: FilledTable) -> None:
         """Remember which mirrored table is made from this folder, and how far."""
-        write_record(FILLED_TABLE, asdict(table), self._descriptor)
+        write_record(_FILLED_TABLE, asdict(table), self._descriptor)
         # no commit of the table may survive a power loss without this record
         os.fsync(self._descriptor)
 
-    def retire(self, files: list[DataFile], processed: str) -> None:
-        """Move applied files out of the way (specification, "Cleanup process").
+    def retire(self, files: Sequence[DataFile], processed: str) -> None:
+        """Move applied files to a subfolder, and delete those that are there for a week.
 
-        Args:
-            files: the applied files
-            processed: the subfolder that they are moved to; it keeps them for a week
+        This is the specification's section "Cleanup process".
 
         Raises:
             TableError: if `processed` exists and is not a folder
         """
+        here = self._descriptor
         if files:
             with suppress(FileExistsError):
-                os.mkdir(processed, dir_fd=self._descriptor)
+                os.mkdir(processed, dir_fd=here)
         try:
-            folder = open_folder(processed, self._descriptor)
+            folder = checked(self.path / processed, is_folder=True)
         except FileNotFoundError:
             return
-        try:
-            for file in files:
-                os.rename(file.name, file.name, src_dir_fd=self._descriptor, dst_dir_fd=folder)
-            _purge(folder)
-        finally:
-            os.close(folder)
+        for file in files:
+            os.rename(file.name, f"{processed}/{file.name}", src_dir_fd=here, dst_dir_fd=here)
+        oldest = time.time() - _PROCESSED_SECONDS
+        for path in folder.iterdir():
+            with suppress(FileNotFoundError):  # another process may delete it meanwhile
+                state = path.lstat()
+                # moving a file here has set its ctime, so ctime is the time of the move
+                if stat.S_ISREG(state.st_mode) and state.st_ctime < oldest:
+                    path.unlink()
 
 
-@dataclass(frozen=True)
-class LandingZoneFolders:
-    """The folders of a landing zone.
-
-    Args:
-        tables: the table folders, sorted by folder name
-        unreadable: for each schema whose folder cannot be listed, the error
-    """
-
-    tables: list[TableFolder] = field(default_factory=list)
-    unreadable: dict[str, TableError] = field(default_factory=dict)
-
-
-def find_folders(landing_zone: Path) -> LandingZoneFolders:
+def find_folders(landing_zone: Path) -> tuple[list[TableFolder], dict[str, TableError]]:
     """Find the tables of a landing zone.
 
-    Items whose names begin with an underscore are not tables (best practices, "Publishing"). Files
-    and hidden items are not tables either. A link or a FIFO in place of a table folder counts as
-    that table, and opening it raises an error.
+    Files are no tables, nor are items whose names begin with an underscore (best practices,
+    "Publishing"). A link or a FIFO may stand in place of a table folder; opening it raises an
+    error.
+
+    Returns:
+        the table folders by name, and the error of each schema whose folder cannot be listed
     """
-    found = LandingZoneFolders()
-    if not landing_zone.is_dir():
-        return found
-    root = os.open(landing_zone, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for entry in entries(root):
-            if not entry.name.endswith(SCHEMA_SUFFIX):
-                if entry.is_folder or entry.is_link:
-                    found.tables.append(TableFolder(landing_zone, DEFAULT_SCHEMA, entry.name))
-            elif not entry.is_file:
-                _find_tables(found, landing_zone, root, entry)
-    finally:
-        os.close(root)
-    return found
+    tables: list[TableFolder] = []
+    unreadable: dict[str, TableError] = {}
+    for path in _entries(landing_zone) if landing_zone.is_dir() else []:
+        if not path.name.endswith(SCHEMA_SUFFIX):
+            if path.is_symlink() or path.is_dir():
+                tables.append(TableFolder(path))
+        elif not _is_file(path):
+            try:
+                found = _entries(checked(path, is_folder=True))
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+            except (TableError, OSError) as error:
+                unreadable[path.name.removesuffix(SCHEMA_SUFFIX)] = TableError.of(error)
+                continue
+            tables += [TableFolder(each) for each in found if not _is_file(each)]
+    return tables, unreadable
 
 
-def _find_tables(found: LandingZoneFolders, landing_zone: Path, root: int, entry: Item) -> None:
-    """Add the tables of a schema."""
-    schema = entry.name.removesuffix(SCHEMA_SUFFIX)
-    try:
-        folder = open_folder(entry.name, root)
-        try:
-            tables = [table for table in entries(folder) if not table.is_file]
-        finally:
-            os.close(folder)
-    except FileNotFoundError:  # deleted meanwhile
-        return
-    except (TableError, OSError) as error:
-        found.unreadable[schema] = TableError.of(error)
-        return
-    found.tables.extend(
-        TableFolder(landing_zone, schema, entry.name, table.name) for table in tables
+def _entries(folder: Path) -> list[Path]:
+    """List a folder by name, without items that begin with an underscore or a dot."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith(("_", ".")))
+
+
+def checked(path: Path, is_folder: bool = False) -> Path:
+    """Return a path if a regular file or a folder is there, and no link leads elsewhere.
+
+    Raises:
+        FileNotFoundError: if there is nothing
+        TableError: if there is anything else
+    """
+    kind = stat.S_IFMT(path.lstat().st_mode)
+    if kind == (stat.S_IFDIR if is_folder else stat.S_IFREG):
+        return path
+    wanted = "a folder" if is_folder else "a regular file"
+    raise TableError(
+        "UnsupportedFile",
+        f"{path.name} is {_KINDS.get(kind, 'a device')}, and must be {wanted}. Only plain folders "
+        f"and regular files are read: put {wanted} with the same content in its place. A table "
+        "whose folder is removed, or becomes another one, is dropped.",
     )
 
 
-def _opened(landing_zone: Path, names: tuple[str, ...]) -> int:
-    """Open a folder within the landing zone without following links on the path."""
-    descriptor = os.open(landing_zone, os.O_RDONLY | os.O_DIRECTORY)
-    for name in names:
-        try:
-            inner = open_folder(name, descriptor)
-        finally:
-            os.close(descriptor)
-        descriptor = inner
-    return descriptor
+def digest(file: Path) -> str:
+    """Return a digest of the size and the end of a file.
+
+    The end of a Parquet file describes all of its rows.
+    """
+    with checked(file).open("rb") as content:
+        size = content.seek(0, os.SEEK_END)
+        content.seek(max(0, size - _TAIL))
+        return f"{size}:{blake2b(content.read(), digest_size=16).hexdigest()}"
 
 
-def _purge(processed: int) -> None:
-    oldest = time.time() - PROCESSED_DAYS * 24 * 60 * 60
-    for name in os.listdir(processed):
-        with suppress(FileNotFoundError):  # another process may delete it meanwhile
-            state = os.stat(name, dir_fd=processed, follow_symlinks=False)
-            # moving a file here has set its ctime, so ctime is the time of the move
-            if stat.S_ISREG(state.st_mode) and state.st_ctime < oldest:
-                os.unlink(name, dir_fd=processed)
+def read_record(path: Path) -> dict[str, Any] | None:
+    """Read a small JSON file. Return None if there is none.
+
+    Raises:
+        TableError: if it is not a regular file, too large, or not a JSON object in UTF-8
+    """
+    try:
+        with checked(path).open("rb") as file:
+            content = file.read(_LARGEST_RECORD + 1)
+    except FileNotFoundError:
+        return None
+    try:
+        if len(content) > _LARGEST_RECORD:
+            raise _invalid(path, f"it has more than {_LARGEST_RECORD:,} bytes")
+        record = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise _invalid(path, f"it is not JSON ({error})") from None
+    if not isinstance(record, dict):
+        raise _invalid(path, "it is not an object")
+    return record
+
+
+def write_record(name: str, record: dict[str, Any], folder: int) -> None:
+    """Write a small JSON file atomically. It replaces an existing file of that name.
+
+    Args:
+        folder: the descriptor of the open folder
+    """
+    new = f"_{name}.new"
+    with suppress(FileNotFoundError):
+        os.unlink(new, dir_fd=folder)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(record, file, indent=2)
+        file.flush()
+        os.fsync(descriptor)
+    os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _invalid(path: Path, finding: str) -> TableError:
+    return TableError("InvalidMetadata", f"{path.name} is not valid: {finding}.")

@@ -28,11 +28,9 @@ _ALLOWED = {
 
 # The encodings of the specification and their usual spellings. Python knows more encodings, and
 # some of these are not for text.
-_ENCODINGS = frozenset(
-    (
-        *("utf-8", "utf8", "ascii", "us-ascii", "iso-8859-1", "latin-1", "latin1"),
-        *("windows-1252", "cp1252", "utf-16", "utf-16le", "utf-16-le", "utf-16be", "utf-16-be"),
-    )
+_ENCODINGS = (
+    *("ascii", "cp1252", "iso-8859-1", "latin-1", "latin1", "us-ascii", "utf-16", "utf-16-be"),
+    *("utf-16-le", "utf-16be", "utf-16le", "utf-8", "utf8", "windows-1252"),
 )
 
 
@@ -88,7 +86,8 @@ class TableMetadata:
         keys = properties.get("keyColumns") or []
         if not isinstance(keys, list) or not all(isinstance(key, str) and key for key in keys):
             raise _invalid(f"keyColumns must be a list of names, not {keys!r}")
-        _check_names("keyColumns", keys)
+        if both := clash(keys):
+            raise _invalid(f"keyColumns has {both}")
         strategy = properties.get("fileDetectionStrategy", "SequentialFileName")
         if str(strategy).casefold() not in _STRATEGIES:
             raise _invalid(
@@ -104,11 +103,8 @@ class TableMetadata:
 
 
 def _file_format(properties: _Properties) -> tuple[str, TextFormat | None]:
-    described = [
-        name
-        for name in ("SchemaDefinition", "FileFormatTypeProperties", "FileExtension")
-        if properties.get(name)
-    ]
+    of_text = ("SchemaDefinition", "FileFormatTypeProperties", "FileExtension")
+    described = any(map(properties.get, of_text))
     name = properties.get("FileFormat") or ("csv" if described else PARQUET)
     if str(name).casefold() == PARQUET:
         return PARQUET, None
@@ -130,8 +126,7 @@ def _text_format(properties: _Properties) -> TextFormat:
             raise _invalid(f"{name} must be one of {_ALLOWED[name]}, not {value!r}")
     encoding = options.get("Encoding", "UTF-8")
     if str(encoding).casefold() not in _ENCODINGS:
-        allowed = ", ".join(sorted(_ENCODINGS))
-        raise _invalid(f"Encoding must be one of {allowed}, not {encoding!r}")
+        raise _invalid(f"Encoding must be one of {', '.join(_ENCODINGS)}, not {encoding!r}")
     return TextFormat(
         _columns(properties),
         row_separator=values["RowSeparator"],
@@ -162,28 +157,23 @@ def _columns(properties: _Properties) -> tuple[TextColumn, ...]:
         columns.append(TextColumn(name, data_type, nullable))
     if not columns:
         raise _invalid("delimited text needs a SchemaDefinition with Columns")
-    _check_names("SchemaDefinition", [column.name for column in columns])
+    if both := clash(column.name for column in columns):
+        raise _invalid(f"SchemaDefinition has {both}")
     return tuple(columns)
 
 
-def clash(names: Iterable[str]) -> tuple[str, str] | None:
-    """Return two names that cannot be columns of one table, or None if there are none.
+def clash(names: Iterable[str]) -> str:
+    """Say which two names cannot be columns of one table: they differ in case only, or not at all.
 
-    Two names clash if they differ only in case, or not at all.
+    Returns:
+        words that follow "has"; empty if there are none
     """
     seen: dict[str, str] = {}
     for name in names:
         if name.lower() in seen:
-            return seen[name.lower()], name
+            return f"{seen[name.lower()]!r} and {name!r}: one table cannot have both"
         seen[name.lower()] = name
-    return None
-
-
-def _check_names(where: str, names: Iterable[str]) -> None:
-    clashing = clash(names)
-    if clashing:
-        one, other = clashing
-        raise _invalid(f"{where} has {one!r} and {other!r}: one table cannot have both")
+    return ""
 
 
 class _Properties:

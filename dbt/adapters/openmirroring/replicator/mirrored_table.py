@@ -11,20 +11,13 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Field, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from dbt.adapters.openmirroring.replicator.changes import Changes, Marker, marked
-from dbt.adapters.openmirroring.replicator.delta_input import (
-    LargeRows,
-    conforming,
-    nullable,
-    streamable,
-)
+from dbt.adapters.openmirroring.replicator.changes import Marker, marked
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import DataFile
-from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
-from dbt.adapters.openmirroring.replicator.schema import added_columns
+from dbt.adapters.openmirroring.replicator.rows import MARKER, ROW_MARKER, Rows
 
 # Properties of the Delta table. The first one marks it as a table that the replicator may drop.
 _FOLDER = "openmirroring.folder"
@@ -35,8 +28,9 @@ _KEY_COLUMNS = "openmirroring.keyColumns"
 _LAST_NUMBER = "openmirroring.lastNumber"
 _NAMED_FILES = "openmirroring.namedFiles"
 
-# Maximum bytes of changes in one merge.
-_MERGED_TOGETHER = 64 * 2**20
+# rows that delta-rs collects in memory before it writes them, and how many bytes are allowed
+_GATHERED = 8_192
+_GATHERED_BYTES = 64 * 2**20
 
 # characters that delta-rs misreads in a path, even if they are percent-encoded
 _IMPOSSIBLE = frozenset("%[]^")
@@ -56,18 +50,13 @@ class MirroredTable:
     neither. So a replicator continues where a killed one stopped.
     """
 
-    def __init__(self, path: Path, delta: DeltaTable, by_name: bool = False) -> None:
+    def __init__(self, path: Path, delta: DeltaTable) -> None:
         self.path = path
         self._delta = delta
-        self.by_name = by_name
 
     @classmethod
-    def find(cls, path: Path, by_name: bool) -> MirroredTable | None:
+    def find(cls, path: Path) -> MirroredTable | None:
         """Open the table at a path. Return None if there is none.
-
-        Args:
-            path: the folder of the Delta table
-            by_name: whether the log records each file by its name, because files have no numbers
 
         Raises:
             TableError: if something else is at the path, or if delta-rs does not support the path
@@ -82,29 +71,26 @@ class MirroredTable:
             return None
         delta = _ours(path)
         if delta:
-            return cls(path, delta, by_name)
+            return cls(path, delta)
         raise TableError(
             "TargetExists", f"{path} is not a table of this mirrored database. Move it away."
         )
 
     @classmethod
     def create(
-        cls, path: Path, folder: str, schema: pa.Schema, keys: tuple[str, ...], by_name: bool
+        cls, path: Path, folder: str, schema: pa.Schema, keys: tuple[str, ...]
     ) -> MirroredTable:
         """Create an empty table.
 
         Args:
-            path: the folder of the Delta table
             folder: the `schema.table` that it mirrors
             schema: the schema of the first file, whose types the table keeps from now on
-            keys: the key columns
-            by_name: as for `find`
         """
         configuration = {_FOLDER: folder, _KEY_COLUMNS: json.dumps(keys)}
         delta = DeltaTable.create(
             path, schema, configuration=configuration, raise_if_key_not_exists=False
         )
-        return cls(path, delta, by_name)
+        return cls(path, delta)
 
     @property
     def id(self) -> str:
@@ -138,16 +124,18 @@ class MirroredTable:
         return max(self.last_number, self._delta.transaction_version(_NAMED_FILES) or 0)
 
     def files_applied_after(self, files: Sequence[DataFile]) -> int:
-        """Return the number of applied files after a commit that applies further files."""
-        if self.by_name:
-            return self.files_applied + len(files)
-        return max(self.files_applied, *(file.number or 0 for file in files))
+        """Return the number of applied files after a commit that applies more of them."""
+        numbers = [file.number for file in files if file.number]
+        return max(self.files_applied, *numbers) if numbers else self.files_applied + len(files)
 
     def has_applied(self, file: DataFile) -> bool:
-        """Check whether a file has been applied to the table."""
-        if self.by_name:
+        if file.number is None:
             return self._delta.transaction_version(file.name) is not None
-        return (file.number or 0) <= self.last_number
+        return file.number <= self.last_number
+
+    def rows_applied(self, file: DataFile) -> int:
+        """Return the number of applied rows of a file that is only partly applied."""
+        return self._delta.transaction_version(_progress(file)) or 0
 
     def file_names(self) -> list[str]:
         """Return the names of the table's current Parquet files."""
@@ -180,13 +168,45 @@ class MirroredTable:
         )
 
     def merge_schema(self, file: str, schema: pa.Schema, keys: tuple[str, ...]) -> None:
-        """Add the columns that only the file has to the table, as nullable columns.
+        """Add the columns that only a file has, as nullable columns.
 
-        `added_columns` documents the arguments.
+        Args:
+            file: the name of the file, for messages
+            schema: the schema of the file
+
+        Raises:
+            TableError: if the file lacks a key column or a column that is not nullable, or if a
+                column differs from one of the table in its type or only in the case of its name
         """
-        added = added_columns(self.columns, file, schema, keys, self.new_load)
-        if added:
-            self._delta.alter.add_columns(added)
+        for key in keys:
+            if key not in schema.names:
+                raise _other_columns(
+                    f"{file} has no column {key!r}, which keyColumns names. It has: "
+                    f"{', '.join(schema.names)}."
+                )
+        known = self.columns
+        by_case = {name.lower(): name for name in known}
+        found = {column.name: column for column in Schema.from_arrow(schema).fields}
+        for name, column in found.items():
+            other = by_case.get(name.lower(), name)
+            if other != name:
+                raise _other_columns(
+                    f"{file} has the column {name!r}, and the table has {other!r}: names that "
+                    f"differ only in case. {self.new_load()}"
+                )
+            if name in known and column.type != known[name].type:
+                raise _other_columns(
+                    f"{file}: the column {name!r} has the type {_type(column)}, and the table has "
+                    f"{_type(known[name])}. {self.new_load()}"
+                )
+        for name, column in known.items():
+            if name not in found and not column.nullable:
+                raise _other_columns(
+                    f"{file} has no column {name!r}; a missing column must be nullable."
+                )
+        new = [column for name, column in found.items() if name not in known]
+        if new:
+            self._delta.alter.add_columns([Field(c.name, c.type, nullable=True) for c in new])
 
     def check(self, rows: pa.Table) -> None:
         """Make sure that rows can be added. Deletes need values only in their keys.
@@ -195,16 +215,16 @@ class MirroredTable:
             TableError: if there is a NULL in a column that the first file declares not nullable
         """
         for name, column in self.columns.items():
-            if column.nullable or name not in rows.column_names or not rows[name].null_count:
+            if column.nullable or name not in rows.column_names:
                 continue
+            missing = rows[name].is_null()
             if ROW_MARKER in rows.column_names:
-                is_delete = pc.equal(rows[ROW_MARKER], int(Marker.DELETE))
-                if pc.all(pc.or_(is_delete, rows[name].is_valid())).as_py():
-                    continue
-            raise TableError(
-                "InputValidationError",
-                f"There is a NULL in the column {name!r}, which is not nullable.",
-            )
+                missing = pc.and_not(missing, pc.equal(rows[ROW_MARKER], int(Marker.DELETE)))
+            if pc.any(missing).as_py():
+                raise TableError(
+                    "InputValidationError",
+                    f"There is a NULL in the column {name!r}, which is not nullable.",
+                )
 
     def append(self, file: DataFile, rows: Rows) -> int | None:
         """Stream the rows of a file into the table.
@@ -216,18 +236,24 @@ class MirroredTable:
             TableError: if the file is corrupt, or has a NULL in a column that is not nullable;
                 nothing was added
         """
-        schema = self._arrow_schema()
+        schema = pa.schema(self._delta.schema().to_arrow())
         count = 0
         failure: Exception | None = None
 
         def batches() -> Iterator[pa.RecordBatch]:
             nonlocal count, failure
+            gathered = size = 0
             try:
-                for batch in streamable(rows.batches()):
+                for batch in rows.batches():
+                    if gathered >= _GATHERED:
+                        gathered = size = 0
+                    gathered, size = gathered + batch.num_rows, size + batch.nbytes
+                    if size > _GATHERED_BYTES and gathered < _GATHERED:
+                        raise _LargeRows
                     count += batch.num_rows
                     table = pa.Table.from_batches([batch])
                     self.check(table)
-                    yield from conforming(table, schema).cast(schema).to_batches()
+                    yield from _conforming(table, schema).to_batches()
             except Exception as error:
                 failure = error
                 raise
@@ -237,63 +263,43 @@ class MirroredTable:
                 self._delta,
                 pa.RecordBatchReader.from_batches(schema, batches()),
                 mode="append",
-                commit_properties=self._applied([file]),
+                commit_properties=self._recorded([file]),
             )
         except Exception:
             # delta-rs reports only that its input failed, so raise the original error
-            if isinstance(failure, LargeRows):
+            if isinstance(failure, _LargeRows):
                 return None
             if failure:
                 raise failure from None
             raise
         return count
 
-    def apply(self, changes: Changes, files: Sequence[DataFile], keys: tuple[str, ...]) -> None:
-        """Apply changes. The last commit also records their files as applied.
-
-        Args:
-            files: the files with these changes
-            keys: the key columns
-        """
-        self._apply(changes, keys, self._applied(files))
-
-    def apply_part(
-        self, changes: Changes, file: DataFile, rows: int, keys: tuple[str, ...]
+    def apply(
+        self,
+        changes: pa.Table,
+        keys: tuple[str, ...],
+        files: Sequence[DataFile],
+        rows: int | None = None,
     ) -> None:
-        """Apply the changes of a part of a file.
+        """Apply the net changes of files, and record these files as applied.
 
         Args:
-            file: the file
-            rows: the number of the file's rows that are applied after this part
-            keys: the key columns
+            changes: the operations that count, with the row marker
+            files: the files; one of them if only a part of it is applied
+            rows: the number of the file's rows that are applied after this part; None for all
         """
-        noted = CommitProperties(app_transactions=[Transaction(_progress(file), rows)])
-        self._apply(changes, keys, noted)
-
-    def rows_applied(self, file: DataFile) -> int:
-        """Return the number of applied rows of a file that is only partly applied."""
-        return self._delta.transaction_version(_progress(file)) or 0
-
-    def _apply(self, changes: Changes, keys: tuple[str, ...], noted: CommitProperties) -> None:
-        *parts, last = changes.split(_MERGED_TOGETHER)
-        for part in parts:
-            self._merge(part, keys, CommitProperties())
-        self._merge(last, keys, noted)
-
-    def _merge(self, changes: Changes, keys: tuple[str, ...], commit: CommitProperties) -> None:
-        schema = self._arrow_schema()
-        upserted = conforming(changes.upserted, schema)
-        inserted = conforming(changes.inserted, schema)
-        added = pa.concat_tables([upserted, inserted])
-        removed = pa.concat_tables([changes.deleted, upserted.select(keys)])
+        commit = self._recorded(files, rows)
+        schema = pa.schema(self._delta.schema().to_arrow())
+        marker = changes[ROW_MARKER]
+        added = _conforming(changes.filter(pc.not_equal(marker, int(Marker.DELETE))), schema)
+        removed = changes.filter(pc.not_equal(marker, int(Marker.INSERT))).select(keys)
         if not len(removed):
-            write_deltalake(
-                self._delta, added.cast(schema), mode="append", commit_properties=commit
-            )
+            write_deltalake(self._delta, added, mode="append", commit_properties=commit)
             return
         # removed rows have only key columns, so all columns of the source must be nullable
+        columns = pa.schema([*(column.with_nullable(True) for column in schema), MARKER])
         parts = [marked(removed, Marker.DELETE), marked(added, Marker.INSERT)]
-        source = pa.concat_tables([nullable(part) for part in parts], promote_options="default")
+        source = pa.concat_tables([_conforming(part, columns) for part in parts])
         same_key = [f"mirrored.{_quoted(key)} = changes.{_quoted(key)}" for key in keys]
         is_delete = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.DELETE)}"
         is_insert = f"changes.{_quoted(ROW_MARKER)} = {int(Marker.INSERT)}"
@@ -318,25 +324,26 @@ class MirroredTable:
         self.path.rename(dropped)
         shutil.rmtree(dropped)
 
-    def _applied(self, files: Sequence[DataFile]) -> CommitProperties:
-        if self.by_name:
+    def _recorded(self, files: Sequence[DataFile], rows: int | None = None) -> CommitProperties:
+        numbers = [file.number for file in files if file.number]
+        if rows is not None:
+            transactions = [Transaction(_progress(files[0]), rows)]
+        elif numbers:
+            transactions = [Transaction(_LAST_NUMBER, max(numbers))]
+        else:
             transactions = [Transaction(file.name, 1) for file in files]
             transactions.append(Transaction(_NAMED_FILES, self.files_applied_after(files)))
-        else:
-            transactions = [Transaction(_LAST_NUMBER, max(file.number or 0 for file in files))]
         return CommitProperties(app_transactions=transactions)
 
-    def _arrow_schema(self) -> pa.Schema:
-        return pa.schema(self._delta.schema().to_arrow())
+
+class _LargeRows(Exception):
+    """The rows are so large that delta-rs would need too much memory to stream them."""
 
 
 def our_tables(root: Path) -> Iterator[MirroredTable]:
-    """Yield the tables that the replicator has made from table folders.
+    """Yield the tables under a root that the replicator has made from table folders.
 
     Links and other files are left alone. Tables whose drop was interrupted are deleted.
-
-    Args:
-        root: the folder of the mirrored tables, with a subfolder for each schema
     """
     for path in sorted(root.glob("*/*")):
         if not _is_plain(path):
@@ -371,6 +378,21 @@ def _progress(file: DataFile) -> str:
     It includes size and modification time, so a file that replaces this one starts anew.
     """
     return f"openmirroring.rows:{file.name}:{file.size}:{file.modified}"
+
+
+def _conforming(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with the columns and types of a schema. Columns that they lack are NULL."""
+    lacking = pa.nulls(len(rows))
+    columns = {name: rows[name] if name in rows.column_names else lacking for name in schema.names}
+    return pa.table(columns).cast(schema)
+
+
+def _other_columns(finding: str) -> TableError:
+    return TableError("SchemaMergeFailure", finding)
+
+
+def _type(column: Field) -> str:
+    return str(getattr(column.type, "type", column.type))
 
 
 def _quoted(name: str) -> str:

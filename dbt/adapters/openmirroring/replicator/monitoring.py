@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
-from dbt.adapters.openmirroring.replicator.plain_files import read_record, write_record
-from dbt.adapters.openmirroring.replicator.text_table import text_table
+from dbt.adapters.openmirroring.replicator.folder import read_record, write_record
 from dbt.adapters.openmirroring.text.shown import escaped
-
-# the fields of an entry in `tables.json`
-_TEXTS = {
-    *("id", "status", "errorCode", "errorMessage"),
-    *("normalizedTableName", "sourceTableName", "sourceSchemaName", "sourceObjectType"),
-}
-_COUNTS = {"processedRowCount", "processedByte"}
-_TIMES = {"lastSourceCommitTimeUtc", "lastSyncTimeUtc"}
+from dbt.adapters.openmirroring.text.table import text_table
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class TableReport:
     def note(self) -> str:
         """One line that tells the user about a problem; empty if there is none."""
         if self.error:
-            return self.error.description
+            return f"{self.error.code}: {self.error.msg}"
         if self.waits_for:
             return escaped(f"waits for {self.waits_for}")
         if self.status == "Initialized":
@@ -70,85 +63,73 @@ class TableReport:
         return escaped(f"{self.schema}.{self.table}")
 
 
-class Monitoring:
-    """The status files, with the field names that Microsoft's SDK reads.
+def record_states(
+    folder: Path, descriptor: int, reports: Iterable[TableReport], of_all_tables: bool = False
+) -> None:
+    """Write `replicator.json` and `tables.json`, with the field names that Microsoft's SDK reads.
 
     Args:
-        folder: the descriptor of the open folder `Files/Monitoring`
+        folder: the folder `Files/Monitoring`
+        descriptor: the descriptor of this folder
+        reports: the reports of a scan
+        of_all_tables: whether to remove the tables that have no report
+
+    Raises:
+        ReplicatorError: if a file cannot be written
     """
-
-    def __init__(self, folder: int) -> None:
-        self._folder = folder
-
-    def record(self, reports: Iterable[TableReport], of_all_tables: bool = False) -> None:
-        """Write `replicator.json`, and update the reported tables in `tables.json`.
-
-        Args:
-            reports: the reports of a scan
-            of_all_tables: whether to remove the tables that have no report
-
-        Raises:
-            ReplicatorError: if a file cannot be written
-        """
-        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
-        former = {(t["sourceSchemaName"], t["sourceTableName"]): t for t in self._tables()}
-        known = {} if of_all_tables else dict(former)
-        for report in reports:
-            key = escaped(report.schema), escaped(report.table)
-            if report.status == "Dropped":
-                known.pop(key, None)
-            else:
-                known[key] = _entry(report, former.get(key), now)
-        replicator = {
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
+    former = {(t["sourceSchemaName"], t["sourceTableName"]): t for t in _recorded(folder)}
+    known = {} if of_all_tables else dict(former)
+    for report in reports:
+        key = escaped(report.schema), escaped(report.table)
+        if report.status == "Dropped":
+            known.pop(key, None)
+        else:
+            known[key] = _entry(report, former.get(key), now)
+    states: dict[str, dict[str, Any]] = {
+        "tables.json": {"tables": [known[key] for key in sorted(known)]},
+        "replicator.json": {
             "status": "Running",
             "errorCode": "",
             "errorMessage": "",
             "lastHeartbeatTime": now,
-        }
-        try:
-            tables = {"tables": [known[key] for key in sorted(known)]}
-            write_record("tables.json", tables, self._folder)
-            write_record("replicator.json", replicator, self._folder)
-        except OSError as error:
-            raise ReplicatorError(
-                f"The state of the tables cannot be written to Files/Monitoring: {error}"
-            ) from None
+        },
+    }
+    try:
+        for name, state in states.items():
+            write_record(name, state, descriptor)
+    except OSError as error:
+        raise ReplicatorError(
+            f"The state of the tables cannot be written to Files/Monitoring: {error}"
+        ) from None
 
-    def _tables(self) -> list[dict[str, Any]]:
-        try:
-            tables = (read_record("tables.json", self._folder) or {}).get("tables")
-        except (TableError, OSError):
-            return []  # the counts restart at zero, which does not affect the tables
-        return [table for table in tables if _is_entry(table)] if isinstance(tables, list) else []
+
+def _recorded(folder: Path) -> list[dict[str, Any]]:
+    try:
+        tables = (read_record(folder / "tables.json") or {}).get("tables")
+    except (TableError, OSError):
+        return []  # the counts restart at zero, which does not affect the tables
+    return [table for table in tables if _is_entry(table)] if isinstance(tables, list) else []
 
 
 def _is_entry(table: Any) -> bool:
-    """Check whether an object has the form that `_entry` returns."""
-    if not isinstance(table, dict) or table.keys() != _TEXTS | {"metrics"}:
-        return False
-    metrics = table["metrics"]
-    if not isinstance(metrics, dict) or metrics.keys() != _COUNTS | _TIMES:
+    """Check whether an object has what is read of an entry. Others can write the file too."""
+    try:
+        texts = [table[name] for name in ("id", "sourceSchemaName", "sourceTableName")]
+        metrics = table["metrics"]
+        counts = [metrics[name] for name in ("processedRowCount", "processedByte")]
+        synced = metrics["lastSyncTimeUtc"]
+    except (KeyError, TypeError):
         return False
     return (
-        all(isinstance(table[name], str) for name in _TEXTS)
-        and all(isinstance(metrics[name], int) and 0 <= metrics[name] < 2**63 for name in _COUNTS)
-        and all(isinstance(metrics[name], str | None) for name in _TIMES)
+        all(isinstance(text, str) for text in texts)
+        and all(isinstance(count, int) and 0 <= count < 2**63 for count in counts)
+        and isinstance(synced, str | None)
     )
 
 
 def _entry(report: TableReport, former: dict[str, Any] | None, now: str) -> dict[str, Any]:
-    metrics: dict[str, Any] = {
-        "processedRowCount": 0,
-        "processedByte": 0,
-        "lastSourceCommitTimeUtc": None,
-        "lastSyncTimeUtc": None,
-    }
-    if former and former["id"] == report.table_id:
-        metrics |= former["metrics"]
-    if report.files:
-        metrics["processedRowCount"] += report.operations
-        metrics["processedByte"] += report.bytes
-        metrics["lastSyncTimeUtc"] = now
+    known = former["metrics"] if former and former["id"] == report.table_id else {}
     return {
         "id": report.table_id,
         "status": report.status,
@@ -158,7 +139,12 @@ def _entry(report: TableReport, former: dict[str, Any] | None, now: str) -> dict
         "sourceTableName": escaped(report.table),
         "sourceSchemaName": escaped(report.schema),
         "sourceObjectType": "Table",
-        "metrics": metrics,
+        "metrics": {
+            "processedRowCount": known.get("processedRowCount", 0) + report.operations,
+            "processedByte": known.get("processedByte", 0) + report.bytes,
+            "lastSourceCommitTimeUtc": None,
+            "lastSyncTimeUtc": now if report.files else known.get("lastSyncTimeUtc"),
+        },
     }
 
 

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
-from dbt.adapters.openmirroring.replicator.folder import (
-    DEFAULT_SCHEMA,
-    SCHEMA_SUFFIX,
-    LandingZoneFolders,
-    TableFolder,
-    find_folders,
-)
+from dbt.adapters.openmirroring.replicator.folder import SCHEMA_SUFFIX, TableFolder, find_folders
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable, our_tables
-from dbt.adapters.openmirroring.replicator.monitoring import Monitoring, TableReport
-from dbt.adapters.openmirroring.replicator.same_history import check_same_history
-from dbt.adapters.openmirroring.replicator.table_scan import TableScan, data_files
+from dbt.adapters.openmirroring.replicator.monitoring import TableReport, record_states
+from dbt.adapters.openmirroring.replicator.table_scan import TableScan, check_same_history
 
 
 class Replicator:
@@ -62,18 +55,15 @@ class Replicator:
         An error in a table stops only that table, and is in its report.
         """
         with self._alone() as monitoring:
-            folders = find_folders(self.landing_zone)
-            reports = [
-                TableReport(schema, "*", "Failed", error=error)
-                for schema, error in folders.unreadable.items()
-            ]
+            folders, unreadable = find_folders(self.landing_zone)
+            reports = [_failed(schema, "*", error) for schema, error in unreadable.items()]
             firsts: dict[Path, TableFolder] = {}
-            for folder in folders.tables:
+            for folder in folders:
                 first = firsts.setdefault(self._path(folder), folder)
-                report = self._replicate(folder) if first is folder else _refused(folder, first)
+                report = self._replicate(folder, first)
                 reports += [report] if report else []
-            reports += self._drop_others(folders)
-            monitoring.record(reports, of_all_tables=True)
+            reports += self._drop_others(firsts, unreadable)
+            record_states(self.monitoring, monitoring, reports, of_all_tables=True)
         return reports
 
     def replicate(self, schema: str, table: str) -> TableReport | None:
@@ -84,8 +74,9 @@ class Replicator:
             table: the name of the table
         """
         with self._alone() as monitoring:
-            report = self._replicate(self._folder(schema, table))
-            monitoring.record([report] if report else [])
+            folder = self._folder(schema, table)
+            report = self._replicate(folder, folder)
+            record_states(self.monitoring, monitoring, [report] if report else [])
         return report
 
     def mirrored(self, schema: str, table: str) -> MirroredTable | None:
@@ -99,31 +90,38 @@ class Replicator:
             TableError: if the table folder or a record in it is not valid, or is older or newer
                 than the table
         """
-        folder = self._folder(schema, table)
         try:
-            with folder:
-                metadata = TableMetadata.parse(folder.metadata() or {})
-                found = MirroredTable.find(self._path(folder), metadata.by_modification_time)
+            with self._folder(schema, table) as folder:
+                metadata = folder.metadata() or TableMetadata()
+                found = MirroredTable.find(self._path(folder))
                 filled = folder.filled()
                 if not found or not filled or found.id != filled.id:
                     return None
-                files, _ = data_files(folder, metadata)
-                check_same_history(filled, found, files, folder.digest)
+                files, _ = folder.data_files(metadata)
+                check_same_history(filled, found, files)
                 return found if all(found.has_applied(file) for file in files) else None
         except FileNotFoundError:
             return None
 
     def _folder(self, schema: str, table: str) -> TableFolder:
-        if not schema:
-            return TableFolder(self.landing_zone, DEFAULT_SCHEMA, table)
-        return TableFolder(self.landing_zone, schema, f"{schema}{SCHEMA_SUFFIX}", table)
+        within = self.landing_zone / f"{schema}{SCHEMA_SUFFIX}" if schema else self.landing_zone
+        return TableFolder(within / table)
 
     def _path(self, folder: TableFolder) -> Path:
         return self.tables / folder.schema / folder.table
 
-    def _replicate(self, folder: TableFolder) -> TableReport | None:
-        """Apply the new files of a table folder. Return None if it is dropped meanwhile."""
+    def _replicate(self, folder: TableFolder, first: TableFolder) -> TableReport | None:
+        """Apply the new files of a table folder. Return None if it is dropped meanwhile.
+
+        Args:
+            first: the first folder of the same table
+        """
         try:
+            if folder is not first:
+                raise TableError(
+                    "DuplicateTable",
+                    f"{folder.path} and {first.path} are both the table {folder}.",
+                )
             with folder:
                 report = TableScan(folder, self._path(folder), self._processed).run()
                 return report if folder.is_there() else None
@@ -132,12 +130,13 @@ class Replicator:
         except (TableError, OSError) as error:
             return _failed(folder.schema, folder.table, error)
 
-    def _drop_others(self, folders: LandingZoneFolders) -> Iterator[TableReport]:
-        """Drop the tables whose folders are gone. Keep those whose folders cannot be read."""
-        kept = {self._path(folder) for folder in folders.tables}
+    def _drop_others(
+        self, kept: Container[Path], unreadable: Container[str]
+    ) -> Iterator[TableReport]:
+        """Drop the tables whose folders are gone. Keep those whose schemas cannot be read."""
         for table in our_tables(self.tables):
             schema, name = table.path.parent.name, table.path.name
-            if table.path in kept or schema in folders.unreadable:
+            if table.path in kept or schema in unreadable:
                 continue
             try:
                 table.drop()
@@ -146,12 +145,17 @@ class Replicator:
                 yield _failed(schema, name, error)
 
     @contextmanager
-    def _alone(self) -> Iterator[Monitoring]:
+    def _alone(self) -> Iterator[int]:
         """Hold the lock that allows one scan at a time, across processes.
+
+        Yields:
+            the descriptor of the folder `Files/Monitoring`
 
         Raises:
             ReplicatorError: if `Tables` is a link, or `Files/Monitoring` is no folder
         """
+        import fcntl  # only on POSIX
+
         if self.tables.is_symlink():
             raise ReplicatorError(
                 f"{self.tables} is a link. Put the folder that it leads to in its place: without "
@@ -165,21 +169,12 @@ class Replicator:
             raise ReplicatorError(
                 f"{self.monitoring} is not a folder. Replace it with a folder."
             ) from None
-        import fcntl  # only on POSIX
-
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield Monitoring(descriptor)
+            yield descriptor
         finally:
             os.close(descriptor)
 
 
 def _failed(schema: str, table: str, error: Exception) -> TableReport:
     return TableReport(schema, table, "Failed", error=TableError.of(error))
-
-
-def _refused(folder: TableFolder, first: TableFolder) -> TableReport:
-    error = TableError(
-        "DuplicateTable", f"{folder.path} and {first.path} are both the table {folder}."
-    )
-    return _failed(folder.schema, folder.table, error)

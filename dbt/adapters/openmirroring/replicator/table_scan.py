@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from dbt.adapters.openmirroring.replicator.changes import (
-    Changes,
     Marker,
     check_operations,
     marked,
     net_changes,
     weight,
 )
-from dbt.adapters.openmirroring.replicator.delimited_rows import text_rows
-from dbt.adapters.openmirroring.replicator.errors import TableError, unreadable
-from dbt.adapters.openmirroring.replicator.folder import DataFile, FilledTable, TableFolder
+from dbt.adapters.openmirroring.replicator.errors import TableError
+from dbt.adapters.openmirroring.replicator.folder import (
+    DataFile,
+    FilledTable,
+    TableFolder,
+    digest,
+)
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport
-from dbt.adapters.openmirroring.replicator.parquet_rows import parquet_rows
-from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows
-from dbt.adapters.openmirroring.replicator.same_history import check_same_history
+from dbt.adapters.openmirroring.replicator.rows import ROW_MARKER, Rows, open_rows
 
 # Bytes of changes that are kept in memory. Each merge reads the whole table, so the scan merges
 # the changes of several files together.
@@ -52,7 +52,7 @@ class TableScan:
         self._metadata = TableMetadata()
         self._table: MirroredTable | None = None
         self._filled = FilledTable("")
-        self._merged_next: list[tuple[DataFile, int, Changes]] = []
+        self._waiting: list[tuple[DataFile, int, pa.Table]] = []
         self._applied: list[tuple[DataFile, int]] = []
         self._ignored: list[str] = []
         self._waits_for: str | None = None
@@ -81,35 +81,32 @@ class TableScan:
         )
 
     def _run(self) -> str:
-        record = self._folder.metadata()
-        if record is None:
+        metadata = self._folder.metadata()
+        if metadata is None:
             return "Initialized"
-        self._metadata = TableMetadata.parse(record)
+        self._metadata = metadata
         self._find_table()
-        files, self._ignored = data_files(self._folder, self._metadata)
+        files, self._ignored = self._folder.data_files(metadata)
         if self._table:
-            check_same_history(self._filled, self._table, files, self._folder.digest)
+            check_same_history(self._filled, self._table, files)
         try:
             for file in self._next(files):
                 self._read(file)
         finally:
             # if a file has an error, the files before it are still applied
             self._merge()
-            self._retire(files)
             self._settle(files)
         return "Replicating" if self._table else "Snapshotting"
 
     def _find_table(self) -> None:
         filled = self._folder.filled()
-        table = MirroredTable.find(self._path, self._metadata.by_modification_time)
+        table = MirroredTable.find(self._path)
         if table and (table.is_untouched or not filled or table.id != filled.id):
             # Either the first file of the table had an error, or the folder was dropped and
             # recreated since the last scan.
             table.drop()
-            table = None
-        self._table = table
-        if table and filled:
-            self._filled = filled
+        elif table and filled:
+            self._table, self._filled = table, filled
             table.keep_keys(self._metadata.key_columns)
 
     def _next(self, files: list[DataFile]) -> Iterator[DataFile]:
@@ -118,7 +115,7 @@ class TableScan:
         new = [file for file in files if not (table and table.has_applied(file))]
         expected = (table.last_number if table else 0) + 1
         for file in new:
-            if not self._metadata.by_modification_time:
+            if file.number is not None:
                 if file.number != expected:
                     self._waits_for = f"{expected:020d}.{self._metadata.extension}"
                     return
@@ -126,42 +123,33 @@ class TableScan:
             yield file
 
     def _read(self, file: DataFile) -> None:
-        rows = self._open(file)
+        rows = open_rows(file.path, self._metadata.text)
         table = self._table or self._create(rows.schema)
         table.merge_schema(file.name, rows.schema, self._metadata.key_columns)
-        if rows.marked or self._metadata.upsert_by_default:
-            self._read_changes(table, file, rows)
-            return
-        self._merge()
-        self._begin(table, [file])
-        count = table.append(file, rows)
-        if count is None:
-            count = self._apply_in_parts(table, file, rows)
-        self._applied.append((file, count))
+        if not (rows.marked or self._metadata.upsert_by_default):
+            self._merge()
+            self._begin(table, [file])
+            count = table.append(file, rows)
+            if count is not None:
+                self._applied.append((file, count))
+                return
+        self._read_changes(table, file, rows)
+
+    def _create(self, schema: pa.Schema) -> MirroredTable:
+        """Create the table with the columns and types of its first file."""
+        self._table = MirroredTable.create(
+            self._path, str(self._folder), schema, self._metadata.key_columns
+        )
+        # if the replicator is killed before this line, the next scan creates the table again
+        self._filled = FilledTable(self._table.id, applying=0)
+        self._folder.fills(self._filled)
+        return self._table
 
     def _read_changes(self, table: MirroredTable, file: DataFile, rows: Rows) -> None:
-        """Keep the changes of a file for the next merge. Merge at once if there are many."""
-        parts = self._parts(rows)
-        operations = next(parts)
-        if next(parts, None):
-            del operations
-            self._merge()
-            self._applied.append((file, self._apply_in_parts(table, file, rows)))
-            return
-        self._check(table, operations)
-        changes = net_changes(operations, self._metadata.key_columns)
-        self._merged_next.append((file, len(operations), changes))
-        if sum(changes.weight for _, _, changes in self._merged_next) > _KEPT:
-            self._merge()
-
-    def _apply_in_parts(self, table: MirroredTable, file: DataFile, rows: Rows) -> int:
-        """Apply a file in parts, because it is too large to be applied at once.
+        """Keep the changes of a file for the next merge. Apply all but the last part of many.
 
         The whole file is checked before its first part is applied. If the replicator is killed,
         the next scan continues after the last applied part.
-
-        Returns:
-            the number of rows in the file
         """
         keys = self._metadata.key_columns
         count = sum(self._check(table, operations) for operations in self._parts(rows))
@@ -170,40 +158,18 @@ class TableScan:
             done += len(operations)
             changes = net_changes(operations, keys)
             if done < count:
-                table.apply_part(changes, file, done, keys)
+                self._merge()
+                table.apply(changes, keys, [file], done)
             else:
-                self._begin(table, [file])
-                table.apply(changes, [file], keys)
-        return count
+                self._waiting.append((file, count, changes))
+        if sum(weight(changes) for _, _, changes in self._waiting) > _KEPT:
+            self._merge()
 
     def _check(self, table: MirroredTable, operations: pa.Table) -> int:
         """Make sure that operations can be applied, and return their number."""
         check_operations(operations, self._metadata.key_columns)
         table.check(operations)
         return len(operations)
-
-    def _open(self, file: DataFile) -> Rows:
-        content = partial(self._folder.open, file.name)
-        content().close()
-        if file.size == 0:
-            raise unreadable(file.name, "it has zero bytes")
-        if self._metadata.text:
-            return text_rows(file.name, file.size, content, self._metadata.text)
-        return parquet_rows(file.name, file.size, content)
-
-    def _create(self, schema: pa.Schema) -> MirroredTable:
-        """Create the table with the columns and types of its first file."""
-        self._table = MirroredTable.create(
-            self._path,
-            str(self._folder),
-            schema,
-            self._metadata.key_columns,
-            self._metadata.by_modification_time,
-        )
-        # if the replicator is killed before this line, the next scan creates the table again
-        self._filled = FilledTable(self._table.id, applying=0)
-        self._folder.fills(self._filled)
-        return self._table
 
     def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
         """Yield the rows of a file with their row markers, in parts that fit into memory.
@@ -212,46 +178,40 @@ class TableScan:
             rows: the rows of the file
             skipped: the number of rows to skip at the beginning
         """
-        part: list[pa.Table] = []
+        part: list[pa.RecordBatch] = []
         for batch in rows.batches():
             left_out = min(skipped, batch.num_rows)
             skipped -= left_out
-            part.append(self._operations(rows, [batch.slice(left_out)]))
+            if left_out == batch.num_rows:
+                continue
             if sum(map(weight, part)) > _PART:
-                yield pa.concat_tables(part)
+                yield self._operations(rows, part)
                 part = []
-        yield pa.concat_tables([*part, self._operations(rows, [])])
+            part.append(batch.slice(left_out))
+        yield self._operations(rows, part)
 
     def _operations(self, rows: Rows, batches: list[pa.RecordBatch]) -> pa.Table:
         default = Marker.UPSERT if self._metadata.upsert_by_default else Marker.INSERT
+        operations = pa.Table.from_batches(batches, rows.columns)
         if not rows.marked:
-            return marked(pa.Table.from_batches(batches, rows.schema), default)
-        schema = rows.schema.append(pa.field(ROW_MARKER, pa.int32()))
-        operations = pa.Table.from_batches(batches, schema)
+            return marked(operations, default)
         markers = operations[ROW_MARKER].fill_null(int(default))
         return operations.set_column(operations.num_columns - 1, ROW_MARKER, markers)
 
     def _merge(self) -> None:
         """Apply the kept changes of all files that were read, and record the files together."""
-        if not self._merged_next or not self._table:
+        if not self._waiting or not self._table:
             return
-        waiting, self._merged_next = self._merged_next, []
+        waiting, self._waiting = self._waiting, []
         keys = self._metadata.key_columns
-        _, _, changes = waiting[0]
-        for _, _, later in waiting[1:]:
-            changes = changes.then(later, keys)
         files = [file for file, _, _ in waiting]
+        changes = waiting[0][2]
+        if len(waiting) > 1:
+            operations = [changes for _, _, changes in waiting]
+            changes = net_changes(pa.concat_tables(operations, promote_options="default"), keys)
         self._begin(self._table, files)
-        self._table.apply(changes, files, keys)
-        self._applied += [(file, operations) for file, operations, _ in waiting]
-
-    def _retire(self, files: list[DataFile]) -> None:
-        """Move applied files away, except the last one, which tells publishers the last number."""
-        if self._table:
-            applied = [file for file in files if self._table.has_applied(file)]
-            self._folder.retire(applied[:-1], self._processed)
-            if self._applied:
-                self._table.clean()
+        self._table.apply(changes, keys, files)
+        self._applied += [(file, count) for file, count, _ in waiting]
 
     def _begin(self, table: MirroredTable, files: Sequence[DataFile]) -> None:
         """Record in the folder that a commit applies some files, before it does."""
@@ -260,33 +220,62 @@ class TableScan:
         self._folder.fills(self._filled)
 
     def _settle(self, files: Sequence[DataFile]) -> None:
-        """Record in the folder what was applied, and that only the last file stays there."""
+        """Move applied files away, except the last one, which tells publishers the last number.
+
+        Then record in the folder what was applied, and that only the last file stays there.
+        """
         table = self._table
         if not table:
             return
-        last = [f for f in files if not table.by_name and f.number == table.last_number]
+        self._folder.retire([f for f in files if table.has_applied(f)][:-1], self._processed)
+        if self._applied:
+            table.clean()
+        last = [file.path for file in files if file.number == table.last_number]
         applied = table.files_applied
-        digest = self._folder.digest(last[0]) if last else ""
-        settled = FilledTable(table.id, applied, applied, digest)
+        settled = FilledTable(table.id, applied, applied, digest(last[-1]) if last else "")
         if settled != self._filled:
-            self._filled = settled
             self._folder.fills(settled)
 
 
-def data_files(folder: TableFolder, metadata: TableMetadata) -> tuple[list[DataFile], list[str]]:
-    """List the data files of a table in the order in which they must be applied.
+def check_same_history(
+    filled: FilledTable, table: MirroredTable, files: Sequence[DataFile]
+) -> None:
+    """Check that every file with an applied number is the one that was applied.
 
-    Returns:
-        the files of the table's format, and the names of the other files
+    A folder that was put back from a backup lacks files that the table has. The numbers of new
+    files then begin again where the backup ends, and such files would be skipped.
+
+    Args:
+        filled: the record in the table folder
+        table: the mirrored table that was made from the folder
+        files: the data files in the folder
+
+    Raises:
+        TableError: if the folder is older or newer than the table, or has another file with a
+            number that was applied
     """
-    by_time = metadata.by_modification_time
-    found = folder.data_files()
-    files = [
-        file for file in found if file.extension == metadata.extension and (by_time or file.number)
-    ]
-    ignored = [file.name for file in found if file not in files]
-    if by_time:
-        # The service has no order for files with equal times. Sorting such files by name would
-        # hide a publisher's mistake, so they are sorted by the reversed name.
-        return sorted(files, key=lambda file: (file.modified, file.name[::-1])), ignored
-    return sorted(files, key=lambda file: file.number or 0), ignored
+    applied = table.files_applied
+    if filled.applying is None:  # nothing is known of it
+        return
+    finding = ""
+    if not filled.applied <= applied <= filled.applying:
+        age = "older" if applied > filled.applying else "newer"
+        finding = (
+            f"The table folder is {age} than the mirrored table: {filled.applying:,} of its files "
+            f"were applied, and the table has {applied:,}. One of them was put back from a backup "
+            "or copied from elsewhere, so a new file may have a number that was applied before."
+        )
+    for file in files if not finding else []:
+        is_last = file.number == table.last_number
+        if (file.number is not None and file.number < filled.applied) or (
+            is_last and filled.last not in ("", digest(file.path))
+        ):
+            finding = f"{file.name} has a number that was applied before, with another file."
+    if finding:
+        raise TableError(
+            "FileNumberReused",
+            f"{finding} No file is applied. Put folder and table back from one backup. Or: "
+            f"{table.new_load()} With dbt, `dbt run-operation mirror_rebuild` publishes the rows "
+            "that Spark has, and a run of the node with `--full-refresh` those that it computes "
+            "anew.",
+        )

@@ -1,1 +1,1 @@
-"""Text that is safe to show, on any console."""
+"""Text that is safe to show on any console, and tables of it."""

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from dbt.adapters.openmirroring.replicator.text_table import terminal_width, text_table
+from dbt.adapters.openmirroring.text.table import terminal_width, text_table
 
 ROWS = [
     ("mirrored table", "state", "rows", "published (UTC)", "changes", ""),
