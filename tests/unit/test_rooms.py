@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "disk": set(),
     "dbt_core": set(),
     "rest": {"text"},
-    "landing_zone": {"text", "rest", "disk"},
+    "landing_zone": {"text", "rest"},
     "replicator": {*LEAVES},
     "spark": {*LEAVES},
     "service": {"landing_zone", *LEAVES},
