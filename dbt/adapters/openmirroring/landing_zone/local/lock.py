@@ -41,8 +41,9 @@ class FolderLock:
         self._locks = (*above, LOCKS)
         self._is_shared = self._check_mount()
         while True:
-            # the last holder may remove the folders between two of these steps
-            with suppress(FileNotFoundError):
+            # another holder may remove the folders between two of these steps; the library then
+            # raises one of these
+            with suppress(FileNotFoundError, FileExistsError):
                 self._lock = self._taken("/".join((*self._locks, name)))
                 break
         try:
