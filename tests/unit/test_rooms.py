@@ -15,14 +15,13 @@ ROOT = Path(package.__file__).parent
 NAME = package.__name__
 
 # rooms that all others may import
-LEAVES = {"text", "rest", "disk", "dbt_core"}
+LEAVES = {"text", "rest", "dbt_core"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "text": set(),
-    "disk": set(),
     "dbt_core": set(),
     "rest": {"text"},
-    "landing_zone": {"text", "rest", "disk"},
+    "landing_zone": {"text", "rest"},
     "replicator": {"text"},
     "spark": {*LEAVES},
     "service": {"landing_zone", *LEAVES},

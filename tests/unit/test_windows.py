@@ -24,11 +24,12 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 import hatch_build
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-from dbt.adapters.openmirroring.disk.place_by_path import Place, mode_of, patiently
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     NotPlainError,
 )
+from dbt.adapters.openmirroring.landing_zone.local.calls import move, patiently
+from dbt.adapters.openmirroring.landing_zone.local.folders import mode_of
 from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
@@ -75,16 +76,14 @@ def test_no_module_needs_at_import_what_windows_lacks() -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from dbt.adapters.openmirroring.landing_zone.local.by_path import FolderLock, Folders
-lock = FolderLock(Folders(Path(sys.argv[1])), "_scratchPad/sales.orders")
-print("held", flush=True)
-time.sleep(600)
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+with LocalStorage(Path(sys.argv[1])).lock("_scratchPad/sales.orders"):
+    print("held", flush=True)
+    time.sleep(600)
 """
 
 
-def test_a_table_is_held_by_one_process_and_free_when_that_is_killed(
-    by_path: None, tmp_path: Path
-) -> None:
+def test_a_table_is_held_by_one_process_and_free_when_that_is_killed(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -133,17 +132,21 @@ def test_the_replicator_is_refused_and_so_is_a_profile_that_wants_it(
     ["aux.schema/orders/_journal.json", "sales.schema/NUL/_journal.json", "com1.schema/con/x"],
 )
 def test_a_table_with_the_name_of_a_device_is_refused(
-    by_path: None, tmp_path: Path, path: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     storage = LocalStorage(tmp_path)
+    monkeypatch.setattr(sys, "platform", "win32")
 
     for act in (storage.read, storage.list, lambda path: storage.write(path, b"")):
         with pytest.raises(NotPlainError, match=r"Windows takes .* for a device.*`alias`"):
             act(path)
 
 
-def test_a_table_whose_name_begins_like_a_device_is_none(by_path: None, tmp_path: Path) -> None:
+def test_a_table_whose_name_begins_like_a_device_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = LocalStorage(tmp_path)
+    monkeypatch.setattr(sys, "platform", "win32")
 
     storage.write("console.schema/auxiliary/x", b"1")
 
@@ -163,7 +166,7 @@ def held(times: int) -> Callable[[], str]:
 
 
 def test_a_file_that_a_virus_scanner_holds_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
+    on_windows: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
     monkeypatch.setattr(time, "sleep", waited.append)
@@ -174,7 +177,7 @@ def test_a_file_that_a_virus_scanner_holds_is_tried_again(
 
 
 def test_a_file_that_may_not_be_changed_is_refused_after_seconds(
-    monkeypatch: pytest.MonkeyPatch,
+    on_windows: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
     monkeypatch.setattr(time, "sleep", waited.append)
@@ -192,7 +195,7 @@ def test_a_file_that_another_program_closes_soon_is_moved(tmp_path: Path) -> Non
     timer = threading.Timer(0.2, scanner.close)
     timer.start()
 
-    Place(tmp_path / "a").move(Place(tmp_path / "b"))
+    move(tmp_path / "a", tmp_path / "b")
 
     timer.join()
     assert (tmp_path / "b").read_bytes() == b"1"

@@ -34,7 +34,7 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     target_folder,
     uses_spark,
 )
-from dbt.adapters.openmirroring.disk.git import keep_out_of_git
+from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
 from dbt.adapters.openmirroring.service.authentication import token_credential
 from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup

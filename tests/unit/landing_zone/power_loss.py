@@ -7,7 +7,7 @@ there, and of the rest any part may be.
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
 import random
 import stat
@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.disk import place as disk_place
-from dbt.adapters.openmirroring.disk.calls import UNABLE, rename_to_new
+from dbt.adapters.openmirroring.landing_zone.local import calls
 
 ROOT = 0
 
@@ -77,18 +76,17 @@ class Recorder:
     def __post_init__(self) -> None:
         self._nodes[self.root.stat().st_ino] = ROOT
 
-    def watch(self, patched: pytest.MonkeyPatch, renames_at_once: bool) -> None:
+    def watch(self, patched: pytest.MonkeyPatch, hard_links: bool = True) -> None:
         """Record what is done from now on.
 
         Args:
-            renames_at_once: the file system has a rename that refuses to replace a file
+            hard_links: the file system has them
         """
-        patched.delattr(fcntl, "F_FULLFSYNC", raising=False)
-        for name in ("open", "mkdir", "rmdir", "unlink", "link", "replace", "fsync"):
-            patched.setattr(os, name, _recorded(getattr(os, name), getattr(self, f"_{name}")))
-        rename = self._rename_to_new if renames_at_once else _refuse
-        carry_out = rename_to_new if renames_at_once else _nothing
-        patched.setattr(disk_place, "rename_to_new", _recorded(carry_out, rename))
+        for name in ("open", "mkdir", "rmdir", "unlink", "replace"):
+            recorded = _recorded(getattr(Path, name), getattr(self, f"_{name}"))
+            patched.setattr(Path, name, recorded)
+        patched.setattr(os, "link", _recorded(os.link, self._link) if hard_links else _refuse)
+        patched.setattr(calls, "flush", _recorded(calls.flush, self._flush))
 
     def say(self, what: str) -> None:
         self.events.append(Said(what))
@@ -115,55 +113,60 @@ class Recorder:
     def _change(self, *names: Name) -> None:
         self.events.append(Change(names))
 
-    def _at(self, folder: int) -> int:
-        return self._nodes[os.fstat(folder).st_ino]
+    def _at(self, folder: Path) -> int | None:
+        """The number of a folder; None if it is above the landing zone."""
+        return self._nodes.get(folder.stat().st_ino)
+
+    def _appear(self, path: Path, is_folder: bool) -> None:
+        above = self._at(path.parent)
+        if above is not None:
+            node = self._new(path.stat().st_ino, is_folder)
+            self._change(Name(above, path.name, None, node))
 
     def _forget(self, found: os.stat_result) -> None:
         """Its number in the file system is used again when its last name is gone."""
         if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1:
             del self._nodes[found.st_ino]
 
-    def _open(self, name: Any, flags: int, mode: int = 0, dir_fd: int | None = None) -> Any:
+    def _open(self, path: Path, mode: str = "r", *_: Any, **__: Any) -> Any:
         yield
-        if flags & os.O_CREAT and dir_fd is not None:
-            inode = os.stat(name, dir_fd=dir_fd).st_ino
-            self._change(Name(self._at(dir_fd), name, None, self._new(inode, False)))
+        if "x" in mode:
+            self._appear(path, False)
 
-    def _mkdir(self, name: Any, mode: int = 0, dir_fd: int | None = None) -> Any:
+    def _mkdir(self, path: Path, *_: Any, **__: Any) -> Any:
+        is_new = not path.exists()
         yield
-        if dir_fd is not None:
-            inode = os.stat(name, dir_fd=dir_fd).st_ino
-            self._change(Name(self._at(dir_fd), name, None, self._new(inode, True)))
+        if is_new:
+            self._appear(path, True)
 
-    def _unlink(self, name: Any, dir_fd: int | None = None) -> Any:
-        found = _look(name, dir_fd)
+    def _unlink(self, path: Path, **_: Any) -> Any:
+        found = _look(path)
         yield
-        if found and dir_fd is not None:
-            self._change(Name(self._at(dir_fd), name, self._nodes[found.st_ino], None))
+        above = self._at(path.parent)
+        # the library creates the file of a lock, which says nothing after a loss of power
+        if found and above is not None and found.st_ino in self._nodes:
+            self._change(Name(above, path.name, self._nodes[found.st_ino], None))
             self._forget(found)
 
     _rmdir = _unlink
 
-    def _link(self, source: str, target: str, src_dir_fd: int, dst_dir_fd: int, **_: Any) -> Any:
+    def _link(self, source: Path, target: Path) -> Any:
         yield
-        found = os.stat(target, dir_fd=dst_dir_fd)
-        self._change(Name(self._at(dst_dir_fd), target, None, self._nodes[found.st_ino]))
+        folder = self._nodes[target.parent.stat().st_ino]
+        self._change(Name(folder, target.name, None, self._nodes[target.stat().st_ino]))
 
-    def _replace(self, source: str, target: str, src_dir_fd: int, dst_dir_fd: int) -> Any:
-        replaced = _look(target, dst_dir_fd)
+    def _replace(self, source: Path, target: Path) -> Any:
+        replaced = _look(target)
         yield
-        node = self._nodes[os.stat(target, dir_fd=dst_dir_fd).st_ino]
+        node = self._nodes[target.stat().st_ino]
         self._change(
-            Name(self._at(src_dir_fd), source, node, None),
-            Name(self._at(dst_dir_fd), target, None, node),
+            Name(self._nodes[source.parent.stat().st_ino], source.name, node, None),
+            Name(self._nodes[target.parent.stat().st_ino], target.name, None, node),
         )
         if replaced:
             self._forget(replaced)
 
-    def _rename_to_new(self, source: str, above: int, target: str, folder: int) -> Any:
-        yield from self._replace(source, target, above, folder)
-
-    def _fsync(self, descriptor: int) -> Any:
+    def _flush(self, descriptor: int) -> Any:
         yield
         inode = os.fstat(descriptor).st_ino
         if inode not in self._nodes:
@@ -231,7 +234,7 @@ class Loss:
                     elif names[name.folder].get(name.name) == name.before:
                         del names[name.folder][name.name]
         for node, whole in self.recorder.contents.items():
-            contents.setdefault(node, whole[: len(self.lost) % len(whole)])
+            contents.setdefault(node, whole[: len(self.lost) % max(1, len(whole))])
         _write(folder, ROOT, names, contents, {})
 
 
@@ -261,9 +264,9 @@ def _choices(loose: Sequence[int], chance: random.Random, seeds: int) -> set[fro
     return {frozenset(loose), frozenset(), *some}
 
 
-def _look(name: Any, folder: int | None) -> os.stat_result | None:
+def _look(path: Path) -> os.stat_result | None:
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return path.lstat()
     except FileNotFoundError:
         return None
 
@@ -280,10 +283,5 @@ def _recorded(function: Any, record: Any) -> Any:
     return call
 
 
-def _refuse(*_: Any) -> Iterator[None]:
-    yield
-    raise OSError(UNABLE[0], "Invalid argument")
-
-
-def _nothing(*_: Any) -> None:
-    pass
+def _refuse(*_: Any) -> None:
+    raise OSError(errno.EPERM, "Operation not permitted")

@@ -22,7 +22,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
 from dbt.adapters.openmirroring.landing_zone.local import lock as local_lock
-from dbt.adapters.openmirroring.landing_zone.local.mount import Mount, mount_of
+from dbt.adapters.openmirroring.landing_zone.local.mount import LOCKS_STAY_HERE, shared_mount
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 
 FOLDER = "_scratchPad/sales.orders"
@@ -40,37 +40,37 @@ MOUNTS = """\
 
 
 @pytest.mark.parametrize(
-    ("minor", "is_shared", "local_locks"),
-    [(52, True, ""), (53, True, "local_lock=all"), (54, True, ""), (55, True, "nobrl")],
+    ("minor", "locks_stay_here"),
+    [(52, set()), (53, {"nolock", "local_lock=all"}), (54, set()), (55, {"nobrl"})],
     ids=["NFS 4", "NFS 3 without locks", "SMB", "SMB without locks"],
 )
 def test_a_mount_tells_whether_others_use_it_and_whether_they_see_locks(
-    tmp_path: Path, minor: int, is_shared: bool, local_locks: str
+    tmp_path: Path, minor: int, locks_stay_here: set[str]
 ) -> None:
     (tmp_path / "mounts").write_text(MOUNTS)
 
-    mount = mount_of(os.makedev(0, minor), tmp_path / "mounts")
+    options = shared_mount(os.makedev(0, minor), tmp_path / "mounts")
 
-    assert mount
-    assert (mount.is_shared, mount.local_locks) == (is_shared, local_locks)
+    assert options is not None
+    assert options & LOCKS_STAY_HERE == locks_stay_here
 
 
-def test_disks_of_this_machine_are_not_shared(tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", [(254, 0), (0, 56), (9, 9)], ids=["disk", "tmpfs", "unknown"])
+def test_disks_of_this_machine_are_not_shared(tmp_path: Path, device: tuple[int, int]) -> None:
     (tmp_path / "mounts").write_text(MOUNTS)
 
-    for device in (os.makedev(254, 0), os.makedev(0, 56)):
-        mount = mount_of(device, tmp_path / "mounts")
-        assert mount
-        assert not mount.is_shared
-    assert mount_of(os.makedev(9, 9), tmp_path / "mounts") is None
-    assert mount_of(os.makedev(254, 0), tmp_path / "not Linux") is None
+    assert shared_mount(os.makedev(*device), tmp_path / "mounts") is None
+
+
+def test_without_a_list_of_mounts_none_is_shared(tmp_path: Path) -> None:
+    assert shared_mount(os.makedev(0, 52), tmp_path / "not Linux") is None
 
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalStorage:
     """Given a landing zone on a server."""
-    mount = Mount(0, "nfs4", frozenset(["rw", "local_lock=none"]))
-    monkeypatch.setattr(local_lock, "mount_of", lambda device: mount)
+    options = frozenset(["rw", "local_lock=none"])
+    monkeypatch.setattr(local_lock, "shared_mount", lambda device: options)
     return LocalStorage(tmp_path / "LandingZone")
 
 
@@ -139,8 +139,7 @@ def test_on_a_server_only_one_of_many_runs_at_a_time_holds_a_folder(shared: Loca
 def test_a_mount_whose_locks_do_not_reach_the_server_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
-    mount = Mount(0, "nfs", frozenset([option]))
-    monkeypatch.setattr(local_lock, "mount_of", lambda device: mount)
+    monkeypatch.setattr(local_lock, "shared_mount", lambda device: frozenset([option]))
 
     with (
         pytest.raises(LandingZoneUnavailableError, match=f"`{option}`.*Mount it without"),

@@ -56,13 +56,11 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
-@pytest.fixture(params=["open folders", "by path"])
-def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A landing zone on this machine, also as Windows has it."""
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A landing zone on this machine."""
     if sys.platform == "win32":
         pytest.skip("its links need a permission, and it has no pipes in folders")
-    if request.param == "by path":
-        request.getfixturevalue("by_path")
     folder = tmp_path / "LandingZone"
     folder.mkdir()
     return folder

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +17,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import drop_table, landed_table
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.local import calls
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
@@ -128,24 +127,23 @@ def recorder(tmp_path: Path) -> Recorder:
 
 def forget_flushes(patched: pytest.MonkeyPatch) -> None:
     """After the power is back the disk is quick again."""
-    patched.delattr(fcntl, "F_FULLFSYNC", raising=False)
-    patched.setattr(os, "fsync", lambda descriptor: None)
+    patched.setattr(calls, "flush", lambda descriptor: None)
 
 
 @SEEDS
-@pytest.mark.parametrize("renames_at_once", some([True, False]), ids=["rename", "link and unlink"])
+@pytest.mark.parametrize("hard_links", some([True, False]), ids=["link and unlink", "rename"])
 @pytest.mark.parametrize("kind", some(["changes", "rebuild", "initial"], 2))
 def test_a_loss_of_power_leaves_the_old_or_the_new_state(
     recorder: Recorder,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
-    renames_at_once: bool,
+    hard_links: bool,
     seeds: int,
 ) -> None:
     before: Files = {}
     with monkeypatch.context() as patched:
-        recorder.watch(patched, renames_at_once)
+        recorder.watch(patched, hard_links)
         run = Run(recorder.root, recorder.say, recorder.adopt)
         if kind != "initial":
             run.publish("initial", OLD)
@@ -178,16 +176,16 @@ def recovered(loss: Loss, root: Path) -> Files:
 
 
 @SEEDS
-@pytest.mark.parametrize("renames_at_once", some([True, False]), ids=["rename", "link and unlink"])
+@pytest.mark.parametrize("hard_links", some([True, False]), ids=["link and unlink", "rename"])
 def test_a_batch_that_was_withdrawn_does_not_come_back_with_the_power(
     recorder: Recorder,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    renames_at_once: bool,
+    hard_links: bool,
     seeds: int,
 ) -> None:
     with monkeypatch.context() as patched:
-        recorder.watch(patched, renames_at_once)
+        recorder.watch(patched, hard_links)
         run = Run(recorder.root, recorder.say, recorder.adopt)
         run.publish("initial", OLD)
         recorder.say("next")
@@ -205,7 +203,7 @@ def test_a_journal_never_speaks_of_files_that_are_not_there(
     recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: int
 ) -> None:
     with monkeypatch.context() as patched:
-        recorder.watch(patched, renames_at_once=True)
+        recorder.watch(patched)
         recorder.say("next")
         Run(recorder.root, staged=recorder.adopt).publish("initial", NEW)
 
@@ -223,7 +221,7 @@ def test_a_file_whose_time_is_its_order_is_never_there_without_those_before_it(
 ) -> None:
     by_time = replace(DEFINITION, file_detection="last_update_time")
     with monkeypatch.context() as patched:
-        recorder.watch(patched, renames_at_once=True)
+        recorder.watch(patched)
         recorder.say("next")
         Run(recorder.root, staged=recorder.adopt).publish("initial", NEW, by_time)
 
@@ -240,7 +238,7 @@ def test_a_table_that_was_being_dropped_when_the_power_was_lost_can_be_dropped_a
     recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: int
 ) -> None:
     with monkeypatch.context() as patched:
-        recorder.watch(patched, renames_at_once=True)
+        recorder.watch(patched)
         run = Run(recorder.root, recorder.say, recorder.adopt)
         run.publish("initial", OLD)
         run.commit("changes", NEW)[0].close()

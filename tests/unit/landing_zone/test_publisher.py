@@ -147,7 +147,7 @@ def test_an_initial_load_is_numbered_from_one_with_metadata_and_journal(storage:
     assert journal["batch"]["id"] == batch_id
     assert journal["batch"]["owner"] == {
         **{"project": "shop", "node": "model.shop.orders"},
-        **{"schema": "sales", "invocation_id": "", "target": ""},
+        **{"schema": "sales", "invocation_id": "", "target": "", "user": ""},
     }
     assert (journal["batch"]["first_file"], journal["batch"]["last_file"]) == (1, 2)
 

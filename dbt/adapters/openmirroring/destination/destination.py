@@ -15,13 +15,13 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
 from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.lost_table import refuse_lost
 from dbt.adapters.openmirroring.destination.sql_endpoint import (
     with_visible_times,
 )
 from dbt.adapters.openmirroring.destination.target import Target
-from dbt.adapters.openmirroring.disk.git import keep_out_of_git
 from dbt.adapters.openmirroring.landing_zone.batch import (
     Owner,
     TableDefinition,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import errno
-import os
 from contextlib import suppress
 from pathlib import Path
 
-from dbt.adapters.openmirroring.disk.place import OddItemError
+from filelock import BaseFileLock, FileLock, Timeout
+
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
 )
 from dbt.adapters.openmirroring.landing_zone.local.folders import Folders
-from dbt.adapters.openmirroring.landing_zone.local.mount import Mount, mount_of
+from dbt.adapters.openmirroring.landing_zone.local.mount import LOCKS_STAY_HERE, shared_mount
 from dbt.adapters.openmirroring.landing_zone.storage import components, folder_and_name
 
 # the folder of the lock files, beside the locked folders; no table has such a name
@@ -24,12 +24,10 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.
 
 
 class FolderLock:
-    """The lock of one run on a folder. The kernel or the server frees it when the process ends.
+    """The lock of one run on a folder. The system or the server frees it when the process ends.
 
-    On a local file system the folder itself is locked, so no lock file is left behind. A server
-    only learns of locks on files that are open for writing (flock(2), "NFS details" and "CIFS
-    details"). So on a shared mount a file beside the folder is locked. That file is never
-    removed, because another process may have just opened it.
+    A file beside the folder is locked. It is removed with the lock, except on a shared mount: a
+    process on another machine might not notice that the file it has just opened is gone.
 
     Raises:
         ConcurrentPublicationError: if another run holds the folder
@@ -39,45 +37,56 @@ class FolderLock:
     def __init__(self, folders: Folders, folder: str) -> None:
         self._folders = folders
         self._names = components(folder)
-        mount = self._mount()
-        if mount and mount.is_shared:
-            self._check(mount)
-            self._descriptor = self._take_file(folder)
-        else:
-            self._descriptor = self._take_folder()
+        above, name = folder_and_name(folder)
+        self._locks = (*above, LOCKS)
+        self._is_shared = self._check_mount()
+        while True:
+            # another holder may remove the folders between two of these steps; the library then
+            # raises one of these
+            with suppress(FileNotFoundError, FileExistsError):
+                self._lock = self._taken("/".join((*self._locks, name)))
+                break
+        try:
+            folders.folder(self._names, make=True)
+        except BaseException:
+            self.free()
+            raise
 
     def free(self) -> None:
-        """Free the lock. Remove the folder, and then the one above it, if they are empty."""
-        for names in (self._names, self._names[:-1]):
-            try:
-                self._folders.remove_empty("/".join(names))
-            except (OSError, OddItemError):  # not empty, or gone already
-                break
-        os.close(self._descriptor)
+        """Free the lock. Remove the folder, and those of the lock and above it, if empty."""
+        self._folders.remove_empty(self._names)
+        if not self._is_shared:
+            # the library takes no lock of a file that is gone, and removes it itself on Windows
+            with suppress(OSError):
+                Path(self._lock.lock_file).unlink()
+        self._lock.release()
+        self._folders.remove_empty(self._locks)
+        self._folders.remove_empty(self._names[:-1])
 
-    def _mount(self) -> Mount | None:
-        with self._folders.open((), make=True) as root:
-            return mount_of(os.fstat(root).st_dev)
-
-    def _check(self, mount: Mount) -> None:
-        if mount.local_locks:
+    def _check_mount(self) -> bool:
+        """Return whether the landing zone is on a server that other machines use too."""
+        options = shared_mount(self._folders.folder((), make=True).stat().st_dev)
+        for option in sorted((options or frozenset()) & LOCKS_STAY_HERE):
             raise LandingZoneUnavailableError(
-                f"{self._folders.path(())} is mounted with the option `{mount.local_locks}`: two "
+                f"{self._folders.path(())} is mounted with the option `{option}`: two "
                 "runs on two machines could publish the same table at once. Nothing was changed. "
                 "Mount it without this option, then run again."
             )
+        return options is not None
 
-    def _take_file(self, folder: str) -> int:
-        above, name = folder_and_name(folder)
-        with self._folders.place("/".join((*above, LOCKS, name)), make=True) as place:
-            descriptor = place.open_lock()
-        is_taken = False
+    def _taken(self, path: str) -> BaseFileLock:
+        file = self._folders.place(path, make=True)
+        # a lock of the other kind stays when its process is killed
+        lock = FileLock(file, timeout=0, thread_local=False, fallback_to_soft=False)
         try:
-            self._lock(descriptor)
-            with self._folders.open(self._names, make=True):
-                is_taken = True
+            lock.acquire()
+        except Timeout:
+            raise ConcurrentPublicationError(
+                f"Another run holds {self._folders.path(self._names)}: it is publishing this "
+                "table now. Nothing was changed; run again when it has ended."
+            ) from None
         except OSError as error:
-            if error.errno not in _NO_LOCKS:
+            if not self._is_shared or error.errno not in _NO_LOCKS:
                 raise
             raise LandingZoneUnavailableError(
                 f"The server of {self._folders.path(())} does not support locks: "
@@ -85,43 +94,4 @@ class FolderLock:
                 "changed. Turn its locks on, for NFS 3 the service lockd, or mount it by NFS "
                 "4 or SMB 3; then run again."
             ) from error
-        finally:
-            if not is_taken:
-                os.close(descriptor)
-        return descriptor
-
-    def _take_folder(self) -> int:
-        while True:
-            # the last holder may remove the folder between two of these steps
-            with suppress(FileNotFoundError):
-                with self._folders.open(self._names, make=True) as folder:
-                    descriptor = os.dup(folder)
-                if self._is_taken(descriptor):
-                    return descriptor
-
-    def _is_taken(self, descriptor: int) -> bool:
-        """Lock an open folder. Return False if its name refers to another folder by now."""
-        is_taken = False
-        try:
-            self._lock(descriptor)
-            with self._folders.open(self._names) as found:
-                is_taken = os.path.samestat(os.fstat(descriptor), os.fstat(found))
-        finally:
-            if not is_taken:
-                os.close(descriptor)
-        return is_taken
-
-    def _lock(self, descriptor: int) -> None:
-        import fcntl  # only on POSIX
-
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):  # SMB raises the latter
-            raise held_by_another(self._folders.path(self._names)) from None
-
-
-def held_by_another(folder: Path) -> ConcurrentPublicationError:
-    return ConcurrentPublicationError(
-        f"Another run holds {folder}: it is publishing this table now. Nothing was changed; run "
-        "again when it has ended."
-    )
+        return lock

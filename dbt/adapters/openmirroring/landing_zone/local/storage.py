@@ -5,35 +5,32 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dbt.adapters.openmirroring.disk.place import OddItemError
 from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.local.folders import oddity
+from dbt.adapters.openmirroring.landing_zone.local.calls import (
+    flush_file,
+    move,
+    patiently,
+    unlink,
+    write_new,
+)
+from dbt.adapters.openmirroring.landing_zone.local.folders import Folders, remove
+from dbt.adapters.openmirroring.landing_zone.local.lock import FolderLock
 from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
     components,
-    not_plain,
     too_large,
 )
 from dbt.adapters.openmirroring.text.shown import shown
-
-if sys.platform == "win32":
-    from dbt.adapters.openmirroring.disk.place_by_path import Place
-    from dbt.adapters.openmirroring.landing_zone.local.by_path import FolderLock, Folders
-else:
-    from dbt.adapters.openmirroring.disk.place import Place
-    from dbt.adapters.openmirroring.landing_zone.local.folders import Folders
-    from dbt.adapters.openmirroring.landing_zone.local.lock import FolderLock
 
 # errors of deleting a folder in which another process writes, moves or mounts something
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
@@ -72,8 +69,9 @@ class LocalStorage:
     def read(self, path: str) -> bytes | None:
         with self._explained("read", path):
             try:
-                with self._folders.place(path) as place:
-                    content = place.read(MAX_RECORD + 1)
+                place = self._folders.place(path)
+                with patiently(lambda: place.open("rb")) as file:
+                    content = file.read(MAX_RECORD + 1)
             except FileNotFoundError:
                 return None
         if len(content) > MAX_RECORD:
@@ -84,50 +82,47 @@ class LocalStorage:
         return self
 
     def write(self, path: str, content: bytes) -> None:
-        with self._explained("write", path), self._folders.place(path, make=True) as place:
-            place.is_there()  # raises if it is a link, which must not be replaced
+        with self._explained("write", path):
+            place = self._folders.place(path, make=True)
             # with a fixed suffix, the next write replaces the leftovers of a killed process
-            with self._beside(place, content, "new") as whole:
-                whole.replace(place)
+            with _beside(place, content, "new") as whole:
+                patiently(lambda: whole.replace(place))
             self._folders.flush(_folder(path))
 
     def create(self, path: str, content: bytes) -> None:
-        with self._explained("write", path), self._folders.place(path, make=True) as place:
-            with self._beside(place, content, secrets.token_hex(4)) as whole:
-                self._move(whole, place)
+        with self._explained("write", path):
+            place = self._folders.place(path, make=True)
+            with _beside(place, content, secrets.token_hex(4)) as whole:
+                self._move(whole, place, path)
             self._folders.flush(_folder(path))
 
     def rename(self, source: str, target: str) -> None:
-        with (
-            self._explained("rename a file to", target),
-            self._folders.place(source) as staged,
-            self._folders.place(target, make=True) as place,
-        ):
-            self._move(staged, place)
+        with self._explained("rename a file to", target):
+            staged = self._folders.place(source)
+            self._move(staged, self._folders.place(target, make=True), target)
 
     def touch(self, path: str, after: int) -> int:
-        with self._explained("touch", path), self._folders.place(path) as place:
-            place.look()
+        with self._explained("touch", path):
+            place = self._folders.place(path)
             for step in _CLOCK_STEPS:
-                place.set_time(max(time.time_ns(), after + step))
-                if place.look().st_mtime_ns > after:
+                modified = max(time.time_ns(), after + step)
+                patiently(lambda: os.utime(place, ns=(modified, modified)))  # noqa: B023
+                if place.stat().st_mtime_ns > after:
                     break
-            place.flush()
-            return place.look().st_mtime_ns
+            flush_file(place)
+            return place.stat().st_mtime_ns
 
     def flush(self, folder: str, files: Sequence[str] = ()) -> None:
         with self._explained("flush", folder):
             for name in files:
-                with self._folders.place(f"{folder}/{name}") as place:
-                    place.flush()
+                flush_file(self._folders.place(f"{folder}/{name}"))
             self._folders.flush(folder)
 
     def delete(self, path: str) -> None:
         with self._explained("delete", path):
             for seconds in (*_PAUSES, None):
                 try:
-                    with self._folders.place(path) as place:
-                        place.remove()
+                    remove(self._folders.place(path, plain=False))
                     return
                 except FileNotFoundError:
                     return
@@ -145,42 +140,39 @@ class LocalStorage:
         finally:
             lock.free()
 
-    @staticmethod
-    @contextmanager
-    def _beside(place: Place, content: bytes, suffix: str) -> Iterator[Place]:
-        """Yield a temporary file with the content, to be moved to its name in one step."""
-        whole = place.beside(f"_{place.name}.{suffix}")
+    def _move(self, source: Path, target: Path, path: str) -> None:
+        staged = source.lstat()
         try:
-            whole.write(content)
-            yield whole
-        finally:
-            whole.unlink()
-
-    @staticmethod
-    def _move(source: Place, target: Place) -> None:
-        staged = source.look()
-        try:
-            source.move(target)
+            move(source, target)
         except FileExistsError:
             # a process that died between link and unlink has left two names of the same file
-            if not os.path.samestat(staged, target.look()):
+            if not os.path.samestat(staged, target.lstat()):
                 raise PathExistsError(
-                    f"{target.path} already exists with other content. It was left as it is."
+                    f"{self._root / path} already exists with other content. It was left as it is."
                 ) from None
-            source.unlink()
+            unlink(source)
 
     @contextmanager
     def _explained(self, action: str, path: str) -> Iterator[None]:
         try:
             yield
-        except OddItemError as odd:
-            raise not_plain(odd.path, oddity(odd.mode)) from None
         except OSError as error:
             raise LandingZoneUnavailableError(
                 f"Cannot {action} {shown(self._root / path)}: {error.strerror or shown(error)}. "
                 "Check that `landing_zone` in the profile is a folder that this user may write to "
                 "and that its disk has room, then run again."
             ) from error
+
+
+@contextmanager
+def _beside(place: Path, content: bytes, suffix: str) -> Iterator[Path]:
+    """Yield a temporary file with the content, to be moved to its name in one step."""
+    whole = place.with_name(f"_{place.name}.{suffix}")
+    try:
+        write_new(whole, content)
+        yield whole
+    finally:
+        unlink(whole)
 
 
 def _folder(path: str) -> str:

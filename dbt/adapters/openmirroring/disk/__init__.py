@@ -1,1 +1,0 @@
-"""Folders and files of a local disk, where others can write too."""
