@@ -1,7 +1,8 @@
 """The structure of the package: its rooms, who imports whom, circles, and what is longest.
 
 Prints Markdown. The source is read as text and nothing of it is imported, so that another tree can
-be measured too, for example a git worktree of an older commit.
+be measured too, for example a git worktree of an older commit. Only `--trace` runs it: a project
+whose one table changes, on the embedded Spark.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+import subprocess
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +28,7 @@ VERSION = f"{PACKAGE}.__version__"
 # in the order of the layout: in the table of imports, those left of the diagonal go back up
 ROOMS = (
     *(TOP, "operations", "node", "destination", "spark", "service", "landing_zone"),
-    *("replicator", "rest", "text", "disk"),
+    *("replicator", "rest", "text"),
 )
 
 # from the opening tag of a macro to its closing one
@@ -162,6 +166,97 @@ def show_rooms(modules: list[Module], rooms: list[str]) -> None:
     show("Rooms", header, rows)
 
 
+def kinds(module: Module) -> Counter[str]:
+    """How many lines of a module are docstrings, imports, blank or comments, and code."""
+    texts = module.text.splitlines()
+    kind = ["code" if text.strip() else "blank" for text in texts]
+    for number, text in enumerate(texts):
+        if text.lstrip().startswith("#"):
+            kind[number] = "comments"
+    for node in ast.walk(module.syntax):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            named = "imports"
+        elif (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            named = "docstrings"
+        else:
+            continue
+        last = node.end_lineno or node.lineno
+        kind[node.lineno - 1 : last] = [named] * (last - node.lineno + 1)
+    return Counter(kind)
+
+
+def show_kinds(modules: list[Module], rooms: list[str]) -> None:
+    names = ("code", "docstrings", "imports", "comments", "blank")
+    every = Counter[str]()
+    rows: list[tuple[object, ...]] = []
+    for room in rooms:
+        found = sum((kinds(one) for one in modules if one.room == room), Counter[str]())
+        every += found
+        rows.append((room, *(found[name] for name in names)))
+    rows.append(("all", *(every[name] for name in names)))
+    show("Lines", f"| room | {' | '.join(names)} |", rows)
+
+
+# Runs dbt, and counts the calls of functions of the package while one node is materialized. It is
+# given the package's folder and what to run.
+TRACE = """
+import sys, threading
+from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
+from dbt.cli.main import dbtRunner
+
+folder, *arguments = sys.argv[1:]
+called = []
+
+def count(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(folder) and code.co_name[0] != "<":
+        called.append(code.co_filename)
+
+method = OpenMirroringAdapter.materialize
+
+def traced(*args, **named):
+    sys.setprofile(count)
+    try:
+        return method(*args, **named)
+    finally:
+        sys.setprofile(None)
+
+traced.__dict__.update(method.__dict__)
+OpenMirroringAdapter.materialize = traced
+assert dbtRunner().invoke(arguments).success
+entered, returns = set(called[:1]), 0
+for before, now in zip(called, called[1:]):
+    returns += now != before and now in entered
+    entered.add(now)
+print(len(entered), len(called), returns, file=sys.stderr)
+"""
+
+
+def show_trace(tree: Path) -> None:
+    """Run one table whose rows have changed, and count the way through the package."""
+    from tests.functional.project import Project
+
+    folder = tree.joinpath(*PACKAGE.split("."))
+    counted: list[str] = []
+    with tempfile.TemporaryDirectory() as name:
+        project = Project(Path(name))
+        project.target["spark_idle_timeout"] = "0"
+        project.write_project()
+        for salt in ("a", "b"):
+            project.model(f"select id, '{salt}' as name from range(3)", unique_key="id")
+            command = [sys.executable, "-c", TRACE, str(folder), "run"]
+            done = subprocess.run(
+                command, cwd=project.path, stderr=subprocess.PIPE, text=True, check=True
+            )
+            counted = done.stderr.split()[-3:]
+    header = "| files entered | calls | returns to a file that was left |"
+    show("The way of one table whose rows have changed", header, [counted])
+
+
 def show_imports(modules: list[Module], rooms: list[str]) -> None:
     by_name = {module.name: module for module in modules}
     arrows = {module.name: module.imports(set(by_name)) for module in modules}
@@ -206,15 +301,20 @@ def show_macros(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tree", type=Path, default=Path(__file__).parents[1], help="to measure")
-    tree = parser.parse_args().tree
+    parser.add_argument("--trace", action="store_true", help="run a table and count its way")
+    arguments = parser.parse_args()
+    tree = arguments.tree
     modules = list(modules_of(tree))
     there = {module.room for module in modules}
     rooms = [room for room in ROOMS if room in there] + sorted(there - set(ROOMS))
     print("# The house")
     show_rooms(modules, rooms)
+    show_kinds(modules, rooms)
     show_imports(modules, rooms)
     show_methods_for_macros(modules)
     show_macros(tree / "macros")
+    if arguments.trace:
+        show_trace(tree)
 
 
 if __name__ == "__main__":
