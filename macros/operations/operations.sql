@@ -2,18 +2,34 @@
 
     The adapter checks the arguments. An argument without a value here may be left out. -#}
 
-{#- Show the state of each mirrored table. Nothing is changed, and Spark is not asked. -#}
-{% macro mirror_status() %}
-  {%- do mirror_outcome(adapter.run_operations(graph).status(kwargs)) -%}
+{#- Show the state of each mirrored table. Nothing is changed, and Spark is not asked.
+
+    Args:
+      format: `text`, as without it, or `json` -#}
+{% macro mirror_status(format) %}
+  {%- do mirror_outcome(adapter.run_operations(graph).status(dict(kwargs, format=format))) -%}
+{% endmacro %}
+
+{#- Fail if a mirrored table has failed, or is blocked, held, behind or stale. Nothing is changed, and Spark is not asked.
+
+    Args:
+      older_than: how long a publication may be unapplied or unfinished, such as `30m` or `7d`; `2h` without it
+      stale_after: how long nothing may have been published of a table; without it any time
+      format: `text`, as without it, or `json` -#}
+{% macro mirror_check(older_than, stale_after, format) %}
+  {%- set given = dict(kwargs, older_than=older_than, stale_after=stale_after, format=format) -%}
+  {%- do mirror_outcome(adapter.run_operations(graph).check(given)) -%}
 {% endmacro %}
 
 {#- List what was published, batch by batch.
 
     Args:
       table: `schema.table`, the table alone, or the name or unique id of its node; without it all
-      limit: batches of a table; 10 without it -#}
-{% macro mirror_history(table, limit) %}
-  {%- do mirror_outcome(adapter.run_operations(graph).history(dict(kwargs, table=table, limit=limit))) -%}
+      limit: batches of a table; 10 without it
+      format: `text`, as without it, or `json` -#}
+{% macro mirror_history(table, limit, format) %}
+  {%- set given = dict(kwargs, table=table, limit=limit, format=format) -%}
+  {%- do mirror_outcome(adapter.run_operations(graph).history(given)) -%}
 {% endmacro %}
 
 {#- Write state and history of each mirrored table to a page, target/mirror_report.html. -#}

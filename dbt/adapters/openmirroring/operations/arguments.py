@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
@@ -17,6 +19,10 @@ from dbt.adapters.openmirroring.text.shown import shown
 Result = TypeVar("Result")
 
 _UNCHANGED = "Nothing was changed."
+
+# a span of time, as `timedelta` and as users write it
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_SPAN = re.compile(r"(\d{1,6})([mhd])", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,21 @@ Names = Annotated[
 ]
 Limit = Annotated[int, number(1)]
 Flag = Annotated[bool, Kind("true or false", lambda value: isinstance(value, bool))]
+Format = Annotated[str, Kind("`text` or `json`", lambda value: value in ("text", "json"))]
+Span = Annotated[
+    str,
+    Kind(
+        "a number of minutes, hours or days, such as `30m`, `2h` or `7d`",
+        lambda value: isinstance(value, str) and bool(_SPAN.fullmatch(value)),
+    ),
+]
 Results = Annotated[list[NodeResult], Kind("the `results` of an on-run-end hook", _is_results)]
+
+
+def timedelta_of(span: Span) -> timedelta:
+    match = _SPAN.fullmatch(span)
+    assert match, "the argument was checked"
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def operation(name: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:

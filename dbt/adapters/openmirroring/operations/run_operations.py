@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from dbt.adapters.openmirroring.dbt_core.project import Graph, Project
@@ -14,20 +14,31 @@ from dbt.adapters.openmirroring.node.repair import repair
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.operations.arguments import (
     Flag,
+    Format,
     Limit,
     Name,
     Names,
     Results,
+    Span,
     operation,
+    timedelta_of,
 )
+from dbt.adapters.openmirroring.operations.check import Patience, check
 from dbt.adapters.openmirroring.operations.command import Command, is_gated
 from dbt.adapters.openmirroring.operations.database import DatabaseOperations
 from dbt.adapters.openmirroring.operations.held import HeldNodes
 from dbt.adapters.openmirroring.operations.history import history
+from dbt.adapters.openmirroring.operations.json_output import (
+    ServiceRecord,
+    StatusDocument,
+    table_records,
+    to_json,
+)
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.operations.report import Heading, report
 from dbt.adapters.openmirroring.operations.restore import restore_tables
+from dbt.adapters.openmirroring.service.reports import ServiceReport
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark, stop_spark
 from dbt.adapters.openmirroring.text.table import terminal_width
 
@@ -62,13 +73,38 @@ class RunOperations:
         return self._command.tables(self._graph)
 
     @operation("mirror_status")
-    def status(self) -> Outcome:
+    def status(self, *, format: Format = "text") -> Outcome:
         """Report the state of each mirrored table, and of the mirrored database in Fabric.
 
         No statement is sent to Spark.
+
+        Args:
+            format: `json` prints JSON instead of lines
         """
         report, lines = self._destination.report()
+        if format == "json":
+            records = table_records(self._tables, self._tables.statuses(), report)
+            service = ServiceRecord.of(report, _problem(report, lines))
+            return Outcome((to_json(StatusDocument(service, records)),))
         return Outcome((*lines, *self._tables.status_lines(report, terminal_width())))
+
+    @operation("mirror_check")
+    def check(
+        self,
+        *,
+        older_than: Span = "2h",
+        stale_after: Span | None = None,
+        format: Format = "text",
+    ) -> Outcome:
+        """Fail if a mirrored table needs somebody. Nothing is changed, and Spark is not asked.
+
+        `operations.check` documents the arguments.
+        """
+        report, lines = self._destination.report()
+        patience = Patience(
+            timedelta_of(older_than), timedelta_of(stale_after) if stale_after else None
+        )
+        return check(self._tables, report, _problem(report, lines), patience, format == "json")
 
     @operation("mirror_report")
     def report(self) -> Outcome:
@@ -78,12 +114,14 @@ class RunOperations:
         return report(self._tables, destination, heading, project.target_folder)
 
     @operation("mirror_history")
-    def history(self, *, table: Name | None = None, limit: Limit = 10) -> Outcome:
+    def history(
+        self, *, table: Name | None = None, limit: Limit = 10, format: Format = "text"
+    ) -> Outcome:
         """Report the last batches of each mirrored table.
 
         `operations.history` documents the arguments.
         """
-        return history(self._tables, table, limit)
+        return history(self._tables, table, limit, format == "json")
 
     @operation("mirror_recover")
     def recover(self) -> Outcome:
@@ -213,3 +251,8 @@ class RunOperations:
         """Return the operations that create, change, start or stop the mirrored database."""
         self._destination.require_run()
         return DatabaseOperations(self._destination.database)
+
+
+def _problem(report: ServiceReport, lines: Sequence[str]) -> str:
+    """Return why the service could not be asked; empty if it could."""
+    return "" if report.status else " ".join(lines).strip()
