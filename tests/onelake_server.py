@@ -238,6 +238,14 @@ class OneLakeServer:
         """Let the landing zone be a folder of this machine, which anybody may change."""
         self._folder = _Folder(folder)
 
+    def copy(self, folder: str, target: str) -> None:
+        """Have the files of a folder of the landing zone in another folder too, at once."""
+        with self._lock:
+            for path in self._in(f"{ROOT}/{folder}"):
+                copied = path.replace(f"{ROOT}/{folder}", f"{ROOT}/{target}", 1)
+                self._make_folders(copied)
+                self._nodes[copied] = self._node(self._nodes[path].data)
+
     def show_tables(self, folder: Path) -> None:
         """Have in OneLake the mirrored tables that are in a folder of this machine now."""
         with self._lock:

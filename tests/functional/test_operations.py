@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -160,6 +161,40 @@ def test_the_status_asks_no_spark_and_changes_nothing(project: Project, printed:
         printed("mirror_status")
 
     assert project.state() == before
+
+
+@pytest.mark.local("Fabric has something else to say of a table")
+def test_a_check_fails_if_a_table_is_held_and_prints_json_alone(
+    project: Project, printed: Printed
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    fine = printed("mirror_check")
+    project.model(f"{ORDERS} where id = 1", unique_key="id", publish="on_request")
+    project.run()
+
+    def in_json(operation: str, succeeds: bool = True) -> Any:
+        """What a quiet command prints, without the error that follows if it fails."""
+        asked = (operation, "--quiet", "--args", "{format: json}")
+        first, *others = printed(*asked, succeeds=succeeds)
+        assert succeeds == (not others)
+        return json.loads(first)
+
+    with patch.object(SessionHandle, "execute", side_effect=AssertionError):
+        told = " ".join(printed("mirror_check", succeeds=False))
+        found = in_json("mirror_check", succeeds=False)
+        status = in_json("mirror_status")
+        past = in_json("mirror_history")
+
+    table = f"{project.schema}.orders"
+    assert fine == ["1 mirrored table checked, all fine. No service has reported on them."]
+    assert f"{table}: held: until mirror_publish" in told
+    assert found["version"] == 1
+    assert not found["ok"]
+    assert [(each["table"], each["problem"]) for each in found["problems"]] == [(table, "held")]
+    assert found["tables"] == status["tables"]
+    assert [each["state"] for each in status["tables"]] == ["held"]
+    assert [each["publication"] for each in past["batches"]] == ["initial"]
 
 
 @pytest.mark.local("Fabric has something else to say of a table")
