@@ -21,6 +21,15 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
+from dbt.adapters.openmirroring.operations.json_output import (
+    BatchRecord,
+    CheckDocument,
+    HistoryDocument,
+    ProblemRecord,
+    ServiceRecord,
+    StatusDocument,
+    TableRecord,
+)
 from tests.pages import FENCE, Block, blocks_of
 
 ROOT = Path(__file__).parents[2]
@@ -179,6 +188,18 @@ def test_the_table_of_options_has_those_of_a_node_and_their_defaults() -> None:
         actual = getattr(NodeConfig, name)
         if isinstance(actual, (str, bool)):
             assert default.startswith(f"`{str(actual).lower()}`"), name
+
+
+def test_the_tables_of_json_have_each_field_that_operations_print() -> None:
+    section = (ROOT / "docs" / "operations.md").read_text().partition("\n## JSON")[2]
+    rows = re.findall(r"^\| (.+) \|", section.partition("\n## ")[0], re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    documents = (
+        *(StatusDocument, HistoryDocument, CheckDocument),
+        *(ServiceRecord, TableRecord, BatchRecord, ProblemRecord),
+    )
+
+    assert not {field.name for each in documents for field in fields(each)} - told
 
 
 def test_every_refused_option_of_another_adapter_is_reported() -> None:

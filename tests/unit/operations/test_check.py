@@ -58,7 +58,7 @@ FINE = reported()
 def operations(storage: Storage, destination: Any, names: tuple[str, ...]) -> RunOperations:
     tables = ProjectTables(storage, "shop", "sales", [node(name) for name in names])
     command: Any = SimpleNamespace(tables=lambda _: tables)
-    return RunOperations(command, command, destination, {}, own_spark=command)  # type: ignore[arg-type]
+    return RunOperations(command, command, destination, {"nodes": {}}, own_spark=command)
 
 
 def reports(report: ServiceReport) -> Any:
