@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import pairwise
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -20,24 +21,21 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     NotPlainError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
-from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.requirements import (
-    FilesUntouched,
-    IncreasingTimes,
-    NoFolder,
-    SameOwner,
+from dbt.adapters.openmirroring.landing_zone.records import (
+    LOAD_ANEW,
+    HeldRecord,
+    Journal,
+    Manifest,
 )
 from dbt.adapters.openmirroring.landing_zone.service_watch import ServiceWatch
 from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
-from dbt.adapters.openmirroring.text.findings import not_withdrawn
 from dbt.adapters.openmirroring.text.shown import shown
-from dbt.adapters.openmirroring.text.ways_out import LOAD_ANEW
 
 
 class Publication(PublishedTable):
@@ -89,7 +87,7 @@ class Publication(PublishedTable):
         self._last = self.journal()
         manifest = self._pending(files)
         if manifest:
-            SameOwner(self.table, self._owner).validate(manifest.batch)
+            self._require_owner(manifest.batch)
         if manifest and not self._is_current(manifest):
             if self._last is None:
                 raise ForeignTableFolderError(
@@ -241,9 +239,9 @@ class Publication(PublishedTable):
         """
         try:
             if plan.journal is None:
-                NoFolder(self.table).validate(self._storage)
+                self._require_no_folder()
             elif not plan.starts_folder:
-                FilesUntouched(self.table, self._owner, self._storage).validate(plan.journal)
+                self._require_files(plan.journal)
         except ForeignTableFolderError:
             # the files may be those of another run
             if self.journal() != plan.journal or self._storage.read(self.table.manifest):
@@ -259,7 +257,10 @@ class Publication(PublishedTable):
         waiting = self._staged(manifest.batch.id).waiting()
         published = [file.name for file in manifest.files if file.name not in waiting]
         if published:
-            raise MirrorError(not_withdrawn(manifest.batch.id, published[0]))
+            raise MirrorError(
+                f"Batch {manifest.batch.id} cannot be withdrawn: {published[0]} is published or "
+                "gone already. Remove what keeps Spark from storing its rows, then run again."
+            )
         self._storage.delete(self.table.manifest)
         self._storage.flush(self.table.scratch)
         self._storage.delete(self.table.staging(manifest.batch.id))
@@ -326,9 +327,25 @@ class Publication(PublishedTable):
         if manifest.files:
             self._storage.flush(self.table.path)
         if by_time:
-            IncreasingTimes(self.table).validate(self._storage)
+            self._require_increasing_times()
         if batch.publication == "rebuild" and self._service:
             self._service.wait_until_back(self.table.mirrored_table)
+
+    def _require_increasing_times(self) -> None:
+        """Check that no two files have the same time, because those would have no order.
+
+        Raises:
+            MirrorError: if a file is not later than the one before it
+        """
+        files = [file for file in self._storage.list(self.table.path) if file_number(file.name)]
+        for earlier, later in pairwise(files):
+            if later.modified <= earlier.modified:
+                raise MirrorError(
+                    f"In {self.table.path}, {later.name} is not later than {earlier.name}: the "
+                    "storage does not keep the time of a file that it renames, so the service "
+                    "cannot know their order. Set `file_detection: sequential`, and run with "
+                    "--full-refresh to publish a full load of the rows that the node computes."
+                )
 
     @contextmanager
     def _told_what_is_published(self, manifest: Manifest) -> Iterator[None]:

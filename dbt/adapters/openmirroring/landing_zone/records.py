@@ -23,7 +23,6 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.text.shown import shown
-from dbt.adapters.openmirroring.text.ways_out import LOAD_ANEW, RECOVER, withdraw
 
 VERSION = 1
 
@@ -32,6 +31,20 @@ _STATE = re.compile(r"(version|files):\w+", re.ASCII)
 
 # the number of batches in a journal
 _REMEMBERED = 100
+
+# the way out after which a table folder is deleted
+LOAD_ANEW = (
+    "run again to publish a full load of the rows that the node then has in Spark, in place of "
+    "those that the mirrored table has"
+)
+
+
+def withdraw(manifest: str) -> str:
+    """Return the way out of a committed batch that cannot be completed."""
+    return (
+        f"Delete {manifest} and run again: the batch is computed again. If a part of it was "
+        "published already, that run says so."
+    )
 
 
 @dataclass(frozen=True)
@@ -141,7 +154,7 @@ class Manifest:
         progress = f" {published:,} of its {files:,} files are published." if done else ""
         return (
             f"Batch {self.batch.id} ({self.batch.summary}) is committed.{progress} The next run "
-            f"of the node, or {RECOVER}, finishes it."
+            "of the node, or `dbt run-operation mirror_recover`, finishes it."
         )
 
     def to_json(self) -> bytes:

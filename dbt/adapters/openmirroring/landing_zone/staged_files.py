@@ -9,12 +9,11 @@ from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
-from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.published_table import compute_anew
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest, withdraw
 from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
-from dbt.adapters.openmirroring.text.findings import no_staged_files, other_staged_files
 from dbt.adapters.openmirroring.text.shown import shown_url
-from dbt.adapters.openmirroring.text.ways_out import compute_anew, withdraw
 
 # the folder with the files to publish, in the folder of a batch on the scratch pad
 ROWS = "rows"
@@ -54,7 +53,12 @@ class StagedFiles:
             # without rows there may be an empty file, without a header
             files = [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
         if not files:
-            raise MirrorError(no_staged_files(self._shown_folder))
+            raise MirrorError(
+                f"Spark has written the files of this batch to {self._shown_folder}, but dbt "
+                "finds none there: the two do not share this folder. Nothing was published. Set "
+                "`landing_zone`, or for OneLake `staging_location`, to a place that all of Spark "
+                "and the machine of dbt can reach."
+            )
         return files
 
     def verified(
@@ -77,7 +81,12 @@ class StagedFiles:
         counted = [each for each in found if each.name in names]
         finding = plan.finding(counted)
         if finding:
-            raise MirrorError(other_staged_files(self._shown_folder, finding))
+            raise MirrorError(
+                f"The files that Spark has written to {self._shown_folder} have, as far as dbt "
+                f"sees them, {finding}. Nothing was published. If Spark runs on several machines, "
+                "all of them must reach this folder: set `landing_zone`, or for OneLake "
+                "`staging_location`, accordingly."
+            )
         with_rows = {each.name for each in counted}
         return [file for file in files if file.name in with_rows] or files[:1]
 

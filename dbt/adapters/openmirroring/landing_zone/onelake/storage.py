@@ -47,7 +47,6 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     too_large,
 )
 from dbt.adapters.openmirroring.rest.azure_requests import reason, unresolved_host
-from dbt.adapters.openmirroring.text.findings import unreadable_staging
 from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
 # parallel uploads, and attempts for files that failed
@@ -298,7 +297,10 @@ class OneLakeStorage:
             sizes = staging.sizes(folder)
         except OSError as error:
             where, why = shown_url(staging.url(folder)), error.strerror or error
-            raise LandingZoneUnavailableError(unreadable_staging(where, why)) from error
+            raise LandingZoneUnavailableError(
+                f"Cannot read what Spark has written to {where}: {why}. `staging_location` must "
+                "be a folder that Spark and dbt share."
+            ) from error
         files = list(sizes)
         with self._explained("upload files to", folder):
             for _ in range(_ROUNDS):
