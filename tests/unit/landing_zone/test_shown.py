@@ -67,7 +67,7 @@ def publish(storage: Storage, owner: Owner, reason: str = "") -> Journal:
     publication = Publication(storage, ORDERS, owner)
     storage.write(f"{ORDERS.staging(publication.batch_id)}/rows/0.parquet", b"rows")
     plan = Plan("initial", reason, definition("id"), RowCounts(1))
-    manifest = publication.commit(plan, publication.staged(plan))
+    manifest = publication.commit(plan, publication.staged_files.written(plan))
     publication.publish(manifest)
     publication.complete(manifest)
     publication.close()

@@ -70,7 +70,7 @@ def publish(
     if rows:
         storage.write(f"{table.staging(opened.batch_id)}/rows/0.parquet", b"rows" * 300)
     plan = Plan(kind, reason, DEFINITION, rows, journal=opened.journal())
-    manifest = opened.commit(plan, opened.staged(plan) if rows else [])
+    manifest = opened.commit(plan, opened.staged_files.written(plan) if rows else [])
     if completes:
         opened.publish(manifest)
         opened.complete(manifest)

@@ -87,8 +87,7 @@ class PublishedTable:
 
     def journal(self) -> Journal | None:
         """Read the journal; None if the table has never been published."""
-        content = self._storage.read(self.table.journal)
-        return Journal.from_json(content, self.table.journal) if content is not None else None
+        return Journal.read(self._storage, self.table.journal)
 
     def is_published_again(self) -> bool:
         """Check whether another run has published, or committed, since the journal was read.
@@ -112,15 +111,14 @@ class PublishedTable:
             if folder.identifier.lower() != name or folder == self.table:
                 continue
             with suppress(MirrorError):  # a damaged record says nothing
-                content = self._storage.read(folder.journal)
-                if content and Journal.from_json(content, folder.journal).batch.id == batch_id:
+                journal = Journal.read(self._storage, folder.journal)
+                if journal and journal.batch.id == batch_id:
                     return folder
         return None
 
     def _pending(self, files: Readable | None = None) -> Manifest | None:
         """Read the manifest of a batch that is committed but not completed; None without one."""
-        content = (files or self._storage).read(self.table.manifest)
-        return Manifest.from_json(content, self.table.manifest) if content is not None else None
+        return Manifest.read(files or self._storage, self.table.manifest)
 
     def verify(self, snapshot_batch_id: str | None, rebuilds: bool) -> Journal | None:
         """2. Check that journal, table folder and snapshot belong together.

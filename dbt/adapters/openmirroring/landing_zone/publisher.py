@@ -6,11 +6,12 @@ rows are computed: build, compare and stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import pairwise
+from typing import Protocol
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -23,7 +24,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
 from dbt.adapters.openmirroring.landing_zone.metadata import metadata
-from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import (
     LOAD_ANEW,
@@ -31,11 +32,20 @@ from dbt.adapters.openmirroring.landing_zone.records import (
     Journal,
     Manifest,
 )
-from dbt.adapters.openmirroring.landing_zone.service_watch import ServiceWatch
 from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.text.shown import shown
+
+
+class ServiceWatch(Protocol):
+    """The service that a rebuild waits for. `service/monitoring.py` documents it."""
+
+    def check_answer(self, table: str) -> None: ...
+
+    def wait_until_gone(self, table: str, dropped: bool) -> None: ...
+
+    def wait_until_back(self, table: str) -> None: ...
 
 
 class Publication(PublishedTable):
@@ -61,6 +71,7 @@ class Publication(PublishedTable):
         super().__init__(storage, table, owner)
         self.published_at: datetime | None = None
         """When the last file of the completed batch appeared; None before, or if it has none."""
+        self.staged_files = StagedFiles(storage, table, self.batch_id)
         self._service = service
         self._renamed_at: datetime | None = None
         self._renamed: int | None = None
@@ -155,32 +166,6 @@ class Publication(PublishedTable):
         self._is_staged = True
         return self._storage.url(f"{self.table.staging(self.batch_id)}/{name}")
 
-    def staged(self, plan: Plan) -> list[StagedFile]:
-        """4. Find the files that were written to `rows`.
-
-        Raises:
-            MirrorError: if there are none
-        """
-        return self._staged(self.batch_id).written(plan)
-
-    def verify_staged(
-        self, plan: Plan, files: list[StagedFile], found: Sequence[FileRows]
-    ) -> list[StagedFile]:
-        """4. Check that the staged files have the rows of the plan.
-
-        Args:
-            plan: the plan of this batch
-            files: the files to publish
-            found: the rows that were read back, of these files and perhaps of others
-
-        Returns:
-            the files with rows; if none has rows, the first file, for its columns
-
-        Raises:
-            MirrorError: if the files do not have the rows of the plan
-        """
-        return self._staged(self.batch_id).verified(plan, files, found)
-
     def commit(
         self,
         plan: Plan,
@@ -217,7 +202,7 @@ class Publication(PublishedTable):
         state = (snapshot_version, history, held, snapshot_state, ending)
         manifest = Manifest(batch, self.table, previous, tuple(files), *state)
         if files:
-            self._storage.flush(self._staged(batch.id).folder, [file.name for file in files])
+            self._storage.flush(self.staged_files.folder, [file.name for file in files])
         # if the storage does not answer, the manifest may exist, and then needs the staged files
         self.committed = True
         try:
