@@ -19,6 +19,7 @@ from dbt.artifacts.resources.v1.snapshot import SnapshotConfig
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
 from tests.pages import FENCE, Block, blocks_of
@@ -166,7 +167,8 @@ def options_in_table(headline: str) -> dict[str, str]:
 
 
 def test_the_table_of_settings_has_those_of_the_profile() -> None:
-    ours = OpenMirroringCredentials.__annotations__.keys() - {"password"}
+    settings = {**Target.__annotations__, **OpenMirroringCredentials.__annotations__}
+    ours = settings.keys() - {"password"}
 
     assert options_in_table("## The profile").keys() == ours | {"schema"}
 

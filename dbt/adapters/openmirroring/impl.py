@@ -101,7 +101,7 @@ class OpenMirroringAdapter(SparkAdapter):
         print_any_text()
         self.progress = Progress(terminal())
         self._destination = Destination(
-            self.connections.credentials.target,
+            self.connections.credentials,
             project=lambda: project_folder(config),
             warehouse=lambda: self.connections.embedded_warehouse,
             uploads=self.progress.uploads,

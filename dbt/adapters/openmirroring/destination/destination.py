@@ -35,7 +35,7 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.source import declare_source
+from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.service.authentication import require_token, token_credential
 from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
@@ -112,12 +112,12 @@ class Destination:
     @property
     def place(self) -> str:
         """The landing zone as the profile names it, safe to show in a message."""
-        return shown_url(self.target.landing_zone)
+        return shown_url(str(self.target.landing_zone))
 
     @property
     def zone_id(self) -> str:
         """A short name of the landing zone, which no other one has."""
-        return hashlib.sha256(self.target.landing_zone.encode()).hexdigest()[:16]
+        return hashlib.sha256(str(self.target.landing_zone).encode()).hexdigest()[:16]
 
     def storage(self) -> Storage:
         place = self.target.onelake
@@ -377,7 +377,7 @@ class Destination:
         source = self.target.source
         with self._lock:
             if source and not self._is_source_declared:
-                declare_source(storage, source)
+                declare_source(storage, Source.parse(source))
                 self._is_source_declared = True
 
 
