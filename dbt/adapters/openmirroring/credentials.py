@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.landing_zone.local.path import check_path
 from dbt.adapters.openmirroring.landing_zone.onelake import url as onelake_url
 from dbt.adapters.openmirroring.landing_zone.source import Source
-from dbt.adapters.openmirroring.service.authentication import Identity
 from dbt.adapters.openmirroring.spark.connect import Server
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
 from dbt.adapters.openmirroring.spark.livy.server import LivyServer
@@ -187,7 +186,7 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         if self.wait_for_mirror < 0:
             raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
         self._check_token()
-        self.identity.check()
+        self.check_identity()
         if self.method == ConnectionMethod.CONNECT:
             self.server.check()
         self._check_livy()
@@ -233,10 +232,10 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         return float(number) * _SECONDS[unit or "s"]
 
     @property
-    def identity(self) -> Identity:
-        """The identity that gets tokens for Fabric."""
-        uses_token = self.method in _SPARK_USES_TOKEN
-        return replace(super().identity, token=None) if uses_token else super().identity
+    def given(self) -> set[str]:
+        """The names of the settings that are given for a login to Fabric."""
+        others = {"token"} if self.method in _SPARK_USES_TOKEN else set()
+        return super().given - others
 
     @property
     def server(self) -> Server:

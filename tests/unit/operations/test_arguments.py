@@ -41,7 +41,7 @@ class Adapter:
 
 @pytest.fixture
 def adapter(tmp_path: Path) -> Adapter:
-    target = Target(URL)
+    target = Target(landing_zone=URL)
     return Adapter(Destination(target, project=lambda: tmp_path, warehouse=lambda: None))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.service.authentication import Identity
 
 
 @dataclass
-class Target:
+class Target(Identity):
     """The settings of a profile for publishing: where to, as whom, and what a command does then.
 
     Args:
@@ -34,15 +34,6 @@ class Target:
             goes on anywhere
         refresh_sql_endpoint: after a command has published and has waited for the mirror, refresh
             the SQL analytics endpoint of the mirrored database
-        authentication: how to get tokens for Fabric: `default` (the first of the others that
-            works), `cli`, `environment`, `managed_identity`, `service_principal`, `notebook` or
-            `token`
-        tenant_id: the tenant of the service principal, or of the account of the Azure CLI
-        client_id: the id of the service principal, or of a user-assigned managed identity
-        client_secret: the secret of the service principal
-        client_certificate_path: the certificate of the service principal, instead of a secret;
-            PEM or PKCS12
-        token: a token for OneLake from elsewhere; or a token for Spark, if `method` uses one
     """
 
     landing_zone: str | None = None
@@ -53,30 +44,12 @@ class Target:
     dry_run: bool = False
     restore_snapshots: bool = False
     refresh_sql_endpoint: bool = False
-    authentication: str = "default"
-    tenant_id: str | None = None
-    client_id: str | None = None
-    client_secret: str | None = field(default=None, repr=False)
-    client_certificate_path: str | None = None
-    token: str | None = field(default=None, repr=False)
 
     @property
     def onelake(self) -> OneLakeUrl | None:
         """The landing zone, if it is in OneLake."""
         url = str(self.landing_zone)
         return OneLakeUrl.parse(url) if "://" in url else None
-
-    @property
-    def identity(self) -> Identity:
-        """The identity that gets tokens for Fabric."""
-        return Identity(
-            method=self.authentication,
-            tenant_id=self.tenant_id,
-            client_id=self.client_id,
-            client_secret=self.client_secret,
-            client_certificate_path=self.client_certificate_path,
-            token=self.token,
-        )
 
     def folder(self, project: Path) -> Path:
         """Return the landing zone as an absolute path.
