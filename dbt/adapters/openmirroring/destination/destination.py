@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
-from dbt_common.exceptions import DbtConfigError
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
 from dbt.adapters.openmirroring.destination import replica
@@ -338,13 +338,24 @@ class Destination:
             )
             return
         # this import is slow, and a local landing zone does not need it
-        from dbt.adapters.openmirroring.destination.onelake_replica import OneLakeReplica
+        from dbt.adapters.openmirroring.destination.onelake_replica import onelake_replica
 
-        found = OneLakeReplica(place, self._credential, table, self._staging(), self._downloads())
-        try:
-            yield found.applied(journal, self.service, seconds)
-        finally:
-            found.clear()
+        if not journal:
+            raise DbtRuntimeError(
+                f"{table} was not published yet, so there is no mirrored table to compare"
+            )
+        replica.check_installed()
+        last = next((b.published_at for b in journal.batches if b.files_written), None)
+        published = {table.mirrored_table: datetime.fromisoformat(last)} if last else {}
+        if behind := self.service.not_applied(published, seconds) if published else []:
+            raise DbtRuntimeError(
+                f"The last publication was not applied within {seconds:g} seconds: {behind[0]}"
+            )
+        keys = journal.batch.definition.key_columns
+        with onelake_replica(
+            place, self._credential, table, keys, self._staging(), self._downloads()
+        ) as found:
+            yield found
 
     def replicate_at_the_end(self, is_wanted: bool) -> None:
         """Set whether the command changed anything that the replicator must apply at its end."""

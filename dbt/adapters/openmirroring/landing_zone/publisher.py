@@ -23,7 +23,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     PathExistsError,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
-from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import (
@@ -155,7 +154,7 @@ class Publication(PublishedTable):
 
     def restore_metadata(self, journal: Journal) -> bool:
         """2. Write `_metadata.json` again if it was changed. Return whether it was written."""
-        published = metadata(journal.batch.definition)
+        published = journal.batch.definition.metadata
         if self._storage.read(self.table.metadata) == published:
             return False
         self._storage.write(self.table.metadata, published)
@@ -280,8 +279,7 @@ class Publication(PublishedTable):
             for number, file in enumerate(manifest.files, start=batch.first_file or 0)
             if file.name not in waiting
         }
-        journal = self.journal() if gone else None
-        staged.check(manifest, waiting, staged.unpublished(manifest, gone, journal))
+        staged.check(manifest, waiting, gone, self.journal() if gone else None)
         self._renamed = len(gone)
         if batch.starts_folder and not gone:
             is_rebuild = batch.publication == "rebuild"
@@ -295,7 +293,7 @@ class Publication(PublishedTable):
             if self._service and self._storage.read(self.table.metadata) is None:
                 dropped = is_rebuild or self._superseded is not None
                 self._service.wait_until_gone(self.table.mirrored_table, dropped=dropped)
-            self._storage.write(self.table.metadata, metadata(batch.definition))
+            self._storage.write(self.table.metadata, batch.definition.metadata)
         by_time = batch.definition.is_by_time
         latest = TableFiles.of(self._storage, self.table).latest if by_time else 0
         for number, file in enumerate(manifest.files, start=batch.first_file or 0):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
@@ -95,40 +95,34 @@ class StagedFiles:
         found = plain(self.folder, self.storage.list(self.folder))
         return {entry.name: entry.size for entry in found}
 
-    def unpublished(
-        self, manifest: Manifest, gone: Mapping[int, StagedFile], journal: Journal | None
-    ) -> list[StagedFile]:
-        """Return the files that are gone from the scratch pad, but were never published.
-
-        Args:
-            gone: the files that are gone from the scratch pad, by number
-            journal: the journal of the table folder as it is now
-        """
-        if not gone:
-            return []
-        if journal and manifest.batch.starts_folder and journal.batch.id != manifest.batch.id:
-            return list(gone.values())  # the old folder is not dropped yet
-        found = TableFiles.of(self.storage, self.table)
-        return [
-            file
-            for number, file in gone.items()
-            # the service removes lower numbers first, so it has not removed one above the largest
-            if number > found.largest or found.sizes.get(number, file.size) != file.size
-        ]
-
     def check(
-        self, manifest: Manifest, waiting: Mapping[str, int], missing: Container[StagedFile]
+        self,
+        manifest: Manifest,
+        waiting: Mapping[str, int],
+        gone: Mapping[int, StagedFile],
+        journal: Journal | None,
     ) -> None:
         """Check that each file of a batch is either published, or still staged as it was written.
 
         Args:
-            manifest: the manifest of the batch
             waiting: the files that are still staged, as `waiting()` returns them
-            missing: the files that are neither staged nor published
+            gone: the files that are gone from the scratch pad, by number
+            journal: the journal of the table folder as it is now
 
         Raises:
             StagedFilesLostError: if a file is missing, or has another size
         """
+        missing: Collection[StagedFile] = ()
+        if journal and manifest.batch.starts_folder and journal.batch.id != manifest.batch.id:
+            missing = gone.values()  # the old folder is not dropped yet
+        elif gone:
+            found = TableFiles.of(self.storage, self.table)
+            missing = [
+                file
+                for number, file in gone.items()
+                # the service removes lower numbers first: it has not removed one above the largest
+                if number > found.largest or found.sizes.get(number, file.size) != file.size
+            ]
         for file in manifest.files:
             if file in missing or waiting.get(file.name, file.size) != file.size:
                 raise StagedFilesLostError(
