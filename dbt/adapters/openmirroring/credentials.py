@@ -178,6 +178,12 @@ class OpenMirroringCredentials(Target, SparkCredentials):
             self._check_replicator()
         if self.restore_snapshots:
             self._check_restores()
+        for name in ("replicate", "restore_snapshots"):
+            if getattr(self, name) and not replica.is_installed():
+                raise DbtConfigError(
+                    f"`{name}` needs deltalake and pyarrow: "
+                    "pip install 'dbt-openmirroring[replicator]'"
+                )
         if self.refresh_sql_endpoint and not onelake:
             raise DbtConfigError(
                 "`refresh_sql_endpoint` is for a landing zone in OneLake only: others have no SQL "
@@ -302,22 +308,12 @@ class OpenMirroringCredentials(Target, SparkCredentials):
                 f"`replicate` needs a landing zone whose path ends in Files/LandingZone, not "
                 f"{self.landing_zone!r}: the mirrored tables are created beside it, in Tables"
             )
-        if not replica.is_installed():
-            raise DbtConfigError(
-                "`replicate` needs deltalake and pyarrow: "
-                "pip install 'dbt-openmirroring[replicator]'"
-            )
 
     def _check_restores(self) -> None:
         if not self.onelake and not _is_beside_tables(str(self.landing_zone)):
             raise DbtConfigError(
                 "`restore_snapshots` needs a landing zone whose path ends in Files/LandingZone, "
                 f"not {self.landing_zone!r}: it reads the mirrored tables beside it, in Tables"
-            )
-        if not replica.is_installed():
-            raise DbtConfigError(
-                "`restore_snapshots` needs deltalake and pyarrow: "
-                "pip install 'dbt-openmirroring[replicator]'"
             )
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:

@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
 )
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
+from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def landed_table(storage: Readable, folder: TableFolder) -> LandedTable:
         manifest = Manifest.read(storage, folder.manifest)
         files = TableFiles.of(storage, folder) if last else TableFiles()
         # the journal does not know the files of a pending batch yet
-        problem = problem_with(folder, files, last) if last and not manifest else ""
+        problem = files.problem_in(folder, last) if last and not manifest else ""
         return LandedTable(folder, exists, last, manifest, held, held_problem, problem, files)
     except MirrorError as error:
         return LandedTable(folder, exists, None, None, held, held_problem, error.msg)

@@ -15,7 +15,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import published_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import LOAD_ANEW, Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
+from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.text.shown import shown
 
 
@@ -202,11 +202,7 @@ class PublishedTable:
         )
 
     def _require_owner(self, batch: Batch) -> None:
-        """Check that a batch which was published or committed before is of the same owner.
-
-        Raises:
-            ForeignTableFolderError: if it is of another one
-        """
+        """Check that a batch which was published or committed before is of the same owner."""
         found = batch.owner
         if found.project != self._owner.project:
             raise ForeignTableFolderError(
@@ -225,11 +221,7 @@ class PublishedTable:
             )
 
     def _require_no_folder(self) -> None:
-        """Check that a table without a journal has no table folder, or an empty one.
-
-        Raises:
-            ForeignTableFolderError: if it has content, which somebody else may have created
-        """
+        """Check that a table without a journal has no folder, which may be of somebody else."""
         if self._storage.list(self.table.path):
             raise ForeignTableFolderError(
                 f"The table folder {self.table.path} exists, but has no _journal.json: "
@@ -239,14 +231,9 @@ class PublishedTable:
             )
 
     def _require_files(self, journal: Journal) -> None:
-        """Check that nobody else has changed the data files since the last publication.
-
-        Raises:
-            ForeignTableFolderError: if a file was added, deleted or changed
-        """
+        """Check that nobody else has changed the data files since the last publication."""
         files = TableFiles.of(self._storage.at_once(self.table.path), self.table)
-        problem = problem_with(self.table, files, journal)
-        if problem:
+        if problem := files.problem_in(self.table, journal):
             raise ForeignTableFolderError(
                 f"{problem}. Nothing was changed. {publish_present(self.table)} "
                 f"{compute_anew(self._owner.node, journal.batch.table_rows)}"
@@ -257,9 +244,6 @@ class PublishedTable:
 
         Args:
             found: the batch id of the snapshot; None if there is none, or it was never published
-
-        Raises:
-            SnapshotMismatchError: if the snapshot carries another batch, or none
         """
         last = journal.batch
         if found == last.id:

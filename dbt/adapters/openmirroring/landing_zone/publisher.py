@@ -315,11 +315,7 @@ class Publication(PublishedTable):
             self._service.wait_until_back(self.table.mirrored_table)
 
     def _require_increasing_times(self) -> None:
-        """Check that no two files have the same time, because those would have no order.
-
-        Raises:
-            MirrorError: if a file is not later than the one before it
-        """
+        """Check that each file is later than the one before: equal times give no order."""
         files = [file for file in self._storage.list(self.table.path) if file_number(file.name)]
         for earlier, later in pairwise(files):
             if later.modified <= earlier.modified:
