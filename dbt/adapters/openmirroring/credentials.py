@@ -21,7 +21,7 @@ from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.landing_zone.local.path import check_path
 from dbt.adapters.openmirroring.landing_zone.onelake import url as onelake_url
-from dbt.adapters.openmirroring.landing_zone.source import Source
+from dbt.adapters.openmirroring.landing_zone.source import source_events
 from dbt.adapters.openmirroring.spark.connect import Server
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
 from dbt.adapters.openmirroring.spark.livy.server import LivyServer
@@ -173,7 +173,7 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         elif self.staging_location:
             check_path("staging_location", self.staging_location)
         if self.source is not None:
-            Source.parse(self.source)
+            source_events(self.source)
         if self.replicate:
             self._check_replicator()
         if self.restore_snapshots:

@@ -21,7 +21,11 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.landing_zone.source import PARTNER_EVENTS, Source, declare_source
+from dbt.adapters.openmirroring.landing_zone.source import (
+    PARTNER_EVENTS,
+    declare_source,
+    source_events,
+)
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.node.changes import changes_between
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
@@ -142,7 +146,7 @@ def test_another_partner_is_shown(storage: Storage) -> None:
     storage.write(PARTNER_EVENTS, json.dumps({"partnerName": HOSTILE * 1000}).encode())
 
     with pytest.raises(MirrorError) as refused:
-        declare_source(storage, Source("SQL"))
+        declare_source(storage, source_events({"type": "SQL"}))
 
     assert refused.value.msg.isprintable()
     assert len(refused.value.msg) < 2000

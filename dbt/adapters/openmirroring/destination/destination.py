@@ -36,7 +36,7 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
+from dbt.adapters.openmirroring.landing_zone.source import declare_source, source_events
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.service.authentication import require_token, token_credential
 from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
@@ -227,7 +227,7 @@ class Destination:
         storage = self.storage()
         with self._lock:
             if self.target.source and not self._is_source_declared:
-                declare_source(storage, Source.parse(self.target.source))
+                declare_source(storage, source_events(self.target.source))
                 self._is_source_declared = True
         publication = Publication(storage, table, owner, service)
         self.is_to_replicate = self.target.replicate
