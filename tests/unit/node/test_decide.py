@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from dbt_common.exceptions import CompilationError
@@ -21,7 +21,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.changes import Change
-from dbt.adapters.openmirroring.node.compare import Comparer, Comparison
+from dbt.adapters.openmirroring.node.compare import Comparison
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.decide import decide
 from dbt.adapters.openmirroring.node.plan import Rebuild, SparkPlan
@@ -97,7 +97,7 @@ def decided(
         before,
         wanted,
         options or NodeConfig(),
-        cast(Comparer, counts or Counted()),
+        counts or Counted(),
         outcome_of,
         rebuild=rebuild,
         **why,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
+from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.changes import Change, changes_between
-from dbt.adapters.openmirroring.node.compare import Comparer
+from dbt.adapters.openmirroring.node.compare import Comparison
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.plan import Rebuild, SparkPlan
 
@@ -25,11 +26,21 @@ _REBUILT = (
 )
 
 
+class Counts(Protocol):
+    """Counts of rows, which are computed only if a decision needs them."""
+
+    def load(self) -> RowCounts:
+        """Count the rows of a full load."""
+
+    def changes(self, journal: Journal) -> Comparison:
+        """Find the rows that are new, changed or deleted since a publication."""
+
+
 def decide(
     journal: Journal | None,
     definition: TableDefinition,
     options: NodeConfig,
-    counts: Comparer,
+    counts: Counts,
     outcome_of: Callable[[Change], str],
     *,
     rebuild: Rebuild | None = None,
@@ -45,7 +56,6 @@ def decide(
     Args:
         journal: the journal of the last publication; None if the table folder does not exist
         definition: the new definition of the table
-        counts: counts rows, if the decision needs them
         outcome_of: returns the outcome that a change of the definition leads to
         rebuild: None if the changes decide
         moved: how the next snapshot is stored differently; None if it is not
