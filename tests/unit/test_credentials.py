@@ -116,7 +116,7 @@ def test_a_landing_zone_contains_neither_the_project_nor_the_home_folder(
     given = OpenMirroringCredentials(schema="analytics", landing_zone=landing_zone)
 
     with pytest.raises(DbtConfigError, match=r"which contains (the dbt project|your home)"):
-        given.target.folder(tmp_path)
+        given.folder(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from dbt.artifacts.resources.v1.snapshot import SnapshotConfig
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
 from dbt.adapters.openmirroring.operations.json_output import (
@@ -30,6 +31,7 @@ from dbt.adapters.openmirroring.operations.json_output import (
     StatusDocument,
     TableRecord,
 )
+from dbt.adapters.openmirroring.service.authentication import Identity
 from tests.pages import FENCE, Block, blocks_of
 
 ROOT = Path(__file__).parents[2]
@@ -175,7 +177,8 @@ def options_in_table(headline: str) -> dict[str, str]:
 
 
 def test_the_table_of_settings_has_those_of_the_profile() -> None:
-    ours = OpenMirroringCredentials.__annotations__.keys() - {"password"}
+    classes = (Identity, Target, OpenMirroringCredentials)
+    ours = {name for each in classes for name in each.__annotations__} - {"password"}
 
     assert options_in_table("## The profile").keys() == ours | {"schema"}
 

@@ -126,13 +126,13 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         with self.lock:
             if self._livy is None:
                 server = credentials.livy_server
-                token = token_credential(credentials.identity) if server.is_fabric else None
+                token = token_credential(credentials) if server.is_fabric else None
                 record = None
                 if credentials.reuse_session:
                     record = target_folder(self.profile) / "livy_session.json"
                 client = LivyClient(server, token)
-                user = credentials.identity
-                identity = (server.user, user.method, user.tenant_id, user.client_id)
+                user = (credentials.authentication, credentials.tenant_id, credentials.client_id)
+                identity = (server.user, *user)
                 self._livy = LivySession(client, credentials.session_options, record, identity)
         return LivyHandle(self._livy, credentials.server_side_parameters)
 

@@ -21,9 +21,7 @@ from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.landing_zone.local.path import check_path
 from dbt.adapters.openmirroring.landing_zone.onelake import url as onelake_url
-from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
-from dbt.adapters.openmirroring.landing_zone.source import Source
-from dbt.adapters.openmirroring.service.authentication import Identity
+from dbt.adapters.openmirroring.landing_zone.source import source_events
 from dbt.adapters.openmirroring.spark.connect import Server
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
 from dbt.adapters.openmirroring.spark.livy.server import LivyServer
@@ -97,8 +95,8 @@ class AdapterType(str):
 
 
 @dataclass
-class OpenMirroringCredentials(SparkCredentials):
-    """The settings of dbt-spark's profile and those of this adapter.
+class OpenMirroringCredentials(Target, SparkCredentials):
+    """The settings of dbt-spark's profile and those of this adapter, with those of `Target`.
 
     Args:
         method: how to reach Spark
@@ -106,35 +104,10 @@ class OpenMirroringCredentials(SparkCredentials):
         user, password: the login for Apache Livy or for a Thrift server
         reuse_session: keep the Livy session open for the next command
         session_options: options of a new Livy session, as in its documentation, e.g. `conf`
-        landing_zone: a local folder, or a URL in OneLake; a relative path starts at the dbt
-            project
-        staging_location: where Spark writes files before they are uploaded to OneLake: a local
-            folder, whose relative path starts at the dbt project, or a URL that both Spark and
-            fsspec can reach. Without it Spark writes to OneLake directly. The embedded Spark
-            cannot do that
-        source: the source in `_partnerEvents.json`
-        replicate: at the end of each run, apply the published files to mirrored tables beside the
-            landing zone, as the service would
-        wait_for_mirror: seconds that a command may wait at its end until the service has applied
-            the published files; 0 does not wait
-        dry_run: publish nothing, but report what would be published
-        restore_snapshots: bring back what Spark has lost from the mirrored tables, so that a run
-            goes on anywhere
-        refresh_sql_endpoint: after a command has published and has waited for the mirror, refresh
-            the SQL analytics endpoint of the mirrored database
         spark_folder: the folder of the embedded Spark's tables, metastore and log; a relative path
             starts at the dbt project
         spark_idle_timeout: how long the embedded Spark stays ready after a command, such as
             `30s`, `10m` or `1h`; 0 ends it with the command
-        authentication: how to get tokens for Fabric: `default` (the first of the others that
-            works), `cli`, `environment`, `managed_identity`, `service_principal`, `notebook` or
-            `token`
-        tenant_id: the tenant of the service principal, or of the account of the Azure CLI
-        client_id: the id of the service principal, or of a user-assigned managed identity
-        client_secret: the secret of the service principal
-        client_certificate_path: the certificate of the service principal, instead of a secret;
-            PEM or PKCS12
-        token: a token for OneLake from elsewhere; or a token for Spark, if `method` uses one
         poll_interval: seconds between two checks whether a statement sent by Thrift has ended;
             dbt-spark's default of 5 would make even the smallest statement take 5 seconds
         query_retries: how often a statement is sent again by Thrift if the connection is lost
@@ -146,25 +119,11 @@ class OpenMirroringCredentials(SparkCredentials):
     """
 
     method: ConnectionMethod = ConnectionMethod.SESSION  # type: ignore[assignment]
-    landing_zone: str | None = None
-    staging_location: str | None = None
-    source: dict[str, Any] | None = None
-    replicate: bool = False
-    wait_for_mirror: float = 0
-    dry_run: bool = False
-    restore_snapshots: bool = False
-    refresh_sql_endpoint: bool = False
     spark_folder: str = embedded_spark.FOLDER
     spark_idle_timeout: str | int = "10m"
     reuse_session: bool = False
     session_options: dict[str, Any] = field(default_factory=dict)
-    authentication: str = "default"
-    tenant_id: str | None = None
-    client_id: str | None = None
-    client_secret: str | None = field(default=None, repr=False)
-    client_certificate_path: str | None = None
-    # `repr=False`, because dbt-spark would show these two
-    token: str | None = field(default=None, repr=False)
+    # `repr=False`, because dbt-spark would show it
     password: str | None = field(default=None, repr=False)
     poll_interval: float = 0.1  # type: ignore[assignment]
     query_retries: int = 0
@@ -214,11 +173,17 @@ class OpenMirroringCredentials(SparkCredentials):
         elif self.staging_location:
             check_path("staging_location", self.staging_location)
         if self.source is not None:
-            Source.parse(self.source)
+            source_events(self.source)
         if self.replicate:
             self._check_replicator()
         if self.restore_snapshots:
             self._check_restores()
+        for name in ("replicate", "restore_snapshots"):
+            if getattr(self, name) and not replica.is_installed():
+                raise DbtConfigError(
+                    f"`{name}` needs deltalake and pyarrow: "
+                    "pip install 'dbt-openmirroring[replicator]'"
+                )
         if self.refresh_sql_endpoint and not onelake:
             raise DbtConfigError(
                 "`refresh_sql_endpoint` is for a landing zone in OneLake only: others have no SQL "
@@ -227,7 +192,7 @@ class OpenMirroringCredentials(SparkCredentials):
         if self.wait_for_mirror < 0:
             raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
         self._check_token()
-        self.identity.check()
+        self.check_identity()
         if self.method == ConnectionMethod.CONNECT:
             self.server.check()
         self._check_livy()
@@ -273,22 +238,10 @@ class OpenMirroringCredentials(SparkCredentials):
         return float(number) * _SECONDS[unit or "s"]
 
     @property
-    def onelake(self) -> OneLakeUrl | None:
-        """The landing zone, if it is in OneLake."""
-        url = str(self.landing_zone)
-        return OneLakeUrl.parse(url) if "://" in url else None
-
-    @property
-    def identity(self) -> Identity:
-        """The identity that gets tokens for Fabric."""
-        return Identity(
-            method=self.authentication,
-            tenant_id=self.tenant_id,
-            client_id=self.client_id,
-            client_secret=self.client_secret,
-            client_certificate_path=self.client_certificate_path,
-            token=None if self.method in _SPARK_USES_TOKEN else self.token,
-        )
+    def given(self) -> set[str]:
+        """The names of the settings that are given for a login to Fabric."""
+        others = {"token"} if self.method in _SPARK_USES_TOKEN else set()
+        return super().given - others
 
     @property
     def server(self) -> Server:
@@ -301,22 +254,6 @@ class OpenMirroringCredentials(SparkCredentials):
         """The Livy server."""
         host = self.host or ""
         return LivyServer(host, shown_url(host), self.user, self.password)
-
-    @property
-    def target(self) -> Target:
-        """The target that the adapter publishes to."""
-        return Target(
-            landing_zone=str(self.landing_zone),
-            onelake=self.onelake,
-            identity=self.identity,
-            staging_location=self.staging_location,
-            source=Source.parse(self.source) if self.source else None,
-            replicate=self.replicate,
-            wait_for_mirror=self.wait_for_mirror,
-            dry_run=self.dry_run,
-            restore_snapshots=self.restore_snapshots,
-            refresh_sql_endpoint=self.refresh_sql_endpoint,
-        )
 
     @property
     def _has_master(self) -> bool:
@@ -371,22 +308,12 @@ class OpenMirroringCredentials(SparkCredentials):
                 f"`replicate` needs a landing zone whose path ends in Files/LandingZone, not "
                 f"{self.landing_zone!r}: the mirrored tables are created beside it, in Tables"
             )
-        if not replica.is_installed():
-            raise DbtConfigError(
-                "`replicate` needs deltalake and pyarrow: "
-                "pip install 'dbt-openmirroring[replicator]'"
-            )
 
     def _check_restores(self) -> None:
         if not self.onelake and not _is_beside_tables(str(self.landing_zone)):
             raise DbtConfigError(
                 "`restore_snapshots` needs a landing zone whose path ends in Files/LandingZone, "
                 f"not {self.landing_zone!r}: it reads the mirrored tables beside it, in Tables"
-            )
-        if not replica.is_installed():
-            raise DbtConfigError(
-                "`restore_snapshots` needs deltalake and pyarrow: "
-                "pip install 'dbt-openmirroring[replicator]'"
             )
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:

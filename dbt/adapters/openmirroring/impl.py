@@ -31,7 +31,6 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     terminal,
 )
 from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, ManifestNode, Project
-from dbt.adapters.openmirroring.destination.after_command import end_command
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
 from dbt.adapters.openmirroring.node.difference import difference
@@ -101,7 +100,7 @@ class OpenMirroringAdapter(SparkAdapter):
         print_any_text()
         self.progress = Progress(terminal())
         self._destination = Destination(
-            self.connections.credentials.target,
+            self.connections.credentials,
             project=lambda: project_folder(config),
             warehouse=lambda: self.connections.embedded_warehouse,
             uploads=self.progress.uploads,
@@ -398,7 +397,7 @@ class OpenMirroringAdapter(SparkAdapter):
         """End the command. Apply the published files if the profile asks for it."""
         self._command.after_last_node()
         super().cleanup_connections()
-        end_command(self._destination)
+        self._destination.end_command()
 
 
 def _nothing() -> tuple[AdapterResponse, agate.Table]:

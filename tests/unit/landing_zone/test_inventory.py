@@ -34,7 +34,7 @@ def publish(storage: Storage, complete: bool = True) -> None:
     journal = publication.journal()
     kind = "changes" if journal else "initial"
     plan = Plan(kind, "", DEFINITION, RowCounts(inserted=1), journal=journal)
-    manifest = publication.commit(plan, publication.staged(plan))
+    manifest = publication.commit(plan, publication.staged_files.written(plan))
     if complete:
         publication.publish(manifest)
         publication.complete(manifest)

@@ -22,7 +22,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
 from dbt.adapters.openmirroring.landing_zone.local import lock as local_lock
-from dbt.adapters.openmirroring.landing_zone.local.mount import LOCKS_STAY_HERE, shared_mount
+from dbt.adapters.openmirroring.landing_zone.local.lock import LOCKS_STAY_HERE, shared_mount
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 
 FOLDER = "_scratchPad/sales.orders"

@@ -10,7 +10,6 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
-from dbt.adapters.openmirroring.landing_zone.metadata import metadata
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata, TextColumn, TextFormat
 
 TYPES = {
@@ -35,7 +34,7 @@ def definition(landing_format: str, text: DelimitedText | None = None) -> TableD
 
 
 def test_parquet_needs_the_key_columns_only() -> None:
-    assert json.loads(metadata(definition("parquet"))) == {"keyColumns": ["a int"]}
+    assert json.loads(definition("parquet").metadata) == {"keyColumns": ["a int"]}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +64,7 @@ def test_files_by_time_and_upserts_by_default_are_declared_each_for_itself(
         definition("parquet"), file_detection=file_detection, default_row_marker=default_row_marker
     )
 
-    assert json.loads(metadata(declared)) == {"keyColumns": ["a int"], **properties}
+    assert json.loads(declared.metadata) == {"keyColumns": ["a int"], **properties}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_files_by_time_and_upserts_by_default_are_declared_each_for_itself(
 def test_delimited_text_is_declared_as_a_whole(landing_format: str, file_format: str) -> None:
     text = DelimitedText(";", "\n", "'", '"', "", "utf-16")
 
-    assert json.loads(metadata(definition(landing_format, text))) == {
+    assert json.loads(definition(landing_format, text).metadata) == {
         "keyColumns": ["a int"],
         "SchemaDefinition": {
             "Columns": [
@@ -98,7 +97,7 @@ def test_delimited_text_is_declared_as_a_whole(landing_format: str, file_format:
 
 
 def test_the_replicator_reads_what_is_declared() -> None:
-    read = TableMetadata.parse(json.loads(metadata(definition("psv", DelimitedText("|")))))
+    read = TableMetadata.parse(json.loads(definition("psv", DelimitedText("|")).metadata))
 
     columns = tuple(TextColumn(f"a {name}", TYPES[name], name != "int") for name in TYPES)
     assert read.key_columns == ("a int",)

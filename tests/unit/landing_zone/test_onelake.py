@@ -27,9 +27,8 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.onelake import claim as onelake_claim
 from dbt.adapters.openmirroring.landing_zone.onelake import client as onelake_client
-from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim
+from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim, EndedClaims
 from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-from dbt.adapters.openmirroring.landing_zone.onelake.ended_claims import EndedClaims
 from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl

@@ -249,7 +249,7 @@ def publish(storage: Storage, table: TableFolder = TABLE, complete: bool = True)
             opened.verify(journal.batch.id if journal else None, rebuilds=False)
             if journal:
                 opened.restore_metadata(journal)
-            pending = opened.commit(plan, opened.staged(plan))
+            pending = opened.commit(plan, opened.staged_files.written(plan))
         if complete:
             opened.publish(pending)
             opened.complete(pending)
@@ -334,7 +334,7 @@ def test_a_staged_file_that_is_a_link_is_not_committed(root: Path, outside: Path
     (root / rows / "part-1.parquet").symlink_to(outside / "file")
 
     with pytest.raises(NotPlainError, match=r"part-1.parquet is a link"):
-        opened.staged(Plan("initial", "", DEFINITION, RowCounts(inserted=1)))
+        opened.staged_files.written(Plan("initial", "", DEFINITION, RowCounts(inserted=1)))
 
     opened.close()
 

@@ -92,7 +92,7 @@ class Run:
         opened = self._open()
         self._stage(opened, contents)
         plan = Plan(kind, "", definition, RowCounts(len(contents)), journal=opened.journal())
-        return opened, opened.commit(plan, opened.staged(plan))
+        return opened, opened.commit(plan, opened.staged_files.written(plan))
 
     def drop(self) -> None:
         assert drop_table(self._storage, landed_table(self._storage, TABLE))

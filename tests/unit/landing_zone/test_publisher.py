@@ -97,7 +97,7 @@ def commit(
     rows = RowCounts(inserted=len(contents))
     plan = Plan(kind, "", definition, rows, journal=opened.journal())
     stage(storage, opened, contents)
-    return opened.commit(plan, opened.staged(plan) if contents else [])
+    return opened.commit(plan, opened.staged_files.written(plan) if contents else [])
 
 
 def finish(opened: Publication, manifest: Manifest) -> None:
@@ -216,7 +216,7 @@ def test_a_table_without_a_key_has_metadata_without_key_columns(storage: Storage
     with publication(storage) as opened:
         stage(storage, opened, [b"a"])
         plan = Plan("initial", "", keyless, RowCounts(inserted=1))
-        opened.publish(opened.commit(plan, opened.staged(plan)))
+        opened.publish(opened.commit(plan, opened.staged_files.written(plan)))
 
     assert json.loads(storage.read(TABLE.metadata) or b"") == {}
 
@@ -356,7 +356,7 @@ def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
             stage(storage, opened, [b"new 1", b"new 2", b"new 3"])
             rows = RowCounts(inserted=3)
             plan = Plan(kind, "", definition, rows, journal=opened.journal())
-            finish(opened, opened.commit(plan, opened.staged(plan)))
+            finish(opened, opened.commit(plan, opened.staged_files.written(plan)))
             opened.close()
         except Killed:
             killed = True
@@ -452,7 +452,7 @@ def test_a_publisher_that_lost_its_lock_does_not_commit_over_the_other(storage: 
         rows = RowCounts(inserted=1)
         plan = Plan("changes", "", DEFINITION, rows, journal=opened.journal())
         stage(storage, opened, [b"late"])
-        stale = opened.staged(plan)
+        stale = opened.staged_files.written(plan)
         opened._lock.close()  # as a lease that ran out
         with publication(storage) as other:
             commit(storage, other, "changes", [b"b"])
@@ -474,7 +474,7 @@ def test_a_plan_made_before_another_run_completed_is_not_committed(
         rows = RowCounts(inserted=1)
         plan = Plan(kind, "", DEFINITION, rows, journal=opened.journal())
         stage(storage, opened, [b"late"])
-        late = opened.staged(plan)
+        late = opened.staged_files.written(plan)
         opened._lock.close()  # as a lease that ran out
         publish(storage, "initial" if kind == "initial" else "changes", [b"b"])
         published = data_files(storage)
@@ -500,7 +500,7 @@ def test_a_rebuild_of_rows_read_before_another_run_completed_is_not_committed(
         plan = Plan("rebuild", "", DEFINITION, RowCounts(inserted=1), journal=journal)
 
         with pytest.raises(ConcurrentPublicationError):
-            opened.commit(plan, opened.staged(plan))
+            opened.commit(plan, opened.staged_files.written(plan))
 
     assert data_files(storage) == {number(1): b"a", number(2): b"b"}
 
@@ -621,7 +621,7 @@ def test_a_file_that_somebody_else_adds_after_the_plan_is_not_published_above(
         before = data_files(storage)
 
         with pytest.raises(ForeignTableFolderError, match="Nothing was changed"):
-            opened.commit(plan, opened.staged(plan))
+            opened.commit(plan, opened.staged_files.written(plan))
 
     assert data_files(storage) == before
     assert storage.list(TABLE.scratch) == []

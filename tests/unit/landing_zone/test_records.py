@@ -55,7 +55,7 @@ def committed(storage: LocalStorage, table: TableFolder = TABLE) -> tuple[Public
     if not plan.journal:
         plan = Plan("initial", "", DEFINITION, RowCounts(1))
     storage.write(f"{table.staging(opened.batch_id)}/rows/part-0.csv", b"rows")
-    return opened, opened.commit(plan, opened.staged(plan))
+    return opened, opened.commit(plan, opened.staged_files.written(plan))
 
 
 def published(storage: LocalStorage, table: TableFolder) -> None:

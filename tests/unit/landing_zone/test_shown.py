@@ -21,7 +21,11 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.landing_zone.source import PARTNER_EVENTS, Source, declare_source
+from dbt.adapters.openmirroring.landing_zone.source import (
+    PARTNER_EVENTS,
+    declare_source,
+    source_events,
+)
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.node.changes import changes_between
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
@@ -67,7 +71,7 @@ def publish(storage: Storage, owner: Owner, reason: str = "") -> Journal:
     publication = Publication(storage, ORDERS, owner)
     storage.write(f"{ORDERS.staging(publication.batch_id)}/rows/0.parquet", b"rows")
     plan = Plan("initial", reason, definition("id"), RowCounts(1))
-    manifest = publication.commit(plan, publication.staged(plan))
+    manifest = publication.commit(plan, publication.staged_files.written(plan))
     publication.publish(manifest)
     publication.complete(manifest)
     publication.close()
@@ -142,7 +146,7 @@ def test_another_partner_is_shown(storage: Storage) -> None:
     storage.write(PARTNER_EVENTS, json.dumps({"partnerName": HOSTILE * 1000}).encode())
 
     with pytest.raises(MirrorError) as refused:
-        declare_source(storage, Source("SQL"))
+        declare_source(storage, source_events({"type": "SQL"}))
 
     assert refused.value.msg.isprintable()
     assert len(refused.value.msg) < 2000
@@ -201,10 +205,10 @@ def test_folders_are_shown_by_the_replicator(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "_metadata.json").write_text("no JSON")
 
-    replication = replica.replicate(landing_zone)
+    lines, failed = replica.replicate(landing_zone)
 
-    assert len(replication.failed) == 1
-    assert all(text.isprintable() for text in (*replication.lines, *replication.failed))
+    assert len(failed) == 1
+    assert all(text.isprintable() for text in (*lines, *failed))
 
 
 def test_tables_of_text_keep_their_columns() -> None:

@@ -14,7 +14,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
-from dbt.adapters.openmirroring.landing_zone.source import Source, declare_source
+from dbt.adapters.openmirroring.landing_zone.source import declare_source, source_events
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from tests.onelake_server import OneLakeServer
 
@@ -31,7 +31,7 @@ def declared(storage: Storage) -> Any:
 
 
 def test_the_example_of_the_specification(storage: Storage) -> None:
-    declare_source(storage, Source.parse(SOURCE))
+    declare_source(storage, source_events(SOURCE))
 
     assert declared(storage) == {
         "partnerName": "testPartner",
@@ -46,7 +46,7 @@ def test_the_example_of_the_specification(storage: Storage) -> None:
 def test_settings_without_a_value_are_left_out_and_the_partner_has_a_name(
     storage: Storage,
 ) -> None:
-    declare_source(storage, Source.parse({"type": "Salesforce"}))
+    declare_source(storage, source_events({"type": "Salesforce"}))
 
     assert declared(storage) == {
         "partnerName": "dbt-openmirroring",
@@ -55,13 +55,13 @@ def test_settings_without_a_value_are_left_out_and_the_partner_has_a_name(
 
 
 def test_a_declaration_is_written_again_only_if_it_changes(storage: Storage) -> None:
-    declare_source(storage, Source.parse(SOURCE))
+    declare_source(storage, source_events(SOURCE))
     storage.write("_partnerEvents.json", json.dumps(declared(storage)).encode())
     written = storage.read("_partnerEvents.json")
 
-    declare_source(storage, Source.parse(SOURCE))
+    declare_source(storage, source_events(SOURCE))
     assert storage.read("_partnerEvents.json") == written
-    declare_source(storage, Source.parse({**SOURCE, "version": "2022"}))
+    declare_source(storage, source_events({**SOURCE, "version": "2022"}))
     assert declared(storage)["sourceInfo"]["sourceVersion"] == "2022"
 
 
@@ -69,22 +69,22 @@ def test_a_declaration_is_written_again_only_if_it_changes(storage: Storage) -> 
 def test_a_damaged_declaration_is_written_again(storage: Storage, content: bytes) -> None:
     storage.write("_partnerEvents.json", content)
 
-    declare_source(storage, Source.parse(SOURCE))
+    declare_source(storage, source_events(SOURCE))
 
     assert declared(storage)["partnerName"] == "testPartner"
 
 
 def test_another_partner_is_not_written_over(storage: Storage) -> None:
-    declare_source(storage, Source.parse(SOURCE))
+    declare_source(storage, source_events(SOURCE))
 
     with pytest.raises(MirrorError, match=r"'testPartner'.*'me'.*same in all mirrored databases"):
-        declare_source(storage, Source.parse({**SOURCE, "partner_name": "me"}))
+        declare_source(storage, source_events({**SOURCE, "partner_name": "me"}))
 
     assert declared(storage)["partnerName"] == "testPartner"
 
 
 def test_a_declaration_that_another_command_is_writing_is_left_to_it(storage: Storage) -> None:
-    declare_source(storage, Source.parse(SOURCE))
+    declare_source(storage, source_events(SOURCE))
     before = storage.read("_partnerEvents.json")
 
     class Overtaken:
@@ -102,7 +102,7 @@ def test_a_declaration_that_another_command_is_writing_is_left_to_it(storage: St
 
     overtaken: Any = Overtaken()
     with overtaken.other:
-        declare_source(overtaken, Source.parse({**SOURCE, "version": "2022"}))
+        declare_source(overtaken, source_events({**SOURCE, "version": "2022"}))
 
     assert storage.read("_partnerEvents.json") == before
 
@@ -110,21 +110,21 @@ def test_a_declaration_that_another_command_is_writing_is_left_to_it(storage: St
 def test_commands_that_write_a_declaration_at_once_leave_it_whole(tmp_path: Path) -> None:
     # Windows replaces no file while somebody reads it
     count = 8 if os.name == "nt" else 60
-    sources = [Source.parse({**SOURCE, "version": n, "type": "SQL" * n}) for n in range(1, count)]
+    sources = [source_events({**SOURCE, "version": n, "type": "SQL" * n}) for n in range(1, count)]
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda source: declare_source(LocalStorage(tmp_path), source), sources))
 
-    assert declared(LocalStorage(tmp_path)) in [source.events for source in sources]
+    assert declared(LocalStorage(tmp_path)) in sources
     assert [file.name for file in tmp_path.iterdir()] == ["_partnerEvents.json"]
 
 
 def test_a_source_that_is_declared_already_costs_one_request(server: OneLakeServer) -> None:
-    declare_source(server.storage(), Source.parse(SOURCE))
+    declare_source(server.storage(), source_events(SOURCE))
     storage = server.storage()
     server.requests.clear()
 
-    declare_source(storage, Source.parse(SOURCE))
+    declare_source(storage, source_events(SOURCE))
 
     assert server.counts() == {"read": 1}
 
@@ -141,5 +141,5 @@ def test_a_source_that_is_declared_already_costs_one_request(server: OneLakeServ
 )
 def test_a_source_that_cannot_be_declared_is_refused(options: Any, finding: str) -> None:
     with pytest.raises(DbtConfigError) as error:
-        Source.parse(options)
+        source_events(options)
     assert finding in str(error.value)

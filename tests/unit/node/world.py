@@ -166,7 +166,9 @@ class World:
 
     def destination(self) -> Destination:
         target = Target(
-            str(self._folder / "zone"), dry_run=self.dry_run, restore_snapshots=self.restores
+            landing_zone=str(self._folder / "zone"),
+            dry_run=self.dry_run,
+            restore_snapshots=self.restores,
         )
         return WatchedDestination(target, self._folder, self._operation, self._replica)
 

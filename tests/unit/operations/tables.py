@@ -51,4 +51,4 @@ def _commit(storage: Storage, opened: Publication, files: int) -> Manifest:
     journal = opened.journal()
     kind = "changes" if journal else "initial"
     plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
-    return opened.commit(plan, opened.staged(plan) if files else [])
+    return opened.commit(plan, opened.staged_files.written(plan) if files else [])

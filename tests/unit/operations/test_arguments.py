@@ -13,7 +13,6 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.openmirroring.dbt_core.project import Graph
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.destination.target import Target
-from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from tests.unit.macros.rendered import operation, our_macros
 
@@ -42,7 +41,7 @@ class Adapter:
 
 @pytest.fixture
 def adapter(tmp_path: Path) -> Adapter:
-    target = Target(URL, OneLakeUrl.parse(URL))
+    target = Target(landing_zone=URL)
     return Adapter(Destination(target, project=lambda: tmp_path, warehouse=lambda: None))
 
 

@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 
 
 def destination(project: Path, landing_zone: str, dry_run: bool = False) -> Destination:
-    target = Target(landing_zone, dry_run=dry_run)
+    target = Target(landing_zone=landing_zone, dry_run=dry_run)
     return Destination(target, project=lambda: project, warehouse=lambda: None)
 
 

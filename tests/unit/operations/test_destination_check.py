@@ -15,7 +15,9 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 @pytest.fixture
 def destination(storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Destination:
     monkeypatch.setattr(Destination, "storage", lambda _: storage)
-    return Destination(Target("LandingZone"), project=lambda: tmp_path, warehouse=lambda: None)
+    return Destination(
+        Target(landing_zone="LandingZone"), project=lambda: tmp_path, warehouse=lambda: None
+    )
 
 
 @pytest.mark.parametrize("left", [[], ["file"], ["renamed"], ["file", "renamed"]])

@@ -189,7 +189,7 @@ def commit(storage: Storage, opened: Publication, held: str | None = None) -> No
     journal = opened.journal()
     kind = "changes" if journal else "initial"
     plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
-    manifest = opened.commit(plan, opened.staged(plan), held=held)
+    manifest = opened.commit(plan, opened.staged_files.written(plan), held=held)
     if held is None:
         opened.publish(manifest)
         opened.complete(manifest)

@@ -43,7 +43,7 @@ def publish(
         journal = opened.journal()
         kind = "changes" if journal else "initial"
         plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
-        manifest = opened.commit(plan, opened.staged(plan))
+        manifest = opened.commit(plan, opened.staged_files.written(plan))
         opened.publish(manifest)
         opened.complete(manifest)
         opened.close()

@@ -70,7 +70,7 @@ def publish(
     if rows:
         storage.write(f"{table.staging(opened.batch_id)}/rows/0.parquet", b"rows" * 300)
     plan = Plan(kind, reason, DEFINITION, rows, journal=opened.journal())
-    manifest = opened.commit(plan, opened.staged(plan) if rows else [])
+    manifest = opened.commit(plan, opened.staged_files.written(plan) if rows else [])
     if completes:
         opened.publish(manifest)
         opened.complete(manifest)
@@ -267,7 +267,7 @@ def test_a_page_of_many_tables_with_full_histories_stays_small(storage: LocalSto
 def test_the_report_is_written_to_the_target_path(storage: LocalStorage, tmp_path: Path) -> None:
     publish(storage)
     destination = Destination(
-        Target("LandingZone"), project=lambda: tmp_path, warehouse=lambda: None
+        Target(landing_zone="LandingZone"), project=lambda: tmp_path, warehouse=lambda: None
     )
     tables = ProjectTables(storage, "shop", "sales", [node("orders")])
 

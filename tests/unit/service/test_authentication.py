@@ -56,11 +56,11 @@ def profile(**settings: Any) -> OpenMirroringCredentials:
 def test_each_kind_of_authentication_has_its_credential(
     settings: dict[str, str], credential: type[TokenCredential]
 ) -> None:
-    assert isinstance(token_credential(profile(**settings).identity), credential)
+    assert isinstance(token_credential(profile(**settings)), credential)
 
 
 def test_a_token_that_was_handed_in_is_the_token() -> None:
-    credential = token_credential(profile(authentication="token", token="given").identity)
+    credential = token_credential(profile(authentication="token", token="given"))
 
     assert credential.get_token(SCOPE).token == "given"
 
@@ -71,7 +71,7 @@ def test_a_certificate_takes_the_place_of_a_secret(tmp_path: Path) -> None:
 
     given = profile(**SERVICE_PRINCIPAL, client_certificate_path=str(path))
 
-    credential = token_credential(given.identity)
+    credential = token_credential(given)
 
     assert isinstance(credential, identity.CertificateCredential)
 
@@ -85,7 +85,7 @@ def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path, content: byt
     given = profile(**SERVICE_PRINCIPAL, client_certificate_path=str(path))
 
     with pytest.raises(DbtConfigError, match=r"certificate\.pem' cannot be used"):
-        token_credential(given.identity)
+        token_credential(given)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_token_for_a_remote_spark_is_not_one_for_fabric(
     spark = {"method": "http", "host": "spark.example", "cluster": "c", "token": "of Spark"}
 
     given = profile(**spark, authentication="cli")
-    assert (given.token, given.identity.token) == ("of Spark", None)
+    assert (given.token, given.given) == ("of Spark", set())
     with pytest.raises(DbtConfigError, match="Choose another `authentication`"):
         profile(**spark, authentication="token")
 
@@ -154,16 +154,16 @@ def test_a_failed_login_names_the_method_and_what_it_lacks(
 
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    given = profile(**settings).identity
+    given = profile(**settings)
 
     with pytest.raises(LoginError) as failed:
         require_token(token_credential(given), given)
 
     told = str(failed.value)
-    assert f"`authentication: {given.method}` gets no token for OneLake" in told
+    assert f"`authentication: {given.authentication}` gets no token for OneLake" in told
     assert error in told
     assert remedy in told
-    assert ("az login" in told) == (given.method == "cli")
+    assert ("az login" in told) == (given.authentication == "cli")
 
 
 def test_azure_prints_nothing_about_a_failed_login() -> None:
@@ -189,8 +189,7 @@ def test_secrets_are_shown_nowhere() -> None:
 
     for credentials in profiles:
         assert "s3cret" not in repr(credentials)
-        assert "s3cret" not in repr(credentials.target)
-        assert "s3cret" not in str(token_credential(credentials.identity))
+        assert "s3cret" not in str(token_credential(credentials))
         # `dbt debug` prints this, and `target` in Jinja has it
         assert "s3cret" not in str(dict(credentials.connection_info()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
-from dbt_common.exceptions import DbtConfigError
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
 from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.lost_table import refuse_lost
 from dbt.adapters.openmirroring.destination.sql_endpoint import (
+    refresh_sql_endpoint,
     with_visible_times,
 )
 from dbt.adapters.openmirroring.destination.target import Target
@@ -35,13 +36,14 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.source import declare_source
+from dbt.adapters.openmirroring.landing_zone.source import declare_source, source_events
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.service.authentication import require_token, token_credential
 from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
 from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, replicator_report
-from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport
+from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, logger
 from dbt.adapters.openmirroring.text.shown import shown_url
+from dbt.adapters.openmirroring.text.table import LOG_PREFIX
 
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
@@ -112,20 +114,20 @@ class Destination:
     @property
     def place(self) -> str:
         """The landing zone as the profile names it, safe to show in a message."""
-        return shown_url(self.target.landing_zone)
+        return shown_url(str(self.target.landing_zone))
 
     @property
     def zone_id(self) -> str:
         """A short name of the landing zone, which no other one has."""
-        return hashlib.sha256(self.target.landing_zone.encode()).hexdigest()[:16]
+        return hashlib.sha256(str(self.target.landing_zone).encode()).hexdigest()[:16]
 
     def storage(self) -> Storage:
         place = self.target.onelake
         if not place:
             return LocalStorage(self.landing_zone)
         # this import is slow, and a local landing zone does not need it
+        from dbt.adapters.openmirroring.landing_zone.onelake.claim import EndedClaims
         from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-        from dbt.adapters.openmirroring.landing_zone.onelake.ended_claims import EndedClaims
         from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 
         with self._lock:
@@ -133,7 +135,7 @@ class Destination:
                 self._onelake = OneLakeClient.connect(place, self._credential)
         kept = self._kept()
         ended = EndedClaims(kept / "ended_claims") if kept else None
-        return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _print_line, ended)
+        return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _note, ended)
 
     @property
     def landing_zone(self) -> Path:
@@ -161,7 +163,7 @@ class Destination:
 
     @cached_property
     def _credential(self) -> TokenCredential:
-        return token_credential(self.target.identity)
+        return token_credential(self.target)
 
     def check(self) -> None:
         """Check that a publication would succeed, with a test file on the scratch pad.
@@ -170,7 +172,7 @@ class Destination:
             MirrorError: if it would not succeed
         """
         if self.target.onelake:
-            require_token(self._credential, self.target.identity)
+            require_token(self._credential, self.target)
             self.service.check_all()
         self._try_to_write()
 
@@ -181,7 +183,7 @@ class Destination:
             MirrorError: if nothing can be published
         """
         if self.target.onelake:
-            require_token(self._credential, self.target.identity)
+            require_token(self._credential, self.target)
             if not self.dry_run:
                 self.service.check()
         if self.dry_run:
@@ -211,17 +213,6 @@ class Destination:
             storage.rename(f"{folder}/file", f"{folder}/renamed")
             storage.delete(f"{folder}/renamed")
 
-    def _open(self, table: TableFolder, owner: Owner) -> Publication:
-        self.require_run()
-        service = self.service if self.target.onelake else None
-        if service:
-            service.check()
-        storage = self.storage()
-        self._declare_source(storage)
-        publication = Publication(storage, table, owner, service)
-        self.is_to_replicate = self.target.replicate
-        return publication
-
     @contextmanager
     def publication(self, table: TableFolder, owner: Owner) -> Iterator[Publication]:
         """Lock a table while it is published.
@@ -229,7 +220,17 @@ class Destination:
         Raises:
             MirrorError: if another run is publishing the table, or the service would not apply it
         """
-        publication = self._open(table, owner)
+        self.require_run()
+        service = self.service if self.target.onelake else None
+        if service:
+            service.check()
+        storage = self.storage()
+        with self._lock:
+            if self.target.source and not self._is_source_declared:
+                declare_source(storage, source_events(self.target.source))
+                self._is_source_declared = True
+        publication = Publication(storage, table, owner, service)
+        self.is_to_replicate = self.target.replicate
         try:
             yield publication
         finally:
@@ -337,49 +338,78 @@ class Destination:
             )
             return
         # this import is slow, and a local landing zone does not need it
-        from dbt.adapters.openmirroring.destination.onelake_replica import OneLakeReplica
+        from dbt.adapters.openmirroring.destination.onelake_replica import onelake_replica
 
-        found = OneLakeReplica(place, self._credential, table, self._staging(), self._downloads())
-        try:
-            yield found.applied(journal, self.service, seconds)
-        finally:
-            found.clear()
+        if not journal:
+            raise DbtRuntimeError(
+                f"{table} was not published yet, so there is no mirrored table to compare"
+            )
+        replica.check_installed()
+        last = next((b.published_at for b in journal.batches if b.files_written), None)
+        published = {table.mirrored_table: datetime.fromisoformat(last)} if last else {}
+        if behind := self.service.not_applied(published, seconds) if published else []:
+            raise DbtRuntimeError(
+                f"The last publication was not applied within {seconds:g} seconds: {behind[0]}"
+            )
+        keys = journal.batch.definition.key_columns
+        with onelake_replica(
+            place, self._credential, table, keys, self._staging(), self._downloads()
+        ) as found:
+            yield found
 
     def replicate_at_the_end(self, is_wanted: bool) -> None:
         """Set whether the command changed anything that the replicator must apply at its end."""
         self.is_to_replicate = self.target.replicate and is_wanted
 
+    def end_command(self) -> None:
+        """Replicate, wait and refresh as the profile says, if the command has changed anything."""
+        self.replicas.close()
+        if self.is_to_replicate:
+            self.is_to_replicate = False
+            lines, failed = replica.replicate(self.landing_zone, LOG_PREFIX)
+            for line in ("", *lines):
+                _note(line)
+            if failed:
+                logger.warning(f"Not replicated: {', '.join(failed)}")
+            self.keep_out_of_git()
+        published, self.published = self.published, {}
+        if published and self.target.wait_for_mirror:
+            self._wait_for_mirror(published, self.target.wait_for_mirror)
+        if published and self.target.refresh_sql_endpoint:
+            refresh_sql_endpoint(self.database, self.service, self.storage(), published)
+
+    def _wait_for_mirror(self, published: Mapping[str, datetime], seconds: float) -> None:
+        """Wait until the published files are applied, and warn of tables that are not."""
+        _note(f"Waiting up to {seconds:g} seconds until all is applied")
+        try:
+            behind = self.service.not_applied(published, seconds)
+        except ServiceError as error:
+            logger.warning(error.msg)
+            return
+        if behind:
+            logger.warning(f"Published, but not applied: {'; '.join(behind)}")
+        else:
+            _note(f"All is applied to {len(published)} mirrored tables")
+
     def _staging(self) -> StagingFolder | None:
+        """Return where Spark writes files to upload; None if it writes to OneLake."""
         # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
 
-        url = self._staging_location()
-        return StagingFolder(url) if url else None
-
-    def _staging_location(self) -> str | None:
-        """Return the URL where Spark writes files to upload; None if it writes to OneLake."""
         given = self.target.staging_location
         if given and "://" in given:
-            return given
+            return StagingFolder(given)
         if given:
-            return file_url((self._project() / Path(given).expanduser()).resolve())
+            return StagingFolder(file_url((self._project() / Path(given).expanduser()).resolve()))
         # the embedded Spark has no driver for OneLake, so dbt uploads its files
         warehouse = self._warehouse()
-        return file_url(warehouse.with_name("staging")) if warehouse else None
+        return StagingFolder(file_url(warehouse.with_name("staging"))) if warehouse else None
 
     def _ask_service(self) -> ServiceReport | None:
         if self.target.onelake:
-            return fabric_report(self.database, self.target.onelake, self.target.identity)
+            return fabric_report(self.database, self.target.onelake, self.target)
         return replicator_report(self.landing_zone)
 
-    def _declare_source(self, storage: Storage) -> None:
-        """Declare the source of the data to Fabric, once for each command."""
-        source = self.target.source
-        with self._lock:
-            if source and not self._is_source_declared:
-                declare_source(storage, source)
-                self._is_source_declared = True
 
-
-def _print_line(text: str) -> None:
+def _note(text: str) -> None:
     fire_event(Note(msg=text))

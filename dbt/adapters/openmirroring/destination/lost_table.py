@@ -42,10 +42,9 @@ def refuse_lost(storage: Storage, table: TableFolder, report: ServiceReport) -> 
     Raises:
         ServiceError: if Fabric has lost them
     """
-    content = None if _is_listed(table, report) else storage.read(table.journal)
-    if content is None:
+    journal = None if _is_listed(table, report) else Journal.read(storage, table.journal)
+    if journal is None:
         return
-    journal = Journal.from_json(content, table.journal)
     found = loss(table, journal, TableFiles.of(storage, table), report)
     if found:
         raise ServiceError(

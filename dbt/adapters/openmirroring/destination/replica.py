@@ -56,19 +56,6 @@ class Replica:
         return cls(tuple(columns), table.key_columns, str(table.path), tuple(table.file_names()))
 
 
-@dataclass(frozen=True)
-class Replication:
-    """The result of a replication.
-
-    Args:
-        lines: lines of text about the tables
-        failed: names of the tables that could not be replicated
-    """
-
-    lines: tuple[str, ...]
-    failed: tuple[str, ...]
-
-
 def is_installed() -> bool:
     return all(importlib.util.find_spec(name) for name in ("deltalake", "pyarrow"))
 
@@ -135,14 +122,17 @@ def applied(
     return Replica.of(found)
 
 
-def replicate(landing_zone: Path, prefix: int = 0) -> Replication:
+def replicate(landing_zone: Path, prefix: int = 0) -> tuple[list[str], list[str]]:
     """Apply everything that was published.
 
     Args:
         prefix: number of characters that dbt prints before each line
+
+    Returns:
+        lines of text about the tables, and the names of those that could not be replicated
     """
     from dbt.adapters.openmirroring.replicator.monitoring import lines
 
     reports = replicator(landing_zone).scan()
     failed = [shown(report.name) for report in reports if report.error]
-    return Replication(tuple(lines(reports, terminal_width(prefix))), tuple(failed))
+    return list(lines(reports, terminal_width(prefix))), failed

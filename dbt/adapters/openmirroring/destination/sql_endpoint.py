@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, TypeVar
 
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
@@ -14,12 +14,12 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.service.monitoring import Service
-from dbt.adapters.openmirroring.service.reports import ServiceReport, logger
-from dbt.adapters.openmirroring.service.sql_endpoint import (
+from dbt.adapters.openmirroring.service.reports import (
+    ServiceReport,
+    TableReport,
     TableSync,
-    by_table,
-    entry_of,
-    not_visible,
+    is_behind,
+    logger,
 )
 from dbt.adapters.openmirroring.text.table import LOG_PREFIX, terminal_width, text_table
 
@@ -32,6 +32,10 @@ RECORD = "_sqlEndpoint.json"
 
 # times when the endpoint last took over each table, by its name there; None if it never did
 _TIMES: TypeAdapter[dict[str, AwareDatetime | None]] = TypeAdapter(dict[str, AwareDatetime | None])
+
+_Entry = TypeVar("_Entry")
+
+_NEVER = datetime.min.replace(tzinfo=timezone.utc)
 
 
 def refresh_sql_endpoint(
@@ -51,14 +55,14 @@ def refresh_sql_endpoint(
     try:
         # asked before the refresh, which takes over only files that are applied by then
         report = service.report()
-        syncs = by_table(database.refresh_sql_endpoint())
+        syncs = _by_table(database.refresh_sql_endpoint())
     except MirrorError as error:
         tables = ", ".join(sorted(published))
         logger.warning(f"{error.msg} Reports may not see the new rows yet: {tables}")
         return
     for line in _lines(syncs, published):
         fire_event(Note(msg=line))
-    if missing := not_visible(syncs, report.tables if report else None, published):
+    if missing := _not_visible(syncs, report.tables if report else None, published):
         logger.warning(f"Published, but not visible to reports: {'; '.join(missing)}")
     try:
         storage.write(RECORD, _TIMES.dump_json({s.table: s.visible for s in syncs.values()}))
@@ -74,7 +78,7 @@ def with_visible_times(report: ServiceReport, storage: Storage) -> ServiceReport
     except ValidationError:  # anybody with access to the landing zone can write this file
         times = {}
     tables = {
-        name: replace(table, visible=entry_of(name, times))
+        name: replace(table, visible=_entry_of(name, times))
         for name, table in report.tables.items()
     }
     return replace(report, tables=tables)
@@ -82,7 +86,7 @@ def with_visible_times(report: ServiceReport, storage: Storage) -> ServiceReport
 
 def _lines(syncs: Mapping[str, TableSync], published: Mapping[str, datetime]) -> list[str]:
     """Return the endpoint's answers about the published tables, as a table of text."""
-    found = [(table, sync) for table in sorted(published) if (sync := entry_of(table, syncs))]
+    found = [(table, sync) for table in sorted(published) if (sync := _entry_of(table, syncs))]
     rows = [
         (
             table,
@@ -95,3 +99,46 @@ def _lines(syncs: Mapping[str, TableSync], published: Mapping[str, datetime]) ->
     headline = ("mirrored table", "SQL endpoint", "visible (UTC)", "")
     width = terminal_width(LOG_PREFIX)
     return list(text_table([headline, *rows], (), width)) if rows else []
+
+
+def _by_table(syncs: Iterable[TableSync]) -> dict[str, TableSync]:
+    """Return the answers by table name; of several with the same name, the oldest one."""
+    latest_first = sorted(syncs, key=lambda sync: sync.visible or _NEVER, reverse=True)
+    return {sync.table: sync for sync in latest_first}
+
+
+def _entry_of(table: str, named: Mapping[str, _Entry]) -> _Entry | None:
+    """Return the entry of a table, which the endpoint names with or without its schema.
+
+    Args:
+        table: `schema.table`
+        named: the entries, by the names that the endpoint uses
+    """
+    return named.get(table, named.get(table.rpartition(".")[2]))
+
+
+def _not_visible(
+    syncs: Mapping[str, TableSync],
+    applied: Mapping[str, TableReport] | None,
+    published: Mapping[str, datetime],
+) -> list[str]:
+    """Return a line for each table whose last publication is not visible to reports.
+
+    Args:
+        syncs: the endpoint's answers to the refresh, by the names of the tables
+        applied: the state of each table in the service before the refresh; None if it is unknown
+        published: the time of each publication, by `schema.table`
+    """
+    lines = []
+    for table, time in published.items():
+        sync = _entry_of(table, syncs)
+        report = (applied or {}).get(table, TableReport())
+        if applied is not None and is_behind(report, time):
+            problem = "Fabric has not applied it yet"
+        elif sync is None:
+            problem = "the endpoint does not list it"
+        else:
+            problem = sync.problem(report, time)
+        if problem:
+            lines.append(f"{table}: {problem}")
+    return lines

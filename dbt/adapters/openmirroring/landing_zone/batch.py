@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from dbt.adapters.openmirroring.landing_zone.delimited import COLUMN_SEPARATORS, DelimitedText
+from dbt.adapters.openmirroring.landing_zone.delimited import (
+    COLUMN_SEPARATORS,
+    DelimitedText,
+    data_type,
+)
 from dbt.adapters.openmirroring.landing_zone.layout import file_name
 from dbt.adapters.openmirroring.text.shown import shown
 
@@ -84,6 +89,39 @@ class TableDefinition:
     @property
     def is_by_time(self) -> bool:
         return self.file_detection == LAST_UPDATE_TIME
+
+    @property
+    def metadata(self) -> bytes:
+        """The content of `_metadata.json`, with only the properties that the table needs.
+
+        Without `keyColumns` the service can only insert. The file is needed even without
+        properties: the service has been seen to ignore a table folder without it. The row marker
+        is not declared, because it is not a column of the table (specification, "Metadata file"
+        and "Delimited text requirements").
+        """
+        properties: dict[str, Any] = {}
+        if self.key_columns:
+            properties["keyColumns"] = list(self.key_columns)
+        if self.is_by_time:
+            properties["fileDetectionStrategy"] = "LastUpdateTimeFileDetection"
+        if self.default_row_marker == UPSERT:
+            properties["isUpsertDefaultRowMarker"] = True
+        if self.delimited:
+            columns = [
+                {
+                    "Name": column.name,
+                    "DataType": data_type(column.landed_type),
+                    "IsNullable": column.name not in self.key_columns,
+                }
+                for column in self.columns
+            ]
+            properties |= {
+                "SchemaDefinition": {"Columns": columns},
+                "FileFormat": "CSV" if self.landing_format == "csv" else "DelimitedText",
+                "FileExtension": self.landing_format,
+                "FileFormatTypeProperties": self.delimited.properties,
+            }
+        return json.dumps(properties, ensure_ascii=False, indent=2).encode()
 
 
 @dataclass(frozen=True)

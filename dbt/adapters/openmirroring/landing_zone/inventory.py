@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
 )
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles, problem_with
+from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,12 @@ def landed_table(storage: Readable, folder: TableFolder) -> LandedTable:
     exists = True
     held, held_problem = _held(storage, folder)
     try:
-        journal = storage.read(folder.journal)
-        pending = storage.read(folder.manifest)
-        exists = journal is not None or bool(storage.list(folder.path))
-        last = Journal.from_json(journal, folder.journal) if journal is not None else None
-        manifest = Manifest.from_json(pending, folder.manifest) if pending is not None else None
+        last = Journal.read(storage, folder.journal)
+        exists = last is not None or bool(storage.list(folder.path))
+        manifest = Manifest.read(storage, folder.manifest)
         files = TableFiles.of(storage, folder) if last else TableFiles()
         # the journal does not know the files of a pending batch yet
-        problem = problem_with(folder, files, last) if last and not manifest else ""
+        problem = files.problem_in(folder, last) if last and not manifest else ""
         return LandedTable(folder, exists, last, manifest, held, held_problem, problem, files)
     except MirrorError as error:
         return LandedTable(folder, exists, None, None, held, held_problem, error.msg)
@@ -122,9 +120,9 @@ def pending_batches(storage: Readable) -> Iterator[Manifest]:
     """
     for folder in _staged(storage):
         with suppress(MirrorError):
-            content = storage.read(folder.manifest)
-            if content is not None:
-                yield Manifest.from_json(content, folder.manifest)
+            manifest = Manifest.read(storage, folder.manifest)
+            if manifest:
+                yield manifest
 
 
 def last_published(
@@ -145,8 +143,8 @@ def last_published(
     found = [
         (folder, journal)
         for folder in folders
-        if (content := storage.read(folder.journal))
-        and (journal := Journal.from_json(content, folder.journal)).batch.owner.schema == schema
+        if (journal := Journal.read(storage, folder.journal))
+        and journal.batch.owner.schema == schema
     ]
     return max(found, key=lambda each: each[1].published_at, default=(folders[0], None))
 
@@ -164,8 +162,7 @@ def published_folders(storage: Readable) -> Iterator[TableFolder]:
 
 def _held(storage: Readable, folder: TableFolder) -> tuple[HeldRecord | None, str]:
     try:
-        content = storage.read(folder.held)
-        return HeldRecord.from_json(content, folder.held) if content is not None else None, ""
+        return HeldRecord.read(storage, folder.held), ""
     except MirrorError as error:
         return None, error.msg
 

@@ -9,7 +9,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import published_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.text.ways_out import DROP_ORPHANS
 
 # the limit of a mirrored database (Fabric's documentation, "Troubleshoot mirroring")
 MAX_TABLES = 1000
@@ -52,7 +51,7 @@ class NewTables:
                     f"{table} would be table number {count:,} of this landing zone, and a "
                     f"mirrored database has {MAX_TABLES:,} at most. Nothing was published. "
                     "Publish it to another mirrored database, set `mirror: false`, or drop "
-                    f"tables that nobody needs: {DROP_ORPHANS}"
+                    "tables that nobody needs: dbt run-operation mirror_drop_orphans"
                 )
             self._tables.add(table)
             if count >= _MANY_TABLES and not self._has_warned:

@@ -5,21 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.batch import Batch, Owner, new_batch_id
+from dbt.adapters.openmirroring.landing_zone.errors import (
+    ForeignTableFolderError,
+    MirrorError,
+    SnapshotMismatchError,
+)
 from dbt.adapters.openmirroring.landing_zone.inventory import published_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.requirements import (
-    FilesUntouched,
-    NoFolder,
-    SameBatch,
-    SameOwner,
-    SameRows,
-    SameState,
-)
+from dbt.adapters.openmirroring.landing_zone.records import LOAD_ANEW, Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.text.ways_out import RECOVER
+from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
+from dbt.adapters.openmirroring.text.shown import shown
+
+
+def compute_anew(node: str, rows: int) -> str:
+    """Return the way out that computes the rows of a node anew, and what it publishes.
+
+    Args:
+        node: the unique id of the node
+        rows: the number of rows of the table, which it replaces
+    """
+    name = ".".join(node.split(".")[2:])
+    return (
+        f"`dbt build --full-refresh --select {name}` publishes the rows that the node computes "
+        f"anew, in place of the {rows:,} rows that were published: those that "
+        "it cannot compute again are lost, as the history of a dbt snapshot."
+    )
+
+
+def publish_present(table: object, rows: str = "the rows") -> str:
+    """Return the way out that computes nothing, and what it publishes."""
+    return (
+        f"`dbt run-operation mirror_rebuild --args '{{table: {table}}}'` publishes {rows} that "
+        "Spark has, and computes nothing."
+    )
 
 
 class PublishedTable:
@@ -51,8 +71,8 @@ class PublishedTable:
         if pending:
             raise MirrorError(
                 f"An earlier run has committed batch {pending.batch.id} of {self.table}, and was "
-                f"interrupted. A dry run changes nothing, so it cannot finish it. Run {RECOVER} "
-                "with a target that is no dry run."
+                "interrupted. A dry run changes nothing, so it cannot finish it. Run "
+                "`dbt run-operation mirror_recover` with a target that is no dry run."
             )
 
     @property
@@ -67,8 +87,7 @@ class PublishedTable:
 
     def journal(self) -> Journal | None:
         """Read the journal; None if the table has never been published."""
-        content = self._storage.read(self.table.journal)
-        return Journal.from_json(content, self.table.journal) if content is not None else None
+        return Journal.read(self._storage, self.table.journal)
 
     def is_published_again(self) -> bool:
         """Check whether another run has published, or committed, since the journal was read.
@@ -92,15 +111,14 @@ class PublishedTable:
             if folder.identifier.lower() != name or folder == self.table:
                 continue
             with suppress(MirrorError):  # a damaged record says nothing
-                content = self._storage.read(folder.journal)
-                if content and Journal.from_json(content, folder.journal).batch.id == batch_id:
+                journal = Journal.read(self._storage, folder.journal)
+                if journal and journal.batch.id == batch_id:
                     return folder
         return None
 
     def _pending(self, files: Readable | None = None) -> Manifest | None:
         """Read the manifest of a batch that is committed but not completed; None without one."""
-        content = (files or self._storage).read(self.table.manifest)
-        return Manifest.from_json(content, self.table.manifest) if content is not None else None
+        return Manifest.read(files or self._storage, self.table.manifest)
 
     def verify(self, snapshot_batch_id: str | None, rebuilds: bool) -> Journal | None:
         """2. Check that journal, table folder and snapshot belong together.
@@ -122,12 +140,12 @@ class PublishedTable:
         journal = self._last
         if journal is None:
             if not self._may_have_folder:
-                NoFolder(self.table).validate(self._storage)
+                self._require_no_folder()
             return None
-        SameOwner(self.table, self._owner).validate(journal.batch)
+        self._require_owner(journal.batch)
         if not rebuilds:
-            SameBatch(self.table, self._owner, snapshot_batch_id).validate(journal)
-            FilesUntouched(self.table, self._owner, self._storage).validate(journal)
+            self._require_batch(journal, snapshot_batch_id)
+            self._require_files(journal)
         return journal
 
     def verify_rows(self, journal: Journal, rows: int) -> None:
@@ -140,7 +158,13 @@ class PublishedTable:
         Raises:
             SnapshotMismatchError: if the numbers differ
         """
-        SameRows(self.table, self._owner, rows).validate(journal)
+        published = journal.batch.table_rows
+        if rows != published:
+            raise SnapshotMismatchError(
+                f"Spark has {rows:,} rows of {self.table}, but {published:,} were published: "
+                "somebody else has written to the table in Spark, or a hook has, or files of it "
+                f"are lost. Nothing was changed. {self._ways_out(journal, rows)}"
+            )
 
     def verify_state(
         self, journal: Journal, state: str, count: Callable[[], int] = lambda: 0
@@ -155,4 +179,99 @@ class PublishedTable:
         Raises:
             SnapshotMismatchError: if the states differ
         """
-        SameState(self.table, self._owner, state, count).validate(journal)
+        if journal.snapshot_state not in (None, state):
+            raise SnapshotMismatchError(
+                f"The rows of {self.table} in Spark are not those that were published last "
+                f"({shown(journal.published_at)}): somebody else has written to the table, or a "
+                "hook has, for example `on-run-end`, or files of it are lost. Nothing was "
+                f"changed. {self._ways_out(journal, count())}"
+            )
+
+    def _ways_out(self, journal: Journal, rows: int) -> str:
+        """Return the ways out of a snapshot with other rows than those that were published.
+
+        Args:
+            rows: the number of its rows; no way out empties a mirrored table
+        """
+        anew = compute_anew(self._owner.node, journal.batch.table_rows)
+        present = f" {publish_present(self.table, f'the {rows:,} rows')}" if rows else ""
+        return (
+            f"{anew}{present} If others are to change the table, as a package that fills it at "
+            "the end of each run, set `on_foreign_changes: publish`, which publishes the "
+            "difference; or `mirror: false`."
+        )
+
+    def _require_owner(self, batch: Batch) -> None:
+        """Check that a batch which was published or committed before is of the same owner."""
+        found = batch.owner
+        if found.project != self._owner.project:
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} belongs to the dbt project "
+                f"{shown(found.project)!r} (node {shown(found.node)}). Nothing was changed. "
+                "Give the model another `alias` or `schema`; if that project is gone, delete the "
+                f"folder and {self.table.scratch}, and {LOAD_ANEW}."
+            )
+        if not self.table.schema and found.schema != self._owner.schema:
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} belongs to {shown(found.node)} in the schema "
+                f"{shown(found.schema)!r}: without schema folders, a landing zone can have only "
+                "one table of that name. Nothing was changed. Give the model another `alias`, or "
+                "remove `schema_folder: false`; if that model is gone, delete the folder and "
+                f"{self.table.scratch}, and {LOAD_ANEW}."
+            )
+
+    def _require_no_folder(self) -> None:
+        """Check that a table without a journal has no folder, which may be of somebody else."""
+        if self._storage.list(self.table.path):
+            raise ForeignTableFolderError(
+                f"The table folder {self.table.path} exists, but has no _journal.json: "
+                "dbt-openmirroring has not published it, or its journal is lost. Nothing was "
+                "changed. Give the model another `alias` or `schema`; or delete the folder, and "
+                f"{LOAD_ANEW}."
+            )
+
+    def _require_files(self, journal: Journal) -> None:
+        """Check that nobody else has changed the data files since the last publication."""
+        files = TableFiles.of(self._storage.at_once(self.table.path), self.table)
+        if problem := files.problem_in(self.table, journal):
+            raise ForeignTableFolderError(
+                f"{problem}. Nothing was changed. {publish_present(self.table)} "
+                f"{compute_anew(self._owner.node, journal.batch.table_rows)}"
+            )
+
+    def _require_batch(self, journal: Journal, found: str | None) -> None:
+        """Check that the snapshot carries the batch that was published last.
+
+        Args:
+            found: the batch id of the snapshot; None if there is none, or it was never published
+        """
+        last = journal.batch
+        if found == last.id:
+            return
+        names = {"target": last.owner.target, "user": last.owner.user}
+        by = [f"{name} {shown(value)!r}" for name, value in names.items() if value]
+        what = f"batch {found}" if found else "no published snapshot"
+        said = (
+            f"{self.table.journal} says that batch {last.id} was published last "
+            f"({', '.join([shown(journal.published_at), *by])}), but Spark has {what} of "
+            f"{self.table}."
+        )
+        anew = compute_anew(self._owner.node, last.table_rows)
+        if found and found > last.id:  # batch ids begin with a time
+            raise SnapshotMismatchError(
+                f"{said} Somebody else has published this table, or it was published to another "
+                f"landing zone since. Nothing was changed. {publish_present(self.table)} {anew}"
+            )
+        restore = (
+            f"`dbt run-operation mirror_restore --args '{{table: {self.table}}}'` brings the rows "
+            "that were published back from the mirrored table, in place of those that Spark has."
+            if found
+            else "set `restore_snapshots: true` in the target: then the rows that were published "
+            "are brought back from the mirrored table."
+        )
+        raise SnapshotMismatchError(
+            f"{said} Somebody else has published this table, or this is another warehouse, or the "
+            "warehouse was lost. Nothing was changed. If several people publish here, set a "
+            "`schema` of your own in the profile. Otherwise run with the warehouse that has this "
+            f"batch, or put it back. Or {restore} {anew}"
+        )

@@ -6,10 +6,12 @@ rows are computed: build, compare and stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import pairwise
+from typing import Protocol
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -20,24 +22,29 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     NotPlainError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.metadata import metadata
-from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
-from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.requirements import (
-    FilesUntouched,
-    IncreasingTimes,
-    NoFolder,
-    SameOwner,
+from dbt.adapters.openmirroring.landing_zone.records import (
+    LOAD_ANEW,
+    HeldRecord,
+    Journal,
+    Manifest,
 )
-from dbt.adapters.openmirroring.landing_zone.service_watch import ServiceWatch
 from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
-from dbt.adapters.openmirroring.text.findings import not_withdrawn
 from dbt.adapters.openmirroring.text.shown import shown
-from dbt.adapters.openmirroring.text.ways_out import LOAD_ANEW
+
+
+class ServiceWatch(Protocol):
+    """The service that a rebuild waits for. `service/monitoring.py` documents it."""
+
+    def check_answer(self, table: str) -> None: ...
+
+    def wait_until_gone(self, table: str, dropped: bool) -> None: ...
+
+    def wait_until_back(self, table: str) -> None: ...
 
 
 class Publication(PublishedTable):
@@ -63,6 +70,7 @@ class Publication(PublishedTable):
         super().__init__(storage, table, owner)
         self.published_at: datetime | None = None
         """When the last file of the completed batch appeared; None before, or if it has none."""
+        self.staged_files = StagedFiles(storage, table, self.batch_id)
         self._service = service
         self._renamed_at: datetime | None = None
         self._renamed: int | None = None
@@ -89,7 +97,7 @@ class Publication(PublishedTable):
         self._last = self.journal()
         manifest = self._pending(files)
         if manifest:
-            SameOwner(self.table, self._owner).validate(manifest.batch)
+            self._require_owner(manifest.batch)
         if manifest and not self._is_current(manifest):
             if self._last is None:
                 raise ForeignTableFolderError(
@@ -146,7 +154,7 @@ class Publication(PublishedTable):
 
     def restore_metadata(self, journal: Journal) -> bool:
         """2. Write `_metadata.json` again if it was changed. Return whether it was written."""
-        published = metadata(journal.batch.definition)
+        published = journal.batch.definition.metadata
         if self._storage.read(self.table.metadata) == published:
             return False
         self._storage.write(self.table.metadata, published)
@@ -156,32 +164,6 @@ class Publication(PublishedTable):
         """4. Return the URL of a folder of this batch on the scratch pad."""
         self._is_staged = True
         return self._storage.url(f"{self.table.staging(self.batch_id)}/{name}")
-
-    def staged(self, plan: Plan) -> list[StagedFile]:
-        """4. Find the files that were written to `rows`.
-
-        Raises:
-            MirrorError: if there are none
-        """
-        return self._staged(self.batch_id).written(plan)
-
-    def verify_staged(
-        self, plan: Plan, files: list[StagedFile], found: Sequence[FileRows]
-    ) -> list[StagedFile]:
-        """4. Check that the staged files have the rows of the plan.
-
-        Args:
-            plan: the plan of this batch
-            files: the files to publish
-            found: the rows that were read back, of these files and perhaps of others
-
-        Returns:
-            the files with rows; if none has rows, the first file, for its columns
-
-        Raises:
-            MirrorError: if the files do not have the rows of the plan
-        """
-        return self._staged(self.batch_id).verified(plan, files, found)
 
     def commit(
         self,
@@ -219,7 +201,7 @@ class Publication(PublishedTable):
         state = (snapshot_version, history, held, snapshot_state, ending)
         manifest = Manifest(batch, self.table, previous, tuple(files), *state)
         if files:
-            self._storage.flush(self._staged(batch.id).folder, [file.name for file in files])
+            self._storage.flush(self.staged_files.folder, [file.name for file in files])
         # if the storage does not answer, the manifest may exist, and then needs the staged files
         self.committed = True
         try:
@@ -241,9 +223,9 @@ class Publication(PublishedTable):
         """
         try:
             if plan.journal is None:
-                NoFolder(self.table).validate(self._storage)
+                self._require_no_folder()
             elif not plan.starts_folder:
-                FilesUntouched(self.table, self._owner, self._storage).validate(plan.journal)
+                self._require_files(plan.journal)
         except ForeignTableFolderError:
             # the files may be those of another run
             if self.journal() != plan.journal or self._storage.read(self.table.manifest):
@@ -259,7 +241,10 @@ class Publication(PublishedTable):
         waiting = self._staged(manifest.batch.id).waiting()
         published = [file.name for file in manifest.files if file.name not in waiting]
         if published:
-            raise MirrorError(not_withdrawn(manifest.batch.id, published[0]))
+            raise MirrorError(
+                f"Batch {manifest.batch.id} cannot be withdrawn: {published[0]} is published or "
+                "gone already. Remove what keeps Spark from storing its rows, then run again."
+            )
         self._storage.delete(self.table.manifest)
         self._storage.flush(self.table.scratch)
         self._storage.delete(self.table.staging(manifest.batch.id))
@@ -294,8 +279,7 @@ class Publication(PublishedTable):
             for number, file in enumerate(manifest.files, start=batch.first_file or 0)
             if file.name not in waiting
         }
-        journal = self.journal() if gone else None
-        staged.check(manifest, waiting, staged.unpublished(manifest, gone, journal))
+        staged.check(manifest, waiting, gone, self.journal() if gone else None)
         self._renamed = len(gone)
         if batch.starts_folder and not gone:
             is_rebuild = batch.publication == "rebuild"
@@ -309,7 +293,7 @@ class Publication(PublishedTable):
             if self._service and self._storage.read(self.table.metadata) is None:
                 dropped = is_rebuild or self._superseded is not None
                 self._service.wait_until_gone(self.table.mirrored_table, dropped=dropped)
-            self._storage.write(self.table.metadata, metadata(batch.definition))
+            self._storage.write(self.table.metadata, batch.definition.metadata)
         by_time = batch.definition.is_by_time
         latest = TableFiles.of(self._storage, self.table).latest if by_time else 0
         for number, file in enumerate(manifest.files, start=batch.first_file or 0):
@@ -326,9 +310,21 @@ class Publication(PublishedTable):
         if manifest.files:
             self._storage.flush(self.table.path)
         if by_time:
-            IncreasingTimes(self.table).validate(self._storage)
+            self._require_increasing_times()
         if batch.publication == "rebuild" and self._service:
             self._service.wait_until_back(self.table.mirrored_table)
+
+    def _require_increasing_times(self) -> None:
+        """Check that each file is later than the one before: equal times give no order."""
+        files = [file for file in self._storage.list(self.table.path) if file_number(file.name)]
+        for earlier, later in pairwise(files):
+            if later.modified <= earlier.modified:
+                raise MirrorError(
+                    f"In {self.table.path}, {later.name} is not later than {earlier.name}: the "
+                    "storage does not keep the time of a file that it renames, so the service "
+                    "cannot know their order. Set `file_detection: sequential`, and run with "
+                    "--full-refresh to publish a full load of the rows that the node computes."
+                )
 
     @contextmanager
     def _told_what_is_published(self, manifest: Manifest) -> Iterator[None]:

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,8 +23,8 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 )
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.storage import Readable
 from dbt.adapters.openmirroring.text.shown import shown
-from dbt.adapters.openmirroring.text.ways_out import LOAD_ANEW, RECOVER, withdraw
 
 VERSION = 1
 
@@ -32,6 +33,90 @@ _STATE = re.compile(r"(version|files):\w+", re.ASCII)
 
 # the number of batches in a journal
 _REMEMBERED = 100
+
+# the way out after which a table folder is deleted
+LOAD_ANEW = (
+    "run again to publish a full load of the rows that the node then has in Spark, in place of "
+    "those that the mirrored table has"
+)
+
+
+def withdraw(manifest: str) -> str:
+    """Return the way out of a committed batch that cannot be completed."""
+    return (
+        f"Delete {manifest} and run again: the batch is computed again. If a part of it was "
+        "published already, that run says so."
+    )
+
+
+_Record = TypeVar("_Record", bound="Record")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record in JSON, with a checksum: a run refuses one that was edited after writing."""
+
+    # the way out of a damaged record; {folder} stands for its folder
+    REMEDY: ClassVar[str]
+
+    def to_json(self) -> bytes:
+        data = {"version": VERSION, **asdict(self)}
+        return json.dumps({**data, "checksum": _checksum(data)}, indent=2).encode()
+
+    @classmethod
+    def read(cls: type[_Record], storage: Readable, path: str) -> _Record | None:
+        """Read a record; None if there is none at this path.
+
+        Raises:
+            MirrorError: as `from_json`, or if the storage refuses the request
+        """
+        content = storage.read(path)
+        return cls.from_json(content, path) if content is not None else None
+
+    @classmethod
+    def from_json(cls: type[_Record], content: bytes, where: str) -> _Record:
+        """Read a record.
+
+        Args:
+            where: the path of the record
+
+        Raises:
+            MirrorError: if the content is not what `to_json` has returned
+        """
+        try:
+            data = dict(json.loads(content))
+            version = data["version"]
+            if version == VERSION:
+                if data.pop("checksum") != _checksum(data):
+                    raise ValueError("its checksum does not match its content")
+                return cls._checked(data, where)
+        except ValidationError as error:
+            [first, *_] = error.errors(include_url=False, include_input=False)
+            path = ".".join(map(str, first["loc"]))
+            raise cls._damaged(where, f"{path}: {first['msg']}") from error
+        except (ValueError, LookupError, TypeError, RecursionError, MirrorError) as error:
+            raise cls._damaged(where, str(error)) from error
+        raise MirrorError(
+            f"{where} has version {shown(version)}, this dbt-openmirroring reads version "
+            f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
+        )
+
+    @classmethod
+    def _checked(cls: type[_Record], data: dict[str, Any], where: str) -> _Record:  # noqa: ARG003
+        records: TypeAdapter[_Record] = _adapter(cls)  # type: ignore[arg-type]
+        return records.validate_json(json.dumps(data), strict=True)
+
+    @classmethod
+    def _damaged(cls, where: str, finding: str) -> MirrorError:
+        return MirrorError(
+            f"{where} is damaged or was edited: it is not what dbt-openmirroring has written "
+            f"({shown(finding)}). Nothing was changed. "
+            f"{cls.REMEDY.format(folder=where.rpartition('/')[0])}"
+        )
+
+
+# how a snapshot gets the rows of a batch
+Ending = Literal["swap", "in_place", "held", "none"]
 
 
 @dataclass(frozen=True)
@@ -74,12 +159,8 @@ class PastBatch:
         )
 
 
-# how a snapshot gets the rows of a batch
-Ending = Literal["swap", "in_place", "held", "none"]
-
-
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(Record):
     """The write-ahead record of a batch: its appearance commits the batch.
 
     Args:
@@ -96,6 +177,8 @@ class Manifest:
             (`swap`), it takes them `in_place`, it has them already because they were `held`, or
             it has had them all along (`none`), because only the mirrored table was wrong
     """
+
+    REMEDY = f"{withdraw('it')} Or restore it."
 
     batch: Batch
     table: TableFolder
@@ -141,31 +224,21 @@ class Manifest:
         progress = f" {published:,} of its {files:,} files are published." if done else ""
         return (
             f"Batch {self.batch.id} ({self.batch.summary}) is committed.{progress} The next run "
-            f"of the node, or {RECOVER}, finishes it."
+            "of the node, or `dbt run-operation mirror_recover`, finishes it."
         )
 
-    def to_json(self) -> bytes:
-        return _to_json(self)
-
     @classmethod
-    def from_json(cls, content: bytes, where: str) -> Manifest:
-        """Read a record.
-
-        Args:
-            where: the path of the record; it must be that of the record's table
-
-        Raises:
-            MirrorError: if the content is not what `to_json` has returned
-        """
-        remedy = f"{withdraw('it')} Or restore it."
-        found = _from_json(_MANIFESTS, content, where, remedy)
+    def _checked(cls, data: dict[str, Any], where: str) -> Manifest:
+        # the first ones do not say how they end
+        data.setdefault("ending", cls.ending_of(data["held"], data["snapshot_version"]))
+        found = super()._checked(data, where)
         if found.table.manifest != where:
-            raise _damaged(where, f"it is of the table {found.table}", remedy)
+            raise ValueError(f"it is of the table {found.table}")
         return found
 
 
 @dataclass(frozen=True)
-class Journal:
+class Journal(Record):
     """The last completed batch of a table folder.
 
     Args:
@@ -175,6 +248,8 @@ class Journal:
         snapshot_state: the state in which the publication left the data of the snapshot; None if
             nobody knows it
     """
+
+    REMEDY = f"Restore it; or delete {{folder}}, and {LOAD_ANEW}."
 
     batch: Batch
     published_at: str
@@ -202,26 +277,9 @@ class Journal:
         last = PastBatch.of(self.batch, self.published_at)
         return (last, *self.history)[:_REMEMBERED]
 
-    def to_json(self) -> bytes:
-        return _to_json(self)
-
-    @classmethod
-    def from_json(cls, content: bytes, where: str) -> Journal:
-        """Read a record.
-
-        Args:
-            where: the path of the record
-
-        Raises:
-            MirrorError: if the content is not what `to_json` has returned
-        """
-        folder = where.rpartition("/")[0]
-        remedy = f"Restore it; or delete {folder}, and {LOAD_ANEW}."
-        return _from_json(_JOURNALS, content, where, remedy)
-
 
 @dataclass(frozen=True)
-class HeldRecord:
+class HeldRecord(Record):
     """The record that rows are held back from publication.
 
     Only the snapshot has the rows. The record is for reports on the state of the mirror.
@@ -230,6 +288,8 @@ class HeldRecord:
         held_at: when the record was written; UTC, ISO 8601
         why: why the rows are held
     """
+
+    REMEDY = "Delete it: the next run of the node writes it again."
 
     owner: Owner
     held_at: str
@@ -242,66 +302,13 @@ class HeldRecord:
     def of(cls, owner: Owner, held_at: datetime, why: str) -> HeldRecord:
         return cls(owner, held_at.isoformat(timespec="milliseconds"), why)
 
-    def to_json(self) -> bytes:
-        return _to_json(self)
 
-    @classmethod
-    def from_json(cls, content: bytes, where: str) -> HeldRecord:
-        """Read a record.
-
-        Args:
-            where: the path of the record
-
-        Raises:
-            MirrorError: if the content is not what `to_json` has returned
-        """
-        remedy = "Delete it: the next run of the node writes it again."
-        return _from_json(_HELD, content, where, remedy)
-
-
-_Record = TypeVar("_Record", Manifest, Journal, HeldRecord)
-_MANIFESTS, _JOURNALS = TypeAdapter(Manifest), TypeAdapter(Journal)
-_HELD = TypeAdapter(HeldRecord)
-
-
-def _to_json(record: _Record) -> bytes:
-    data = {"version": VERSION, **asdict(record)}
-    return json.dumps({**data, "checksum": _checksum(data)}, indent=2).encode()
-
-
-def _from_json(records: TypeAdapter[_Record], content: bytes, where: str, remedy: str) -> _Record:
-    try:
-        data = dict(json.loads(content))
-        version = data["version"]
-        if version == VERSION:
-            if data.pop("checksum") != _checksum(data):
-                raise ValueError("its checksum does not match its content")
-            if records is _MANIFESTS:  # the first ones do not say how they end
-                data.setdefault(
-                    "ending", Manifest.ending_of(data["held"], data["snapshot_version"])
-                )
-            return records.validate_json(json.dumps(data), strict=True)
-    except ValidationError as error:
-        [first, *_] = error.errors(include_url=False, include_input=False)
-        path = ".".join(map(str, first["loc"]))
-        raise _damaged(where, f"{path}: {first['msg']}", remedy) from error
-    except (ValueError, LookupError, TypeError, RecursionError, MirrorError) as error:
-        raise _damaged(where, str(error), remedy) from error
-    raise MirrorError(
-        f"{where} has version {shown(version)}, this dbt-openmirroring reads version "
-        f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
-    )
-
-
-def _damaged(where: str, finding: str, remedy: str) -> MirrorError:
-    return MirrorError(
-        f"{where} is damaged or was edited: it is not what dbt-openmirroring has written "
-        f"({shown(finding)}). Nothing was changed. {remedy}"
-    )
+@cache
+def _adapter(record: type[Record]) -> TypeAdapter[Any]:
+    return TypeAdapter(record)
 
 
 def _checksum(data: Mapping[str, Any]) -> str:
-    """Return the checksum of a record. A run refuses a record that was edited after writing."""
     content = json.dumps(data, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 

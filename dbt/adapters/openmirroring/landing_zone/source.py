@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from typing import Any
 
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -23,91 +22,80 @@ PARTNER_EVENTS = "_partnerEvents.json"
 _LOCK = f"{SCRATCH_PAD}/_source"
 
 
-@dataclass(frozen=True)
-class Source:
-    """The description of the source in the profile.
+# the options of `source` in the profile
+_OPTIONS = ("type", "partner_name", "version", "additional_information")
+
+
+def source_events(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of `_partnerEvents.json`.
 
     Args:
-        type: the type of the source; any text
-        partner_name: the publisher; the same in all mirrored databases of an organization
-        version: the version of the source
-        additional_information: other values by name
+        options: `source` of the profile: the `type` and `version` of the source, any text;
+            `partner_name`, the publisher, the same in all mirrored databases of an organization;
+            `additional_information`, other values by name
+
+    Raises:
+        ProfileError: if an option is unknown, `type` is missing, or a value is not text
     """
-
-    type: str
-    partner_name: str = "dbt-openmirroring"
-    version: str | None = None
-    additional_information: Mapping[str, str] | None = None
-
-    @classmethod
-    def parse(cls, options: Mapping[str, Any]) -> Source:
-        """Read `source` of the profile.
-
-        Raises:
-            ProfileError: if an option is unknown, `type` is missing, or a value is not text
-        """
-        names = [field.name for field in fields(cls)]
-        unknown = [name for name in options if name not in names]
-        if unknown:
-            raise ProfileError(
-                f"Unknown option `source.{unknown[0]}` in profile. There are: {', '.join(names)}"
-            )
-        if not options.get("type"):
-            raise ProfileError(
-                "`source` in profile requires a `type`, e.g. SQL, Oracle, Salesforce"
-            )
-        information = options.get("additional_information")
-        if not isinstance(information or {}, Mapping):
-            raise ProfileError(
-                "`source.additional_information` in profile must be a mapping of names to values"
-            )
-        texts = {name: _text(name, options[name]) for name in names[:3] if options.get(name)}
-        details = {str(name): _text(name, value) for name, value in (information or {}).items()}
-        return cls(**texts, additional_information=details or None)
-
-    @property
-    def events(self) -> dict[str, Any]:
-        information = {
-            "sourceType": self.type,
-            "sourceVersion": self.version,
-            "additionalInformation": self.additional_information,
-        }
-        return {
-            "partnerName": self.partner_name,
-            "sourceInfo": {name: value for name, value in information.items() if value},
-        }
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        raise ProfileError(
+            f"Unknown option `source.{unknown[0]}` in profile. There are: {', '.join(_OPTIONS)}"
+        )
+    if not options.get("type"):
+        raise ProfileError("`source` in profile requires a `type`, e.g. SQL, Oracle, Salesforce")
+    information = options.get("additional_information") or {}
+    if not isinstance(information, Mapping):
+        raise ProfileError(
+            "`source.additional_information` in profile must be a mapping of names to values"
+        )
+    texts = {name: _text(name, options[name]) for name in _OPTIONS[:3] if options.get(name)}
+    about = {
+        "sourceType": texts["type"],
+        "sourceVersion": texts.get("version"),
+        "additionalInformation": {
+            str(name): _text(name, value) for name, value in information.items()
+        },
+    }
+    return {
+        "partnerName": texts.get("partner_name", "dbt-openmirroring"),
+        "sourceInfo": {name: value for name, value in about.items() if value},
+    }
 
 
-def declare_source(storage: Storage, source: Source) -> None:
+def declare_source(storage: Storage, events: Mapping[str, Any]) -> None:
     """Write `_partnerEvents.json` at the root of the landing zone, if its content differs.
+
+    Args:
+        events: the content, of `source_events`
 
     Raises:
         MirrorError: if the file names another partner
     """
-    if _is_declared(storage, source):
+    if _is_declared(storage, events):
         return
     # if another command declares it right now, the next command compares again
     with suppress(ConcurrentPublicationError), storage.lock(_LOCK):
-        if not _is_declared(storage, source):
-            written = json.dumps(source.events, ensure_ascii=False, indent=2)
+        if not _is_declared(storage, events):
+            written = json.dumps(events, ensure_ascii=False, indent=2)
             storage.write(PARTNER_EVENTS, written.encode())
 
 
-def _is_declared(storage: Storage, source: Source) -> bool:
+def _is_declared(storage: Storage, events: Mapping[str, Any]) -> bool:
     content = storage.read(PARTNER_EVENTS)
     try:
         found = json.loads(content) if content else {}
-        partner = found.get("partnerName", source.partner_name)
+        partner = found.get("partnerName", events["partnerName"])
     except (ValueError, AttributeError, RecursionError):  # damaged
         return False
-    if partner != source.partner_name:
+    if partner != events["partnerName"]:
         raise MirrorError(
             f"{PARTNER_EVENTS} in the landing zone names the partner {shown(partner)!r}, and "
-            f"`source` in the profile {source.partner_name!r}. The name has to be the same in all "
-            "mirrored databases. Nothing was changed. Set `partner_name` to it, or delete the "
-            "file."
+            f"`source` in the profile {events['partnerName']!r}. The name has to be the same in "
+            "all mirrored databases. Nothing was changed. Set `partner_name` to it, or delete "
+            "the file."
         )
-    return bool(found == source.events)
+    return bool(found == events)
 
 
 def _text(name: object, value: Any) -> str:

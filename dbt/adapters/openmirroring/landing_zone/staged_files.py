@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows, Plan
-from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.published_table import compute_anew
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest, withdraw
 from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
-from dbt.adapters.openmirroring.text.findings import no_staged_files, other_staged_files
 from dbt.adapters.openmirroring.text.shown import shown_url
-from dbt.adapters.openmirroring.text.ways_out import compute_anew, withdraw
 
 # the folder with the files to publish, in the folder of a batch on the scratch pad
 ROWS = "rows"
@@ -54,7 +53,12 @@ class StagedFiles:
             # without rows there may be an empty file, without a header
             files = [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
         if not files:
-            raise MirrorError(no_staged_files(self._shown_folder))
+            raise MirrorError(
+                f"Spark has written the files of this batch to {self._shown_folder}, but dbt "
+                "finds none there: the two do not share this folder. Nothing was published. Set "
+                "`landing_zone`, or for OneLake `staging_location`, to a place that all of Spark "
+                "and the machine of dbt can reach."
+            )
         return files
 
     def verified(
@@ -77,7 +81,12 @@ class StagedFiles:
         counted = [each for each in found if each.name in names]
         finding = plan.finding(counted)
         if finding:
-            raise MirrorError(other_staged_files(self._shown_folder, finding))
+            raise MirrorError(
+                f"The files that Spark has written to {self._shown_folder} have, as far as dbt "
+                f"sees them, {finding}. Nothing was published. If Spark runs on several machines, "
+                "all of them must reach this folder: set `landing_zone`, or for OneLake "
+                "`staging_location`, accordingly."
+            )
         with_rows = {each.name for each in counted}
         return [file for file in files if file.name in with_rows] or files[:1]
 
@@ -86,40 +95,34 @@ class StagedFiles:
         found = plain(self.folder, self.storage.list(self.folder))
         return {entry.name: entry.size for entry in found}
 
-    def unpublished(
-        self, manifest: Manifest, gone: Mapping[int, StagedFile], journal: Journal | None
-    ) -> list[StagedFile]:
-        """Return the files that are gone from the scratch pad, but were never published.
-
-        Args:
-            gone: the files that are gone from the scratch pad, by number
-            journal: the journal of the table folder as it is now
-        """
-        if not gone:
-            return []
-        if journal and manifest.batch.starts_folder and journal.batch.id != manifest.batch.id:
-            return list(gone.values())  # the old folder is not dropped yet
-        found = TableFiles.of(self.storage, self.table)
-        return [
-            file
-            for number, file in gone.items()
-            # the service removes lower numbers first, so it has not removed one above the largest
-            if number > found.largest or found.sizes.get(number, file.size) != file.size
-        ]
-
     def check(
-        self, manifest: Manifest, waiting: Mapping[str, int], missing: Container[StagedFile]
+        self,
+        manifest: Manifest,
+        waiting: Mapping[str, int],
+        gone: Mapping[int, StagedFile],
+        journal: Journal | None,
     ) -> None:
         """Check that each file of a batch is either published, or still staged as it was written.
 
         Args:
-            manifest: the manifest of the batch
             waiting: the files that are still staged, as `waiting()` returns them
-            missing: the files that are neither staged nor published
+            gone: the files that are gone from the scratch pad, by number
+            journal: the journal of the table folder as it is now
 
         Raises:
             StagedFilesLostError: if a file is missing, or has another size
         """
+        missing: Collection[StagedFile] = ()
+        if journal and manifest.batch.starts_folder and journal.batch.id != manifest.batch.id:
+            missing = gone.values()  # the old folder is not dropped yet
+        elif gone:
+            found = TableFiles.of(self.storage, self.table)
+            missing = [
+                file
+                for number, file in gone.items()
+                # the service removes lower numbers first: it has not removed one above the largest
+                if number > found.largest or found.sizes.get(number, file.size) != file.size
+            ]
         for file in manifest.files:
             if file in missing or waiting.get(file.name, file.size) != file.size:
                 raise StagedFilesLostError(

@@ -73,6 +73,11 @@ class TableFiles:
         last = journal.batch.last_file
         return sum(number <= last for number in self.unprocessed) == last
 
+    def problem_in(self, table: TableFolder, journal: Journal) -> str:
+        """Return the sentence that says how somebody else has changed the files; or nothing."""
+        found = self.problem(journal)
+        return f"The table folder {table.path} {found}" if found else ""
+
     def problem(self, journal: Journal) -> str:
         """Return how somebody else has changed the files; empty if they are as published.
 
@@ -131,12 +136,6 @@ class TableFiles:
                     return name
                 seen.add(number)
         return ""
-
-
-def problem_with(table: TableFolder, files: TableFiles, journal: Journal) -> str:
-    """Return how somebody else has changed the files of a table; empty if they are unchanged."""
-    found = files.problem(journal)
-    return f"The table folder {table.path} {found}" if found else ""
 
 
 def _sizes(entries: Iterable[Entry]) -> dict[int, int]:

@@ -6,6 +6,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     SnapshotMismatchError,
     StagedFilesLostError,
 )
+from dbt.adapters.openmirroring.landing_zone.published_table import compute_anew
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.endings import ENDINGS, Elsewhere, Ending
@@ -24,7 +25,6 @@ from dbt.adapters.openmirroring.node.snapshot.table_folders import (
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
-from dbt.adapters.openmirroring.text.ways_out import compute_anew
 
 
 def recover(

@@ -10,7 +10,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     MirroredTableMismatchError,
 )
-from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.build import build_again
 from dbt.adapters.openmirroring.node.columns import published_columns
@@ -23,7 +23,6 @@ from dbt.adapters.openmirroring.spark.relation import (
     RESTORED_PROPERTY,
     OpenMirroringRelation,
 )
-from dbt.adapters.openmirroring.text.ways_out import compute_anew
 
 # seconds, in which the service has time for a round over all tables
 ROUND = 60.0

@@ -8,6 +8,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn
+from dbt.adapters.openmirroring.landing_zone.published_table import publish_present
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.advance import finish
 from dbt.adapters.openmirroring.node.attempt import Attempt, begin_attempt
@@ -25,7 +26,6 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import MIRRORED
 from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state, verify_state
 from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
-from dbt.adapters.openmirroring.text.ways_out import publish_present
 
 
 def repair(node: Node, destination: Destination) -> MirrorResponse:

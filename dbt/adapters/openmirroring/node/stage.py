@@ -43,8 +43,9 @@ def stage(
     warehouse.show_step(WRITING)
     if not _link_ready_files(warehouse, publication, plan, options, built.description):
         _write(warehouse, publication, plan, options, built)
-    staged = publication.staged(plan)
-    return publication.verify_staged(plan, staged, _count(warehouse, publication, plan, staged))
+    files = publication.staged_files
+    staged = files.written(plan)
+    return files.verified(plan, staged, _count(warehouse, publication, plan, staged))
 
 
 def _link_ready_files(

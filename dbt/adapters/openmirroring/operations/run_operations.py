@@ -243,9 +243,9 @@ class RunOperations:
                 zone
         """
         self._destination.require_run()
-        found = replica.replicate(self._destination.landing_zone)
-        failed = f"Not replicated: {', '.join(found.failed)}"
-        return Outcome(found.lines, (failed,) if found.failed else ())
+        lines, failed = replica.replicate(self._destination.landing_zone)
+        told = f"Not replicated: {', '.join(failed)}"
+        return Outcome(tuple(lines), (told,) if failed else ())
 
     def mirrored_database(self) -> DatabaseOperations:
         """Return the operations that create, change, start or stop the mirrored database."""

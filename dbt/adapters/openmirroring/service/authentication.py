@@ -59,49 +59,55 @@ class LoginError(RunError):
     """The identity cannot log in to Microsoft Entra."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Identity:
-    """The settings for getting tokens for Fabric.
+    """The settings of a profile for getting tokens for Fabric.
 
     Args:
-        method: `authentication` in the profile
-        tenant_id: the tenant of the service principal or of the Azure CLI account
-        client_id: the id of the service principal or of a user-assigned managed identity
+        authentication: how to get tokens: `default` (the first of the others that works), `cli`,
+            `environment`, `managed_identity`, `service_principal`, `notebook` or `token`
+        tenant_id: the tenant of the service principal, or of the account of the Azure CLI
+        client_id: the id of the service principal, or of a user-assigned managed identity
         client_secret: the secret of the service principal
-        client_certificate_path: the certificate of the service principal, in place of a secret;
+        client_certificate_path: the certificate of the service principal, instead of a secret;
             PEM or PKCS12
-        token: a token obtained elsewhere
+        token: a token for OneLake from elsewhere; or a token for Spark, if `method` uses one
     """
 
-    method: str = "default"
+    authentication: str = "default"
     tenant_id: str | None = None
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     client_certificate_path: str | None = None
     token: str | None = field(default=None, repr=False)
 
-    def check(self) -> None:
+    @property
+    def given(self) -> set[str]:
+        """The names of the settings that are given for a login."""
+        known = {name for names in _SETTINGS.values() for name in names}
+        return {name for name in known if getattr(self, name)}
+
+    def check_identity(self) -> None:
         """Check that the profile has the settings that this method needs, and no others.
 
         Raises:
             DbtConfigError: if the method is unknown, lacks a setting, or does not use a given one
         """
-        if self.method not in _SETTINGS:
+        if self.authentication not in _SETTINGS:
             raise DbtConfigError(
-                f"`authentication` is {self.method!r}. {_meant(self.method)}Allowed: "
-                f"{', '.join(_SETTINGS)}."
+                f"`authentication` is {self.authentication!r}. {_meant(self.authentication)}"
+                f"Allowed: {', '.join(_SETTINGS)}."
             )
-        known = {name for names in _SETTINGS.values() for name in names}
-        given = {name for name in known if getattr(self, name)}
-        for name in sorted(given.difference(_SETTINGS[self.method])):
+        given = self.given
+        for name in sorted(given.difference(_SETTINGS[self.authentication])):
             users = [way for way, names in _SETTINGS.items() if name in names]
             raise DbtConfigError(
-                f"`{name}` is not used by `authentication: {self.method}`, but by "
+                f"`{name}` is not used by `authentication: {self.authentication}`, but by "
                 f"{' and '.join(users)}. Remove it, or set another `authentication`."
             )
-        if self.method == "token" and not given:
+        if self.authentication == "token" and not given:
             raise DbtConfigError("`authentication: token` needs the `token`.")
-        if self.method == "service_principal":
+        if self.authentication == "service_principal":
             missing = [name for name in ("tenant_id", "client_id") if name not in given]
             if missing:
                 raise DbtConfigError(
@@ -139,7 +145,7 @@ def token_credential(identity: Identity) -> TokenCredential:
     # it logs each failed attempt, of which an error of ours tells in a sentence
     logging.getLogger("azure.identity").addHandler(logging.NullHandler())
     tenant, client = identity.tenant_id or "", identity.client_id or ""
-    match identity.method:
+    match identity.authentication:
         case "cli":
             return azure.AzureCliCredential(tenant_id=tenant)
         case "environment":
@@ -189,12 +195,12 @@ def require_token(credential: TokenCredential, identity: Identity) -> None:
     try:
         credential.get_token(scopes.STORAGE)
     except AzureError as error:
-        remedy = _LOGINS[identity.method]
+        remedy = _LOGINS[identity.authentication]
         if unresolved_host(error):
             remedy = "Check the network and the DNS of this machine"
         raise LoginError(
-            f"`authentication: {identity.method}` gets no token for OneLake: {reason(error)} "
-            f"{remedy}, then run again."
+            f"`authentication: {identity.authentication}` gets no token for OneLake: "
+            f"{reason(error)} {remedy}, then run again."
         ) from None
 
 

@@ -31,10 +31,10 @@ from dbt.adapters.openmirroring.service.reports import (
     Clock,
     ServiceReport,
     TableReport,
+    TableSync,
     attempts,
     utc_time,
 )
-from dbt.adapters.openmirroring.service.sql_endpoint import TableSync
 from dbt.adapters.openmirroring.text.shown import shown
 
 ITEM_SUFFIX = ".MirroredDatabase"

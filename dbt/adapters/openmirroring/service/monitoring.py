@@ -70,6 +70,8 @@ class _Answer:
 class Service:
     """The service of a landing zone. It reuses reports, so that Fabric does not throttle requests.
 
+    A table is named `schema.table`.
+
     Args:
         ask: gets a new report; returns None if there is none
         clock: the clock to measure time and wait with
@@ -154,7 +156,6 @@ class Service:
         """Check, before a publication, that the service will apply it to this table.
 
         Args:
-            table: `schema.table`
             rebuilds: whether the publication rebuilds the table, which repairs a failed one
 
         Returns:
@@ -190,9 +191,6 @@ class Service:
     def check_answer(self, table: str) -> None:
         """Check, before the folder of a table is dropped, that the service can be asked about it.
 
-        Args:
-            table: `schema.table`
-
         Raises:
             ServiceError: if the service is unavailable
         """
@@ -226,7 +224,6 @@ class Service:
         """Wait until a table has disappeared after its folder was dropped (best practices).
 
         Args:
-            table: `schema.table`
             dropped: whether the folder was dropped just now; if not, it did not exist before
 
         Raises:
@@ -238,9 +235,6 @@ class Service:
 
     def wait_until_back(self, table: str) -> None:
         """Wait until a table is mirrored again after its folder was recreated (best practices).
-
-        Args:
-            table: `schema.table`
 
         Raises:
             ServiceError: if the table is not mirrored in time, or the service has stopped

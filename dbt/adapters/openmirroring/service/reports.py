@@ -85,6 +85,39 @@ def is_behind(table: TableReport, published: datetime) -> bool:
     return table.status == FAILED or table.last_sync is None or table.last_sync < published
 
 
+@dataclass(frozen=True)
+class TableSync:
+    """The endpoint's answer about one table after a refresh.
+
+    Args:
+        table: `schema.table`, or the table alone: the documentation does not say which
+        status: `Success`, `Failure` or `NotRun`; Fabric may add others
+        error: the error in one line
+        visible: when the endpoint was last synchronized with the table, in UTC; None if it never
+            was
+    """
+
+    table: str
+    status: str
+    error: str = ""
+    visible: datetime | None = None
+
+    def problem(self, applied: TableReport, published: datetime) -> str:
+        """Return why reports do not see the last publication; empty if they do.
+
+        The time decides, not the status, because `NotRun` may mean that there was nothing to do.
+
+        Args:
+            applied: the state of the table in the service before the refresh
+            published: the time of the publication
+        """
+        if self.visible and self.visible >= (applied.last_sync or published):
+            return ""
+        last = f"{self.visible:%Y-%m-%d %H:%M:%S} UTC" if self.visible else "never"
+        status = self.status or "no status"
+        return f"{self.error or f'the endpoint reports {status}'} (last refreshed: {last})"
+
+
 def attempts(seconds: float, clock: Clock = time) -> Iterator[None]:
     """Yield now and after each pause, until the given seconds have passed."""
     deadline = clock.monotonic() + seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
 )
 from dbt.adapters.openmirroring.landing_zone.local.folders import Folders
-from dbt.adapters.openmirroring.landing_zone.local.mount import LOCKS_STAY_HERE, shared_mount
 from dbt.adapters.openmirroring.landing_zone.storage import components, folder_and_name
 
 # the folder of the lock files, beside the locked folders; no table has such a name
@@ -21,6 +21,14 @@ LOCKS = "_locks"
 
 # errors of a server without locks
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+# the mounts of this process (Linux only)
+MOUNTS = Path("/proc/self/mountinfo")
+
+_SHARED = ("nfs", "nfs4", "cifs", "smb3", "smbfs")
+
+# mount options that keep file locks from the server (nfs(5), mount.cifs(8))
+LOCKS_STAY_HERE = frozenset({"nolock", "local_lock=all", "local_lock=flock", "nobrl"})
 
 
 class FolderLock:
@@ -95,3 +103,25 @@ class FolderLock:
                 "4 or SMB 3; then run again."
             ) from error
         return lock
+
+
+def shared_mount(device: int, mounts: Path = MOUNTS) -> frozenset[str] | None:
+    """Return the options of a mount from a server; None for a disk of this machine or if unknown.
+
+    Args:
+        device: the device number, as stat(2) returns it
+    """
+    try:
+        content = mounts.read_text(errors="replace")
+    except FileNotFoundError:  # not Linux
+        return None
+    for line in content.splitlines():
+        # optional fields may precede the dash (proc(5))
+        mount, _, file_system = line.partition(" - ")
+        fields = mount.split()
+        major, minor = fields[2].split(":")
+        if os.makedev(int(major), int(minor)) == device:
+            kind, _, options = file_system.split()[:3]
+            names = (*fields[5].split(","), *options.split(","))
+            return frozenset(names) if kind in _SHARED else None
+    return None

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from dbt.adapters.openmirroring.text.errors import ProfileError
 from dbt.adapters.openmirroring.text.shown import shown_url
-from dbt.adapters.openmirroring.text.ways_out import PROJECT
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
@@ -57,7 +56,7 @@ def folder_of(landing_zone: str, project: Path) -> Path:
             the user, or the project
     """
     folder = (project / Path(landing_zone).expanduser()).resolve()
-    for other, name in ((project.resolve(), PROJECT), (_home(), "your home folder")):
+    for other, name in ((project.resolve(), "the dbt project"), (_home(), "your home folder")):
         if other and folder in (other, *other.parents):
             raise ProfileError(
                 f"`landing_zone` {landing_zone!r} is the folder {folder}, which contains {name}. "

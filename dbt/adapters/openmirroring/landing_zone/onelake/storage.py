@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import md5
 from typing import Any
 from urllib.parse import quote
@@ -29,14 +30,8 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim
+from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim, EndedClaims
 from dbt.adapters.openmirroring.landing_zone.onelake.client import BLOCK, OneLakeClient
-from dbt.adapters.openmirroring.landing_zone.onelake.ended_claims import EndedClaims
-from dbt.adapters.openmirroring.landing_zone.onelake.files import (
-    ByFolder,
-    ListedFiles,
-    OneLakeFile,
-)
 from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
@@ -47,7 +42,6 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     too_large,
 )
 from dbt.adapters.openmirroring.rest.azure_requests import reason, unresolved_host
-from dbt.adapters.openmirroring.text.findings import unreadable_staging
 from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
 # parallel uploads, and attempts for files that failed
@@ -61,6 +55,44 @@ _WAITING = (
 
 # called with the bytes uploaded so far, and the bytes to upload in total
 Progress = Callable[[int, int], None]
+
+
+# the entries of folders, by the paths of the folders
+ByFolder = dict[str, list[Entry]]
+
+
+@dataclass(frozen=True)
+class OneLakeFile:
+    """A file in OneLake. The MD5 is None if its writer sent none."""
+
+    etag: str
+    size: int
+    md5: bytes | None
+
+    def is_copy_of(self, other: OneLakeFile) -> bool:
+        # a rename may change the ETag
+        return (self.size, self.md5) == (other.size, other.md5)
+
+
+@dataclass(frozen=True)
+class ListedFiles:
+    """The files of a landing zone that were there when it was listed. Implements `Readable`.
+
+    Args:
+        storage: the storage that reads a file
+        folders: the entries of all folders
+    """
+
+    storage: Readable
+    folders: ByFolder
+
+    def list(self, folder: str) -> list[Entry]:
+        return self.folders.get(folder, [])
+
+    def read(self, path: str) -> bytes | None:
+        folder, _, name = path.rpartition("/")
+        is_there = any(entry.name == name for entry in self.list(folder))
+        return self.storage.read(path) if is_there else None
 
 
 class OneLakeStorage:
@@ -298,7 +330,10 @@ class OneLakeStorage:
             sizes = staging.sizes(folder)
         except OSError as error:
             where, why = shown_url(staging.url(folder)), error.strerror or error
-            raise LandingZoneUnavailableError(unreadable_staging(where, why)) from error
+            raise LandingZoneUnavailableError(
+                f"Cannot read what Spark has written to {where}: {why}. `staging_location` must "
+                "be a folder that Spark and dbt share."
+            ) from error
         files = list(sizes)
         with self._explained("upload files to", folder):
             for _ in range(_ROUNDS):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from dbt.adapters.openmirroring.text.errors import ProfileError
-from dbt.adapters.openmirroring.text.findings import DRIVER
 from dbt.adapters.openmirroring.text.shown import shown_url
 
 # Tokens are sent only to these hosts: the global endpoint, and the endpoints of regions and of
@@ -102,7 +101,7 @@ class OneLakeUrl:
         Raises:
             ProfileError: if the name of the workspace or item needs percent-encoding in a URL
         """
-        item = self._abfss(f"{DRIVER} does", ", or set `staging_location`")
+        item = self._abfss("Spark's driver for OneLake does", ", or set `staging_location`")
         return f"{item}/{self.folder}"
 
     def _abfss(self, who_does: str, or_else: str) -> str:
