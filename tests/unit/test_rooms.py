@@ -46,6 +46,9 @@ MAY_NAME = {
     "e.g. SQL, Oracle, Salesforce": "examples of the sources of a database",
 }
 
+# upward arrows, for types only: a protocol of the adapter would repeat its one class
+FOR_TYPES = {("node.warehouse", "impl"), ("operations.command", "impl")}
+
 MOST_LINES = 400
 
 
@@ -74,7 +77,10 @@ def imports(path: Path) -> Iterator[str]:
         yield from (n[len(NAME) + 1 :] for n in names if f"{n}.".startswith(f"{NAME}."))
 
 
-IMPORTS = {name: set(imports(path)) for name, path in MODULES.items()}
+IMPORTS = {
+    name: {other for other in imports(path) if (name, other) not in FOR_TYPES}
+    for name, path in MODULES.items()
+}
 
 
 def room(module: str) -> str:

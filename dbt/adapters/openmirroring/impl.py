@@ -39,7 +39,7 @@ from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.operations import catalog
-from dbt.adapters.openmirroring.operations.command import Command, CommandAdapter
+from dbt.adapters.openmirroring.operations.command import Command
 from dbt.adapters.openmirroring.operations.freshness import last_written
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.spark.embedded.process import process_spark
@@ -109,7 +109,7 @@ class OpenMirroringAdapter(SparkAdapter):
             kept=lambda: target_folder(config),
         )
         self._project = Project(self)
-        self._command = Command(cast(CommandAdapter, self), self._project, self._destination)
+        self._command = Command(self, self._project, self._destination)
         self.stand_ins = StandIns()
         if self._destination.dry_run:
             self.Relation = self.stand_ins.relation_class()

@@ -13,7 +13,6 @@ from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
 from dbt.adapters.openmirroring.node.hooks import CodeBefore
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.plan import Rebuild
 from dbt.adapters.openmirroring.node.planning import Planner, meanwhile, returned
 from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows, published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
@@ -81,8 +80,8 @@ def begin_attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
 
 
 def before_build(
-    attempt: Attempt, extends: bool, rebuild: Rebuild | None
-) -> tuple[Attempt, Rebuild | None]:
+    attempt: Attempt, extends: bool, rebuild: str | None
+) -> tuple[Attempt, str | None]:
     """Check that nobody else has changed the published rows, and run the user's code.
 
     Returns:

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.base.impl import BaseAdapter
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.dbt_core.constraints import (
-    ConstraintParser,
-    supported_constraints,
-)
+from dbt.adapters.openmirroring.dbt_core.constraints import supported_constraints
 from dbt.adapters.openmirroring.node.refusals import listed
 from dbt.adapters.openmirroring.node.value_checks import condition_inside
 from dbt.adapters.openmirroring.spark.data_types import parse
@@ -68,7 +66,7 @@ class BrokenConstraint:
         )
 
 
-def contract_constraints(adapter: ConstraintParser, node: Mapping[str, Any]) -> list[Constraint]:
+def contract_constraints(adapter: BaseAdapter, node: Mapping[str, Any]) -> list[Constraint]:
     """Return the constraints of a node that Spark can verify. Warn about all others.
 
     Args:

@@ -19,7 +19,6 @@ from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
 from dbt.adapters.openmirroring.node.planning import Planner, beyond_limit, returned
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.held import (
-    held_rebuild,
     published_rows,
     refuse_half_held,
 )
@@ -88,7 +87,7 @@ def _told(
     if not rebuild:
         published = with_foreign_changes(node, destination, table, published, scratch)
     if node.options.publish != IMMEDIATELY:
-        rebuild = rebuild or held_rebuild(published.marks)
+        rebuild = rebuild or published.marks.rebuild
     planner = Planner(node, table, published, scratch)
     plan = planner.plan(planner.next_snapshot(built, rows, rebuild), rebuild)
     finding = beyond_limit(node, plan)

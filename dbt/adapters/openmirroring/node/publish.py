@@ -20,7 +20,7 @@ from dbt.adapters.openmirroring.node.config import IMMEDIATELY
 from dbt.adapters.openmirroring.node.hooks import run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
-from dbt.adapters.openmirroring.node.plan import FULL_REFRESH, Rebuild, SparkPlan
+from dbt.adapters.openmirroring.node.plan import FULL_REFRESH, SparkPlan
 from dbt.adapters.openmirroring.node.planning import (
     beyond_limit,
     meanwhile,
@@ -30,7 +30,6 @@ from dbt.adapters.openmirroring.node.planning import (
 from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.held import (
-    held_rebuild,
     hold,
     mark_published,
     marks_of_build,
@@ -88,7 +87,7 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         destination.check_table(attempt.publication.table, rebuilds=True)
         require_table(node)
         rows = NextRows(f"select * from {node.target}")
-        return _publish_rows(attempt, rows, Rebuild("mirror_rebuild"), may_hold=False)
+        return _publish_rows(attempt, rows, "mirror_rebuild", may_hold=False)
 
 
 def publish_held(
@@ -142,7 +141,7 @@ def keep_held(node: Node, destination: Destination, why: str) -> None:
 
 
 def _publish_rows(
-    attempt: Attempt, rows: NextRows, rebuild: Rebuild | None, may_hold: bool = True
+    attempt: Attempt, rows: NextRows, rebuild: str | None, may_hold: bool = True
 ) -> MirrorResponse:
     node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
     marks = {
@@ -183,7 +182,7 @@ def _publish_snapshot(
     """Publish the rows of a held snapshot, as they are now."""
     node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
     target, marks = attempt.target, attempt.published.marks
-    rebuild = held_rebuild(marks)
+    rebuild = marks.rebuild
     built = attempt.planner.next_snapshot(target, None, rebuild)
     plan = _plan(attempt, built, rebuild)  # 2 and 3
     finding = beyond_limit(node, plan) if is_limited else None
@@ -205,7 +204,7 @@ def _publish_snapshot(
     return MirrorResponse.of(manifest.batch)
 
 
-def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None) -> MirrorResponse:
+def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str | None) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
     node, why = attempt.node, attempt.node.options.held_until
     was_unfinished = attempt.published.marks.unfinished
@@ -218,7 +217,7 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None) -> Mir
     if node.has_post_hooks:
         held = attempt.with_published_rows()
         built = held.planner.described(attempt.target)
-        held.planner.check(built, held_rebuild(held.published.marks))
+        held.planner.check(built, held.published.marks.rebuild)
     if node.has_post_hooks or was_unfinished:
         _finish_hold(attempt, why)
     attempt.destination.builds[node.owner.node] = attempt.publication.batch_id
@@ -234,7 +233,7 @@ def _finish_hold(attempt: Attempt, why: str) -> None:
 def _make_snapshot(
     attempt: Attempt,
     rows: NextRows,
-    rebuild: Rebuild | None,
+    rebuild: str | None,
     why: str,
     is_unfinished: bool = False,
 ) -> MirrorResponse | None:
@@ -250,7 +249,7 @@ def _make_snapshot(
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if publication.last:
         rebuild = rebuild or meanwhile(published)
-    rebuild = rebuild or held_rebuild(published.marks)
+    rebuild = rebuild or published.marks.rebuild
     marks = marks_of_build(publication.batch_id, rebuild, is_unfinished)
     marks[ZONE_PROPERTY] = attempt.destination.zone_id
     following, _ = build(node, rows, attempt.scratch, marks)
@@ -311,7 +310,7 @@ def _hold(
     )
 
 
-def _plan(attempt: Attempt, built: NextSnapshot, rebuild: Rebuild | None) -> SparkPlan:
+def _plan(attempt: Attempt, built: NextSnapshot, rebuild: str | None) -> SparkPlan:
     """2 and 3. Decide what to publish, and check whether it can be published."""
     plan = attempt.planner.plan(built, rebuild)
     _prepare_destination(attempt, plan)

@@ -79,14 +79,14 @@ def _write(
     table_rows = plan.row_count
     if not plan.starts_folder and size > options.target_file_size:
         table_rows = warehouse.count_rows(table)
-    files = plan.files(size, table_rows, options.target_file_size)
+    count, rows_per_file = plan.files(size, table_rows, options.target_file_size)
     if plan.starts_folder:
-        rows = warehouse.sql("mirror_load", table=table, columns=columns, files=files.count)
+        rows = warehouse.sql("mirror_load", table=table, columns=columns, files=count)
     else:
         keyed = "keyed" if plan.definition.key_columns else "keyless"
         changed = built.reuse.after(table)
         rows = warehouse.sql(
-            f"mirror_changes_{keyed}", rows=changed, columns=columns, plan=plan, files=files.count
+            f"mirror_changes_{keyed}", rows=changed, columns=columns, plan=plan, files=count
         )
     if options.delimited:
         rows = warehouse.sql(
@@ -94,7 +94,7 @@ def _write(
             rows=rows,
             columns=columns,
             plan=plan,
-            rows_per_file=files.rows_per_file,
+            rows_per_file=rows_per_file,
         )
     url = publication.staging_url(ROWS)
     warehouse.execute(
@@ -103,7 +103,7 @@ def _write(
             url=url,
             rows=rows,
             options=options,
-            rows_per_file=files.rows_per_file,
+            rows_per_file=rows_per_file,
         )
     )
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.project import Context
-from dbt.adapters.openmirroring.node.adapter import Adapter
 from dbt.adapters.openmirroring.spark.relation import (
     Marks,
     OpenMirroringColumn,
@@ -27,6 +26,8 @@ from dbt.adapters.openmirroring.spark.tasks import Tasks
 if TYPE_CHECKING:
     import agate
 
+    from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
+
 logger = AdapterLogger("OpenMirroring")
 
 
@@ -38,7 +39,7 @@ class Warehouse:
         context: the dbt context of a node or a macro
     """
 
-    def __init__(self, adapter: Adapter, context: Context) -> None:
+    def __init__(self, adapter: OpenMirroringAdapter, context: Context) -> None:
         self.adapter = adapter
         self._context = context
 
@@ -101,7 +102,7 @@ class Warehouse:
         *before, sql = statements
         for statement in before:
             self.execute(statement)
-        response, _ = self.adapter.execute(sql, auto_begin=True)
+        response: AdapterResponse = self.adapter.execute(sql, auto_begin=True)[0]
         return response
 
     def query(self, sql: str) -> agate.Table:
@@ -124,11 +125,13 @@ class Warehouse:
 
     def found(self, relation: OpenMirroringRelation) -> OpenMirroringRelation | None:
         """Return a relation as in dbt's cache; None if it does not exist."""
-        return self.adapter.get_relation(relation.database, relation.schema, relation.identifier)
+        place: Any = (relation.database, relation.schema, relation.identifier)
+        return cast("OpenMirroringRelation | None", self.adapter.get_relation(*place))
 
     def beside(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
         """Return all relations in the schema of a relation."""
-        return list(self.adapter.list_relations(relation.database, str(relation.schema)))
+        found = self.adapter.list_relations(relation.database, str(relation.schema))
+        return cast("list[OpenMirroringRelation]", found)
 
     def list_again(self, relation: OpenMirroringRelation) -> None:
         """List the relations in the schema of a relation again, because dbt's list is outdated."""
@@ -176,7 +179,8 @@ class Warehouse:
         self.adapter.connections.refresh(relation.render())
 
     def columns(self, relation: OpenMirroringRelation) -> list[OpenMirroringColumn]:
-        return self.adapter.get_columns_in_relation(relation)
+        found = self.adapter.get_columns_in_relation(relation)
+        return cast("list[OpenMirroringColumn]", found)
 
     def columns_of(self, query: str) -> list[OpenMirroringColumn]:
         """Return the columns of a query, which is not run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.types import AdapterEventWarning
@@ -32,7 +32,6 @@ from dbt.adapters.openmirroring.dbt_core.project import (
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.adapter import Adapter
 from dbt.adapters.openmirroring.node.clone import refuse_clone
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS
 from dbt.adapters.openmirroring.node.node import Node
@@ -54,26 +53,11 @@ from dbt.adapters.openmirroring.operations.restore import Restores
 from dbt.adapters.openmirroring.operations.same_table import refuse_same_tables
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
+
 # the on-run-end hook that publishes the held nodes whose tests have passed
 _HOOK = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
-
-
-class CommandAdapter(Adapter, Protocol):
-    """dbt's adapter, as far as a command uses it.
-
-    Attributes:
-        is_embedded: whether Spark is the embedded one
-        runs_python: whether Spark runs Python models
-    """
-
-    Relation: type[OpenMirroringRelation]
-    is_embedded: bool
-
-    runs_python: bool
-
-    def connection_named(self, name: str) -> AbstractContextManager[None]: ...
-
-    def relation_of(self, node: ManifestNode) -> OpenMirroringRelation: ...
 
 
 class Command:
@@ -86,7 +70,7 @@ class Command:
     """
 
     def __init__(
-        self, adapter: CommandAdapter, project: Project, destination: Destination
+        self, adapter: OpenMirroringAdapter, project: Project, destination: Destination
     ) -> None:
         self._adapter = adapter
         self._project = project

@@ -50,7 +50,7 @@ class Marks:
     Args:
         batch_id: the id of the batch that published the snapshot
         held: the id of the held build, which is not published yet; None if nothing is held
-        rebuild: why the held rows will be published as a rebuild; empty if the changes decide
+        rebuild: why the held rows will be published as a rebuild; None if the changes decide
         version: the published version of the table, if it was changed in place since
         unfinished: whether the run of the held build has failed, or goes on: nobody may publish it
         unmirrored: whether it was built with `mirror: false`, so that its rows were not published
@@ -58,7 +58,7 @@ class Marks:
 
     batch_id: str | None = None
     held: str | None = None
-    rebuild: str = ""
+    rebuild: str | None = None
     version: str | None = None
     unfinished: bool = False
     unmirrored: bool = False
@@ -74,11 +74,10 @@ class Marks:
             value = properties.get(name, "")
             return value if re.fullmatch(r"\w+", value, re.ASCII) else None
 
-        rebuild = properties.get(REBUILD_PROPERTY, "")
         return cls(
             found(BATCH_ID_PROPERTY),
             found(HELD_PROPERTY),
-            rebuild,
+            properties.get(REBUILD_PROPERTY) or None,
             found(VERSION_PROPERTY),
             UNFINISHED_PROPERTY in properties,
             UNMIRRORED_PROPERTY in properties,

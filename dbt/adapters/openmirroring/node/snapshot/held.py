@@ -13,7 +13,6 @@ from functools import cached_property
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.node.next_rows import NextRows
-from dbt.adapters.openmirroring.node.plan import Rebuild
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEXT,
     PUBLISHED_SUFFIX,
@@ -99,26 +98,22 @@ def published_rows(
     return PublishedRows(warehouse, snapshot, marks.batch_id, marks)
 
 
-_UNFINISHED = {UNFINISHED_PROPERTY: "true"}
-
-
-def held_rebuild(marks: Marks) -> Rebuild | None:
-    """Return the rebuild that held rows will be published as; None if the changes decide."""
-    return Rebuild(marks.rebuild) if marks.rebuild else None
-
-
 def marks_of_build(
-    build_id: str, rebuild: Rebuild | None, is_unfinished: bool = False
+    build_id: str, rebuild: str | None, is_unfinished: bool = False
 ) -> dict[str, str]:
     """Return the properties of a next snapshot that will be held.
 
     Args:
         build_id: the id of this build
-        rebuild: that the held rows will be published as; None if the changes decide
+        rebuild: why the held rows will be published as a rebuild; None if the changes decide
         is_unfinished: whether the run may still fail after the build is the snapshot
     """
-    marks = {HELD_PROPERTY: build_id, **({REBUILD_PROPERTY: rebuild.why} if rebuild else {})}
-    return marks | (_UNFINISHED if is_unfinished else {})
+    marks = {HELD_PROPERTY: build_id}
+    if rebuild:
+        marks[REBUILD_PROPERTY] = rebuild
+    if is_unfinished:
+        marks[UNFINISHED_PROPERTY] = "true"
+    return marks
 
 
 def hold(
