@@ -23,10 +23,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rest": {"text"},
     "landing_zone": {"text", "rest"},
     "replicator": {"text"},
-    "spark": {*LEAVES},
+    "types": {*LEAVES},
+    "spark": {"types", *LEAVES},
     "service": {"landing_zone", *LEAVES},
     "destination": {"landing_zone", "service", "replicator", *LEAVES},
-    "node": {"destination", "landing_zone", "spark", *LEAVES},
+    "node": {"destination", "landing_zone", "spark", "types", *LEAVES},
     "operations": {
         *{"node", "destination", "landing_zone", "service", "spark"},
         *LEAVES,

@@ -48,10 +48,10 @@ from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
     OpenMirroringRelation,
     StandIns,
-    quoted,
 )
 from dbt.adapters.openmirroring.spark.table import described_columns
 from dbt.adapters.openmirroring.text.console import print_any_text
+from dbt.adapters.openmirroring.text.sql import quoted
 
 if TYPE_CHECKING:
     import agate

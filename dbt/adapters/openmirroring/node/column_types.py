@@ -10,13 +10,9 @@ from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.incremental import IncrementalColumn
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import STORED, ScratchTables
-from dbt.adapters.openmirroring.spark.casts import Cast
-from dbt.adapters.openmirroring.spark.common_types import common_type, without_length
-from dbt.adapters.openmirroring.spark.relation import (
-    OpenMirroringColumn,
-    OpenMirroringRelation,
-    quoted,
-)
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
+from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.casts import Cast, common_type, without_length
 
 # the quoted name of a column, how its values are converted (None if they stay), and its new name
 TypedColumn = tuple[str, Cast | None, str]

@@ -22,7 +22,7 @@ from dbt.adapters.openmirroring.node.max_deleted import MaxDeleted
 from dbt.adapters.openmirroring.node.other_options import refuse_other_options
 from dbt.adapters.openmirroring.node.text_files import TextFiles
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
-from dbt.adapters.openmirroring.spark.relation import ended
+from dbt.adapters.openmirroring.text.sql import ended
 
 _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
 _PROVIDER = re.compile(r"[\w.]+")

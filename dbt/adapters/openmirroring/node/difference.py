@@ -5,9 +5,9 @@ from __future__ import annotations
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.types.columns import landing_columns
 
 # needs no quotes: when Spark's Thrift server closes a session, it accepts only such names
 _VIEW = "openmirroring_replica"

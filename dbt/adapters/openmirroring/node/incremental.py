@@ -9,15 +9,16 @@ from typing import Any
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.node import refusals
-from dbt.adapters.openmirroring.spark.casts import Cast
-from dbt.adapters.openmirroring.spark.common_types import (
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
+from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.casts import (
+    Cast,
     common_type,
     has_same_fields,
     with_fields_of,
     with_new_fields,
 )
-from dbt.adapters.openmirroring.spark.data_types import type_in_sql
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, quoted
+from dbt.adapters.openmirroring.types.parsed import type_in_sql
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.build import build_again
-from dbt.adapters.openmirroring.node.columns import published_columns
+from dbt.adapters.openmirroring.node.definition import published_columns
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import RESTORING
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ScratchTables

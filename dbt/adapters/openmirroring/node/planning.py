@@ -8,7 +8,6 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.changes import Change
-from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.decide import decide, reasons_of, refuse_rebuild
 from dbt.adapters.openmirroring.node.definition import table_definition
@@ -23,6 +22,7 @@ from dbt.adapters.openmirroring.node.snapshot.same_files import same_files
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.spark.relation import ZONE_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.types.columns import landing_columns
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.delimited import data_type
-from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.node.value_checks import ValueCheck
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, quoted
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription
+from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.columns import LandingColumn
+from dbt.adapters.openmirroring.types.value_checks import ValueCheck
 
 if TYPE_CHECKING:
     import agate

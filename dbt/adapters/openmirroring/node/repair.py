@@ -11,8 +11,8 @@ from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.advance import finish
 from dbt.adapters.openmirroring.node.attempt import Attempt, begin_attempt
-from dbt.adapters.openmirroring.node.columns import published_columns
 from dbt.adapters.openmirroring.node.compare import Comparer
+from dbt.adapters.openmirroring.node.definition import published_columns
 from dbt.adapters.openmirroring.node.mirrored_rows import is_of, mirrored_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan

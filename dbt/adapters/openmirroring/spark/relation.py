@@ -13,6 +13,8 @@ from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.relation import SparkRelation
 
 from dbt.adapters.openmirroring.spark.refusals import refuse_function
+from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.parsed import FLOATS, INTEGERS, scalar_name
 
 if TYPE_CHECKING:
     # missing in the oldest supported dbt-adapters
@@ -31,16 +33,6 @@ RESTORED_PROPERTY = "openmirroring.restored"
 _PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
 _LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
 _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
-
-
-def ended(condition: str) -> str:
-    """Return a condition so that SQL can follow, even if it ends with a comment."""
-    return f"{condition}\n" if "--" in condition else condition
-
-
-def quoted(name: str) -> str:
-    """Return a name as a quoted identifier of Spark SQL."""
-    return "`{}`".format(name.replace("`", "``"))
 
 
 @dataclass(frozen=True)
@@ -216,25 +208,17 @@ class OpenMirroringColumn(SparkColumn):
         return quoted(self.column)
 
     def is_string(self) -> bool:
-        return self._type in ("string", "varchar", "char")
+        return scalar_name(self.dtype) == "string"
 
     def is_integer(self) -> bool:
-        return self._type in (
-            *("tinyint", "smallint", "int", "bigint"),
-            *("byte", "short", "integer", "long"),
-        )
+        return scalar_name(self.dtype) in INTEGERS
 
     def is_float(self) -> bool:
-        return self._type in ("float", "real", "double")
+        return scalar_name(self.dtype) in FLOATS
 
     def is_numeric(self) -> bool:
-        return self._type in ("decimal", "dec", "numeric")
+        return scalar_name(self.dtype) == "decimal"
 
     def can_expand_to(self, other_column: Column) -> bool:  # noqa: ARG002
         """Return False, because a string in Spark has no size that could be expanded."""
         return False
-
-    @property
-    def _type(self) -> str:
-        """The type without precision, length and collation."""
-        return re.split(r"[\s(<]", self.dtype.strip().lower())[0]

@@ -7,7 +7,6 @@ converted or is not nullable. The footers of the files show this.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
 from dbt.adapters.openmirroring.spark.table import data_files, parquet_reader
+from dbt.adapters.openmirroring.types.parsed import decimal_of
 
 if TYPE_CHECKING:
     from pyarrow import Schema
@@ -134,9 +134,9 @@ def _is_legacy(file: ParquetFile) -> bool:
 
 
 def _arrow_type(spark_type: str) -> str:
-    decimal = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", spark_type)
+    decimal = decimal_of(spark_type)
     if decimal:
-        return f"decimal128({decimal[1]}, {decimal[2]})"
+        return f"decimal128({decimal[0]}, {decimal[1]})"
     return _ARROW_TYPES.get(spark_type, "")
 
 

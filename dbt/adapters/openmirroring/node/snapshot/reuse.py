@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.types.columns import LandingColumn
 
 
 @dataclass(frozen=True)
