@@ -34,8 +34,8 @@ from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Manifest
 from dbt.adapters.openmirroring.destination.after_command import end_command
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
-from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
+from dbt.adapters.openmirroring.node.mirrored_rows import difference
 from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.operations import catalog

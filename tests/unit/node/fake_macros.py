@@ -12,8 +12,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.node.compare import Side
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
-from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
-from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows
+from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRows
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 from dbt.adapters.openmirroring.spark.table import local_path
 from dbt.adapters.openmirroring.types.columns import LandingColumn

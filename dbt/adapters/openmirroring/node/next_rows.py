@@ -23,14 +23,13 @@ from dbt.adapters.openmirroring.node.snapshot.key_ranges import (
     key_ranges,
     ranged_columns,
 )
-from dbt.adapters.openmirroring.node.snapshot.reuse import Reuse
+from dbt.adapters.openmirroring.node.snapshot.reuse import Reuse, TouchedRows, can_merge
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     BEFORE,
     NEW_ROWS,
     TYPED_ROWS,
     ScratchTables,
 )
-from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows, can_merge
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
+from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
@@ -13,9 +16,8 @@ from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import WRITING
 from dbt.adapters.openmirroring.node.snapshot.ready_files import ready_files
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot
-from dbt.adapters.openmirroring.node.staged_rows import rows_in
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark.table import TableDescription, local_path
+from dbt.adapters.openmirroring.spark.table import TableDescription, local_path, parquet_reader
 
 
 def stage(
@@ -131,3 +133,28 @@ def _count(
         )
         for row in warehouse.query(query).rows
     ]
+
+
+def rows_in(folder: Path, files: Sequence[StagedFile]) -> list[FileRows] | None:
+    """Count the rows of each row marker in files. Return None without pyarrow, which reads them.
+
+    Footers tell how many rows a file has. Of its columns only the row markers are read.
+
+    Args:
+        folder: the folder of the files
+    """
+    if not parquet_reader():
+        return None
+    return [found for file in files for found in _rows_of(folder / file.name)]
+
+
+def _rows_of(path: Path) -> list[FileRows]:
+    counts: Counter[int | None] = Counter()
+    with parquet_reader().ParquetFile(path) as file:
+        if ROW_MARKER in file.schema_arrow.names:
+            for batch in file.iter_batches(columns=[ROW_MARKER]):
+                for each in batch.column(0).value_counts().to_pylist():
+                    counts[each["values"]] += each["counts"]
+        else:
+            counts[None] = file.metadata.num_rows
+    return [FileRows(path.name, marker, rows) for marker, rows in counts.items() if rows]

@@ -32,7 +32,6 @@ from dbt.adapters.openmirroring.dbt_core.project import (
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.clone import refuse_clone
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.other_options import refuse_hidden
@@ -40,8 +39,11 @@ from dbt.adapters.openmirroring.node.publish import recover_node
 from dbt.adapters.openmirroring.node.snapshot.held import is_half_held, published_rows
 from dbt.adapters.openmirroring.node.user_code import changes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
-from dbt.adapters.openmirroring.operations.node_checks import NodeChecks
-from dbt.adapters.openmirroring.operations.not_mirrored import why_not_mirrored
+from dbt.adapters.openmirroring.operations.node_checks import (
+    check_nodes,
+    refuse_same_tables,
+    why_not_mirrored,
+)
 from dbt.adapters.openmirroring.operations.project_tables import (
     NODES,
     MirroredNode,
@@ -50,7 +52,6 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 )
 from dbt.adapters.openmirroring.operations.recover import Recovery, place_of
 from dbt.adapters.openmirroring.operations.restore import Restores
-from dbt.adapters.openmirroring.operations.same_table import refuse_same_tables
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 if TYPE_CHECKING:
@@ -171,12 +172,13 @@ class Command:
 
     def _check(self, nodes: Iterable[ManifestNode]) -> None:
         refuse_same_tables(self._project.nodes.values())
-        NodeChecks(
+        check_nodes(
+            nodes,
             self._project,
             in_onelake=self._destination.target.onelake is not None,
             is_embedded=self._adapter.is_embedded,
             runs_python=self._adapter.runs_python,
-        ).refuse(nodes)
+        )
 
     def _note_builds(self, gated: Sequence[ManifestNode]) -> None:
         """Record the held builds, because the tests of this command read them."""
@@ -271,12 +273,31 @@ class Command:
             warn_or_error(AdapterEventWarning(base_msg=warning))
 
     def refuse_clone(self, context: Context) -> None:
-        """Check that a clone does not take the place of a mirrored table."""
+        """Check that a view, as which `dbt clone` copies, does not replace a mirrored table.
+
+        The next run would see a view, and rebuild the mirrored table with what it can compute: the
+        history of an incremental model or a dbt snapshot would be lost in Spark and in the mirror.
+
+        Raises:
+            CompilationError: if the relation is mirrored
+        """
         target, config = context["this"], context["model"]["config"]
-        refuse_clone(
-            self.warehouse(context),
-            target,
-            lambda: is_mirrored(config) and self._last_published(target) is not None,
+        warehouse = self.warehouse(context)
+        found = warehouse.found(target)
+        if found and found.is_view:
+            return
+        marks = warehouse.marks(found)
+        is_ours = marks.batch_id is not None or marks.held is not None
+        if not is_ours and not (is_mirrored(config) and self._last_published(target)):
+            return
+        if found:
+            state = "a clone would drop its rows, which may be the only ones with its history"
+        else:
+            state = "Spark has lost its rows, and a clone would hide that"
+        raise CompilationError(
+            f"{target} is a mirrored table, and {state}: the next run would rebuild the mirrored "
+            "table with what the model computes then. Nothing was changed. Clone into another "
+            "schema, or leave this node out with `--exclude`."
         )
 
     # Comparisons with the mirror
