@@ -30,7 +30,7 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     target_folder,
     terminal,
 )
-from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, ManifestNode, Project
+from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.after_command import end_command
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
@@ -55,6 +55,8 @@ from dbt.adapters.openmirroring.text.sql import quoted
 
 if TYPE_CHECKING:
     import agate
+
+    from dbt.adapters.openmirroring.dbt_core.project import ManifestNode
 
 
 class UsersMacros(list[Any]):

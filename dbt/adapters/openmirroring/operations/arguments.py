@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 from dbt_common.exceptions import CompilationError
 from jinja2 import Undefined
 
-from dbt.adapters.openmirroring.dbt_core.project import NodeResult
 from dbt.adapters.openmirroring.text.shown import shown
 
 Result = TypeVar("Result")
@@ -66,7 +65,7 @@ Names = Annotated[
 ]
 Limit = Annotated[int, number(1)]
 Flag = Annotated[bool, Kind("true or false", lambda value: isinstance(value, bool))]
-Results = Annotated[list[NodeResult], Kind("the `results` of an on-run-end hook", _is_results)]
+Results = Annotated[list[Any], Kind("the `results` of an on-run-end hook", _is_results)]
 
 
 def operation(name: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:

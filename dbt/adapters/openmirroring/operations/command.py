@@ -22,13 +22,7 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     reads_tables,
     selected,
 )
-from dbt.adapters.openmirroring.dbt_core.project import (
-    Config,
-    Context,
-    Graph,
-    ManifestNode,
-    Project,
-)
+from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
@@ -55,6 +49,7 @@ from dbt.adapters.openmirroring.operations.restore import Restores
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.dbt_core.project import Config, ManifestNode
     from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 
 # the on-run-end hook that publishes the held nodes whose tests have passed
@@ -143,7 +138,7 @@ class Command:
         if is_running_hooks():
             # hooks run whatever is selected, and dbt compiles them one by one
             for hook in self._project.nodes.values():
-                if hook.resource_type == "operation":
+                if str(hook.resource_type) == "operation":
                     self.before_node(hook)
 
     def _before_publishing(self, nodes: Sequence[ManifestNode]) -> None:

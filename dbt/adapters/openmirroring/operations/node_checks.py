@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt_common.contracts.constraints import ModelLevelConstraint
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.dbt_core.project import Macro, ManifestNode, Project
+from dbt.adapters.openmirroring.dbt_core.project import Project
 from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA, TableFolder
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig, given
 from dbt.adapters.openmirroring.node.constraints import (
@@ -24,6 +24,9 @@ from dbt.adapters.openmirroring.spark.refusals import (
     refuse_function,
     refuse_grants,
 )
+
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.dbt_core.project import Macro, ManifestNode
 
 # the packages of dbt and of its adapters; what they materialize is documented
 _BUILT_IN = ("dbt", "dbt_spark", "dbt_openmirroring")
@@ -49,7 +52,7 @@ def check_nodes(
     """
 
     def check(node: ManifestNode) -> None:
-        if node.resource_type == "function":
+        if str(node.resource_type) == "function":
             refuse_function(node.to_dict(omit_none=True))
             return
         kind = node.config.get("materialized")

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt_common import ui
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.dbt_core.project import Config
 from dbt.adapters.openmirroring.destination.lost_table import loss
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
@@ -28,6 +27,9 @@ from dbt.adapters.openmirroring.operations.ownership import Publisher, published
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import text_table
+
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.dbt_core.project import Config
 
 # the states of a table
 PUBLISHED = "published"
