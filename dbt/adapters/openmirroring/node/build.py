@@ -42,7 +42,7 @@ def build(
     """
     warehouse = node.warehouse
     warehouse.show_step(BUILDING)
-    if rows.in_place:
+    if rows.touched:
         return scratch.keep(PART, rows.query), AdapterResponse(_message="OK")
     query = rows.query
     following = beside or scratch.table(NEXT)

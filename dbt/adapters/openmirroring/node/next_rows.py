@@ -55,11 +55,6 @@ class NextRows:
         return self.reuse if isinstance(self.reuse, TouchedRows) else None
 
     @property
-    def in_place(self) -> bool:
-        """Whether the snapshot takes the rows in place, so that there is no next snapshot."""
-        return self.touched is not None
-
-    @property
     def kept(self) -> KeptFiles | None:
         """The files of the snapshot that the next snapshot keeps; None if it keeps none."""
         return self.reuse if isinstance(self.reuse, KeptFiles) else None

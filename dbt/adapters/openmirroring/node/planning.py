@@ -60,7 +60,7 @@ class Planner:
             rebuild: why nothing is compared; None if rows are compared
         """
         found, stored = self.described(built), self.published.description
-        if rows and rows.in_place:
+        if rows and rows.touched:
             stored = None
         reuse: Reuse | None = rows.reuse if rows else None
         if reuse is None and stored and not rebuild and self.node.warehouse.is_local:

@@ -154,13 +154,13 @@ def _publish_rows(
     plan = _plan(attempt, built, rebuild)  # 2 and 3
     if plan.is_void:
         return _keep_snapshot(attempt, following, plan)
-    if plan.starts_folder and rows.in_place:
+    if plan.starts_folder and rows.touched:
         return _publish_rows(attempt, _everything(node, rows, built), rebuild, may_hold)
     finding = beyond_limit(node, plan)
     if not may_hold:
         refuse_deletion(node, plan, finding)
     if finding:
-        if not rows.in_place:
+        if not rows.touched:
             following = warehouse.remark(
                 following, marks, marks_of_build(publication.batch_id, rebuild)
             )
@@ -168,7 +168,7 @@ def _publish_rows(
         attempt.destination.builds[node.owner.node] = publication.batch_id
         raise too_many_deleted(node, finding)
     files = stage(warehouse, publication, plan, node.options, built)  # 4
-    version = snapshot_version(warehouse, attempt.target) if rows.in_place else None
+    version = snapshot_version(warehouse, attempt.target) if rows.touched else None
     state = None if version else snapshot_state(warehouse, following, built.description)
     manifest = publication.commit(plan, files, version, snapshot_state=state)  # 5
     # 6 and 7
@@ -295,7 +295,7 @@ def _hold(
     # Written first: if the process is killed here, the record is wrong, but the next run
     # corrects it.
     publication.hold(why)
-    if not rows.in_place:
+    if not rows.touched:
         # it may be the only table with the rows, once the snapshot is dropped
         attempt.scratch.release(built)
     hold(

@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import WRITING
-from dbt.adapters.openmirroring.node.snapshot.ready_files import ready_files
+from dbt.adapters.openmirroring.node.snapshot.ready_files import link_files, ready_files
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.table import TableDescription, local_path, parquet_reader
@@ -64,7 +64,7 @@ def _link_ready_files(
     if description.layout.format != "parquet":
         return False
     ready = ready_files(folder, plan.definition, options.compression, options.target_file_size)
-    return ready is not None and ready.link(staging)
+    return ready is not None and link_files(ready, staging)
 
 
 def _write(

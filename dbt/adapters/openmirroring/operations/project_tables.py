@@ -23,7 +23,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.operations.ownership import Publisher, published_together
+from dbt.adapters.openmirroring.operations.ownership import doubt, published_together
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import text_table
@@ -184,8 +184,8 @@ class ProjectTables:
         self._storage = storage
         self._project = project
         self._nodes = list(nodes)
-        schemas = {schema, *(str(node["schema"]) for node in self._nodes)}
-        self._publisher = Publisher(project, target, schemas)
+        self._target = target
+        self._schemas = {schema, *(str(node["schema"]) for node in self._nodes)}
         self.mirrored = mirrored_nodes(self._nodes)
 
     def statuses(
@@ -321,8 +321,14 @@ class ProjectTables:
         together = published_together(_journals(here), _journals(gone))
         for table, journal in zip(gone, _journals(gone), strict=True):
             why = self._why_orphan(journal.batch.owner.node)
-            doubt = self._publisher.doubt(journal, together)
-            state, note = (ELSEWHERE, f"{doubt}; here, {why}") if doubt else (ORPHAN, why)
+            other = doubt(
+                journal,
+                together,
+                project=self._project,
+                target=self._target,
+                schemas=self._schemas,
+            )
+            state, note = (ELSEWHERE, f"{other}; here, {why}") if other else (ORPHAN, why)
             yield TableStatus(str(table.folder), state, table, note)
 
     def _why_orphan(self, unique_id: str) -> str:

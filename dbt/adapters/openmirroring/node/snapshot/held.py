@@ -140,8 +140,7 @@ def hold(
         CompilationError: if another table has the name that the published rows need
         DbtRuntimeError: if the snapshot refuses the rows
     """
-    if rows.in_place:
-        assert rows.touched, "rows that are taken in place are touched ones"
+    if rows.touched:
         marks = marks_of_build(build_id, None, is_unfinished)
         if not published.is_held:
             marks[VERSION_PROPERTY] = snapshot_version(warehouse, target)

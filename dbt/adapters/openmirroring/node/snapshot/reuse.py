@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
@@ -26,22 +27,21 @@ class FileRange:
 
 
 class Reuse:
-    """The base case: nothing is reused, so every row of both snapshots is compared."""
+    """The base case: nothing is reused, so every row of both snapshots is compared.
 
-    @property
-    def compares_all(self) -> bool:
-        """Whether every row of the snapshot is compared."""
-        return True
+    Attributes:
+        compares_all: whether every row of the snapshot is compared
+        may_repeat_keys: whether a key that is new among the compared rows may be in a file that is
+            not compared
+    """
+
+    compares_all: ClassVar[bool] = True
+    may_repeat_keys: ClassVar[bool] = False
 
     @property
     def equal_rows(self) -> int | None:
         """How many rows both snapshots have, if they are the same, so that nothing is compared."""
         return None
-
-    @property
-    def may_repeat_keys(self) -> bool:
-        """Whether a key that is new among the compared rows may be in a file not compared."""
-        return False
 
     def before(self, snapshot: OpenMirroringRelation) -> FileRange:
         """Return the rows of the snapshot that may be deleted or changed."""
@@ -93,9 +93,7 @@ class TouchedRows(Reuse):
     keys: tuple[str, ...]
     old: OpenMirroringRelation | None
 
-    @property
-    def compares_all(self) -> bool:
-        return False
+    compares_all = False
 
     def before(self, snapshot: OpenMirroringRelation) -> FileRange:
         return FileRange(self.old) if self.old else FileRange(snapshot, only=())
