@@ -122,7 +122,6 @@ def finish(
 
 
 def _has_rows(warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest) -> bool:
-    """Check whether Spark has the rows of a batch."""
     kind = {"swap": NEXT, "in_place": PART}.get(manifest.ending)
     if kind and warehouse.found(table_beside(target, kind, manifest.batch.id)):
         return True

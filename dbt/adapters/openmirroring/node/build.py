@@ -142,7 +142,6 @@ def _options(node: Node) -> dict[str, str]:
 
 
 def _find_files(node: Node, table: OpenMirroringRelation) -> None:
-    """Make Spark find files that were added to the folder of a table."""
     if node.options.partition_by:
         node.warehouse.find_partitions(table)
     else:

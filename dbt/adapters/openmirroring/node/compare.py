@@ -193,7 +193,6 @@ class Comparer:
         )
 
     def _refusal(self) -> Exception:
-        """Return the error for rows that cannot be published."""
         keys = _of(self.built.columns, self.definition.key_columns)
         if self._checks:
             query = self.warehouse.sql(

@@ -295,12 +295,7 @@ def _compression(config: Mapping[str, Any], landing_format: str) -> str:
 
 
 def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
-    """Return how delimited text is written.
-
-    Raises:
-        CompilationError: if the specification does not have an option, or if the options make
-            NULL or the end of a value ambiguous
-    """
+    """Return how delimited text is written."""
     if landing_format not in COLUMN_SEPARATORS:
         if options:
             formats = ", ".join(COLUMN_SEPARATORS)

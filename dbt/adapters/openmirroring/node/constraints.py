@@ -82,11 +82,7 @@ def contract_constraints(adapter: BaseAdapter, node: Mapping[str, Any]) -> list[
 
 
 def _length(column: Mapping[str, Any]) -> Iterator[Constraint]:
-    """Yield a condition for the length of the texts of a column, which Spark does not keep.
-
-    Raises:
-        CompilationError: if a type with a length cannot be parsed
-    """
+    """Yield a condition for the length of the texts of a column, which Spark does not keep."""
     name, declared = column["name"], str(column.get("data_type") or "")
     if not _WITH_LENGTH.search(declared):
         return

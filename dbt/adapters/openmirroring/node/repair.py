@@ -77,7 +77,6 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
 
 
 def _landed(attempt: Attempt, journal: Journal, view: str) -> OpenMirroringRelation:
-    """Keep the rows of the mirrored table as they landed."""
     columns = published_columns(journal.batch.definition)
     query = attempt.warehouse.sql("mirror_landed_rows", view=view, columns=columns)
     return attempt.scratch.keep(MIRRORED, query)

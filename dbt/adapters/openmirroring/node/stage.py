@@ -113,7 +113,6 @@ def _write(
 def _count(
     warehouse: Warehouse, publication: Publication, plan: SparkPlan, staged: Sequence[StagedFile]
 ) -> list[FileRows]:
-    """Count the rows of staged files, by file and row marker."""
     url = publication.staging_url(ROWS)
     if plan.definition.delimited:
         # a query cannot pass options to the reader of a folder, but a view can

@@ -94,11 +94,7 @@ def operation(name: str) -> Callable[[Callable[..., Result]], Callable[..., Resu
 def _checked(
     name: str, function: Callable[..., Any], given: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the arguments that were given.
-
-    Raises:
-        CompilationError: if one is unknown, missing or of another kind
-    """
+    """Return the arguments that were given."""
     known = {
         each.name: each
         for each in signature(function).parameters.values()
@@ -134,7 +130,6 @@ def _is_left_out(name: str, value: Any) -> bool:
 
 
 def _kind(hint: Any) -> Kind:
-    """Return the kind that a type has, also one that may be None."""
     [kind] = {
         extra
         for each in (hint, *get_args(hint))

@@ -73,5 +73,4 @@ def published_together(here: Iterable[Journal], others: Iterable[Journal]) -> se
 
 
 def _commands(journal: Journal) -> set[str]:
-    """Return the ids of the dbt commands that the journal knows."""
     return {batch.invocation_id for batch in journal.batches} - {""}

@@ -286,7 +286,6 @@ class ProjectTables:
         return TableStatus(node.table, state, table, note)
 
     def _state_of(self, table: LandedTable) -> tuple[str, str]:
-        """Return the state of a mirrored node, and a note for the user."""
         if table.problem:
             return BLOCKED, table.problem
         records = [record.batch.owner for record in (table.journal, table.pending) if record]
@@ -365,7 +364,6 @@ def utc_text(utc: datetime) -> str:
 
 
 def _painted(state: str) -> str:
-    """Return a state in dbt's colours."""
     if state == BLOCKED:
         return ui.red(state)
     if state in (UNFINISHED, HELD, ORPHAN):

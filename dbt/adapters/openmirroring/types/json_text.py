@@ -128,7 +128,6 @@ def _key(type_: DataType, key: str, depth: int) -> str:
 
 
 def _read(type_: DataType, text: str, depth: int) -> str:
-    """Return the SQL of a complex value from its JSON."""
     if type_ == "variant":
         return f"parse_json({text})"
     schema = _literal(sql_of(_readable(type_)))
