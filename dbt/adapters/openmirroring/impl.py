@@ -40,7 +40,6 @@ from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.operations import catalog
 from dbt.adapters.openmirroring.operations.command import Command
-from dbt.adapters.openmirroring.operations.freshness import last_written
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
@@ -212,7 +211,8 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         warehouse = self._command.warehouse(self._project.context)
         times = {
-            each: last_written(warehouse, cast(OpenMirroringRelation, each)) for each in sources
+            each: catalog.last_written(warehouse, cast(OpenMirroringRelation, each))
+            for each in sources
         }
         now = datetime.now(timezone.utc)
         return [], {

@@ -195,7 +195,7 @@ def _store(
     if keys or warehouse.count_rows(target) != batch.table_rows:
         take_in_place(warehouse, target, part, warehouse.found(typed) or new, keys)
     warehouse.mark(target, {BATCH_ID_PROPERTY: batch.id})
-    warehouse.carries(target, batch.id)
+    warehouse.cache(target.carrying(batch.id))
     warehouse.replaced(target)
 
 

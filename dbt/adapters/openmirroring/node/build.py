@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, TableDescription
+from dbt.adapters.openmirroring.spark.table import ZONE
 
 _DOCUMENTED = "openmirroring_documented"
 
@@ -146,11 +146,6 @@ def _find_files(node: Node, table: OpenMirroringRelation) -> None:
         node.warehouse.find_partitions(table)
     else:
         node.warehouse.find_files(table)
-
-
-def has_partitions_in_catalog(table: TableDescription) -> bool:
-    """Check whether the catalog lists each partition. Delta and Iceberg list their own."""
-    return table.layout.format not in RECORDING_FORMATS and bool(table.layout.partitions)
 
 
 def verify_contract(node: Node, table: OpenMirroringRelation) -> None:

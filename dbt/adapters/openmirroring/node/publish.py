@@ -143,7 +143,7 @@ def keep_held(node: Node, destination: Destination, why: str) -> None:
 def _publish_rows(
     attempt: Attempt, rows: NextRows, rebuild: str | None, may_hold: bool = True
 ) -> MirrorResponse:
-    node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
+    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
     marks = {
         BATCH_ID_PROPERTY: publication.batch_id,
         ZONE_PROPERTY: attempt.destination.zone_id,
@@ -168,11 +168,11 @@ def _publish_rows(
         attempt.destination.builds[node.owner.node] = publication.batch_id
         raise too_many_deleted(node, finding)
     files = stage(warehouse, publication, plan, node.options, built)  # 4
-    version = snapshot_version(warehouse, attempt.target) if rows.touched else None
+    version = snapshot_version(warehouse, node.target) if rows.touched else None
     state = None if version else snapshot_state(warehouse, following, built.description)
     manifest = publication.commit(plan, files, version, snapshot_state=state)  # 5
     # 6 and 7
-    finish(warehouse, publication, attempt.target, manifest)
+    finish(warehouse, publication, node.target, manifest)
     return MirrorResponse.of(manifest.batch)
 
 
@@ -180,8 +180,8 @@ def _publish_snapshot(
     attempt: Attempt, is_limited: bool, wait_for_turn: Callable[[], None] = lambda: None
 ) -> MirrorResponse:
     """Publish the rows of a held snapshot, as they are now."""
-    node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
-    target, marks = attempt.target, attempt.published.marks
+    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
+    target, marks = node.target, attempt.published.marks
     rebuild = marks.rebuild
     built = attempt.planner.next_snapshot(target, None, rebuild)
     plan = _plan(attempt, built, rebuild)  # 2 and 3
@@ -216,7 +216,7 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str | None) -> MirrorR
         return unchanged
     if node.has_post_hooks:
         held = attempt.with_published_rows()
-        built = held.planner.described(attempt.target)
+        built = held.planner.described(node.target)
         held.planner.check(built, held.published.marks.rebuild)
     if node.has_post_hooks or was_unfinished:
         _finish_hold(attempt, why)
@@ -226,7 +226,7 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str | None) -> MirrorR
 
 def _finish_hold(attempt: Attempt, why: str) -> None:
     """Let a snapshot be published on request. Until now, its run could still fail."""
-    attempt.warehouse.unmark(attempt.target, [UNFINISHED_PROPERTY])
+    attempt.node.warehouse.unmark(attempt.node.target, [UNFINISHED_PROPERTY])
     attempt.publication.hold(why)
 
 
@@ -271,7 +271,7 @@ def _make_snapshot(
     if node.has_post_hooks:
         held = attempt.with_published_rows().published
         run_post_hooks(node, held, replace(held.marks, held=publication.batch_id))
-        verify_contract(node, attempt.target)
+        verify_contract(node, node.target)
     return None
 
 
@@ -279,7 +279,7 @@ def _keep_snapshot(
     attempt: Attempt, following: OpenMirroringRelation, plan: SparkPlan
 ) -> MirrorResponse:
     """Drop a build that has the rows of the snapshot, which was published last."""
-    attempt.warehouse.drop(following)
+    attempt.node.warehouse.drop(following)
     attempt.publication.delete_held_record()
     return MirrorResponse.unchanged(plan)
 
@@ -299,8 +299,8 @@ def _hold(
         # it may be the only table with the rows, once the snapshot is dropped
         attempt.scratch.release(built)
     hold(
-        attempt.warehouse,
-        attempt.target,
+        attempt.node.warehouse,
+        attempt.node.target,
         built,
         rows,
         attempt.published,

@@ -39,7 +39,7 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         DbtRuntimeError: if another step fails
     """
     with node.warehouse.own_session(), begin_attempt(node, destination) as attempt:
-        publication, warehouse, target = attempt.publication, attempt.warehouse, attempt.target
+        publication, warehouse, target = attempt.publication, node.warehouse, node.target
         journal = publication.last
         if journal is None or not is_of(node, journal):
             raise CompilationError(f"{target} was not published yet. Run its node.")
@@ -78,7 +78,7 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
 
 def _landed(attempt: Attempt, journal: Journal, view: str) -> OpenMirroringRelation:
     columns = published_columns(journal.batch.definition)
-    query = attempt.warehouse.sql("mirror_landed_rows", view=view, columns=columns)
+    query = attempt.node.warehouse.sql("mirror_landed_rows", view=view, columns=columns)
     return attempt.scratch.keep(MIRRORED, query)
 
 
@@ -91,7 +91,7 @@ def _plan(
         SnapshotMismatchError: if the snapshot has not as many rows as were published
         CompilationError: if a change set cannot make the mirrored table equal
     """
-    node, warehouse, publication = attempt.node, attempt.warehouse, attempt.publication
+    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
     warehouse.show_step(COMPARING)
     publication.verify_rows(journal, warehouse.count_rows(node.target))
     definition = journal.batch.definition
@@ -139,12 +139,12 @@ def _require_keys(attempt: Attempt, journal: Journal, mirrored: OpenMirroringRel
     keys = journal.batch.definition.key_columns
     if not keys:
         return
-    warehouse = attempt.warehouse
+    warehouse = attempt.node.warehouse
     sql = warehouse.sql("mirror_count_without_key", table=mirrored, keys=keys)
     without_key = warehouse.count(sql)
     if without_key:
         raise CompilationError(
-            f"The mirrored table of {attempt.target} has {without_key:,} rows without a key "
+            f"The mirrored table of {attempt.node.target} has {without_key:,} rows without a key "
             f"({', '.join(keys)}). Nothing was changed: no change set can delete them. "
             f"{publish_present(attempt.publication.table)}"
         )

@@ -17,7 +17,6 @@ from dbt.adapters.openmirroring.spark.relation import (
     Marks,
     OpenMirroringColumn,
     OpenMirroringRelation,
-    StandIns,
 )
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from dbt.adapters.openmirroring.spark.table import TableDescription
@@ -117,11 +116,6 @@ class Warehouse:
         return self.count(self.sql("mirror_count_rows", table=table))
 
     # Relations
-
-    @property
-    def stand_ins(self) -> StandIns:
-        """The relations that a dry run has built."""
-        return self.adapter.stand_ins
 
     def found(self, relation: OpenMirroringRelation) -> OpenMirroringRelation | None:
         """Return a relation as in dbt's cache; None if it does not exist."""
@@ -223,16 +217,12 @@ class Warehouse:
         """Remove properties of a table. Names that it does not have are ignored."""
         self.execute(self.sql("mirror_unmark", table=relation, names=names))
 
-    def batch_id(self, snapshot: OpenMirroringRelation | None) -> str | None:
-        """Return the id of the batch that published a snapshot.
+    def marks(self, snapshot: OpenMirroringRelation | None) -> Marks:
+        """Return the marks of a snapshot; empty marks for a view or without a snapshot.
 
         dbt's list of relations lacks the properties of some formats, for example Delta. They are
         then read from the table.
         """
-        return self.marks(snapshot).batch_id
-
-    def marks(self, snapshot: OpenMirroringRelation | None) -> Marks:
-        """Return the marks of a snapshot; empty marks for a view or without a snapshot."""
         if snapshot is None or snapshot.is_view:
             return Marks()
         if snapshot.batch_id:  # dbt's list has properties here; a held snapshot has no batch id
@@ -253,10 +243,6 @@ class Warehouse:
         self.unmark(relation, names)
         self.mark(relation, properties)
         return self.cache(replace(relation, information=None))
-
-    def carries(self, relation: OpenMirroringRelation, batch_id: str) -> None:
-        """Record in dbt's cache that a relation has taken the rows of a batch."""
-        self.cache(relation.carrying(batch_id))
 
     def cache(self, relation: OpenMirroringRelation) -> OpenMirroringRelation:
         """Replace what dbt's cache has of a relation, and return it."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import cached_property
 
 from dbt.adapters.openmirroring.dbt_core.project import Graph, Project
 from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.repair import repair
@@ -23,14 +25,23 @@ from dbt.adapters.openmirroring.operations.arguments import (
 from dbt.adapters.openmirroring.operations.command import Command, is_gated
 from dbt.adapters.openmirroring.operations.database import DatabaseOperations
 from dbt.adapters.openmirroring.operations.held import HeldNodes
-from dbt.adapters.openmirroring.operations.history import history
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
-from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.operations.project_tables import (
+    Outcome,
+    ProjectTables,
+    utc_text,
+)
 from dbt.adapters.openmirroring.operations.report import Heading, report
 from dbt.adapters.openmirroring.operations.restore import restore_tables
 from dbt.adapters.openmirroring.spark.embedded.lease import stop_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark
-from dbt.adapters.openmirroring.text.table import terminal_width
+from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.table import terminal_width, text_table
+
+_HEADLINE = (
+    *("mirrored table", "published (UTC)", "publication", "changes", "rows", "files", "KB"),
+    *("dbt's invocation", "reason"),
+)
 
 
 class RunOperations:
@@ -80,11 +91,25 @@ class RunOperations:
 
     @operation("mirror_history")
     def history(self, *, table: Name | None = None, limit: Limit = 10) -> Outcome:
-        """Report the last batches of each mirrored table.
+        """Report the last batches of each mirrored table, latest first.
 
-        `operations.history` documents the arguments.
+        Args:
+            table: as for `rebuild`; None for all
+            limit: number of batches of each table; a journal has up to a hundred
+
+        Raises:
+            DbtRuntimeError: if no mirrored table, or more than one, matches `table`
         """
-        return history(self._tables, table, limit)
+        wanted = None if table is None else self._tables.node(table).table
+        rows = [
+            _cells(status.table, batch)
+            for status in self._tables.statuses()
+            if status.journal and wanted in (None, status.table)
+            for batch in status.journal.batches[:limit]
+        ]
+        if not rows:
+            return Outcome(("Nothing was published.",))
+        return Outcome(tuple(text_table([_HEADLINE, *rows], (4, 5, 6), terminal_width())))
 
     @operation("mirror_recover")
     def recover(self) -> Outcome:
@@ -214,3 +239,17 @@ class RunOperations:
         """Return the operations that create, change, start or stop the mirrored database."""
         self._destination.require_run()
         return DatabaseOperations(self._destination.database)
+
+
+def _cells(table: str, batch: PastBatch) -> tuple[str, ...]:
+    return (
+        table,
+        utc_text(datetime.fromisoformat(batch.published_at)),
+        batch.publication,
+        str(batch.rows),
+        f"{batch.table_rows:,}",
+        f"{batch.files_written:,}",
+        f"{batch.bytes_written / 1000:,.1f}",
+        shown(batch.invocation_id),
+        shown(batch.reason),
+    )

@@ -197,7 +197,7 @@ def mark_published(
     if marks.held or marks.rebuild or marks.version:
         names = (HELD_PROPERTY, REBUILD_PROPERTY, UNFINISHED_PROPERTY, VERSION_PROPERTY)
         warehouse.unmark(target, names)
-    warehouse.carries(target, batch_id)
+    warehouse.cache(target.carrying(batch_id))
     drop_published_rows(warehouse, target, last)
 
 
@@ -219,7 +219,7 @@ def _published_beside(
 ) -> OpenMirroringRelation | None:
     """Find the table of the rows published last; ignore a user's table of the same name."""
     found = warehouse.found(beside(target))
-    return found if found and last and warehouse.batch_id(found) == last else None
+    return found if found and last and warehouse.marks(found).batch_id == last else None
 
 
 def beside(target: OpenMirroringRelation) -> OpenMirroringRelation:
@@ -233,7 +233,7 @@ def is_half_held(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
     """Check whether a killed process has moved the snapshot away without a replacement."""
     if warehouse.found(target):
         return False
-    return warehouse.batch_id(warehouse.found(beside(target))) is not None
+    return warehouse.marks(warehouse.found(beside(target))).batch_id is not None
 
 
 def refuse_half_held(warehouse: Warehouse, target: OpenMirroringRelation) -> None:
