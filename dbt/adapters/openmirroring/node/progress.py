@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dbt.adapters.openmirroring.spark.tasks import Tasks
+from dbt.adapters.openmirroring.spark.session import Tasks
 
 # the steps of a node
 PREPARING = "preparing"

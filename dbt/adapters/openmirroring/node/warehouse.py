@@ -18,9 +18,8 @@ from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
     OpenMirroringRelation,
 )
-from dbt.adapters.openmirroring.spark.session import SessionHandle
+from dbt.adapters.openmirroring.spark.session import SessionHandle, Tasks
 from dbt.adapters.openmirroring.spark.table import TableDescription
-from dbt.adapters.openmirroring.spark.tasks import Tasks
 
 if TYPE_CHECKING:
     import agate
