@@ -23,15 +23,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rest": {"text"},
     "landing_zone": {"text", "rest"},
     "replicator": {"text"},
-    "spark": {*LEAVES},
+    "types": {*LEAVES},
+    "spark": {"types", *LEAVES},
     "service": {"landing_zone", *LEAVES},
     "destination": {"landing_zone", "service", "replicator", *LEAVES},
-    "node": {"destination", "landing_zone", "spark", *LEAVES},
+    "node": {"destination", "landing_zone", "spark", "types", *LEAVES},
     "operations": {
         *{"node", "destination", "landing_zone", "service", "spark"},
         *LEAVES,
     },
 }
+
+# upward arrows, for types only: a protocol of the adapter would repeat its one class
+FOR_TYPES = {("node.warehouse", "impl"), ("operations.command", "impl")}
 
 
 def module_name(path: Path) -> str:
@@ -59,7 +63,10 @@ def imports(path: Path) -> Iterator[str]:
         yield from (n[len(NAME) + 1 :] for n in names if f"{n}.".startswith(f"{NAME}."))
 
 
-IMPORTS = {name: set(imports(path)) for name, path in MODULES.items()}
+IMPORTS = {
+    name: {other for other in imports(path) if (name, other) not in FOR_TYPES}
+    for name, path in MODULES.items()
+}
 
 
 def room(module: str) -> str:

@@ -30,16 +30,15 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     target_folder,
     terminal,
 )
-from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, ManifestNode, Project
+from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
-from dbt.adapters.openmirroring.node.difference import difference
 from dbt.adapters.openmirroring.node.materialize import materialize
+from dbt.adapters.openmirroring.node.mirrored_rows import difference
 from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.operations import catalog
-from dbt.adapters.openmirroring.operations.command import Command, CommandAdapter
-from dbt.adapters.openmirroring.operations.freshness import last_written
+from dbt.adapters.openmirroring.operations.command import Command
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.spark.embedded.process import process_spark
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
@@ -47,13 +46,15 @@ from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
     OpenMirroringRelation,
     StandIns,
-    quoted,
 )
 from dbt.adapters.openmirroring.spark.table import described_columns
 from dbt.adapters.openmirroring.text.console import print_any_text
+from dbt.adapters.openmirroring.text.sql import quoted
 
 if TYPE_CHECKING:
     import agate
+
+    from dbt.adapters.openmirroring.dbt_core.project import ManifestNode
 
 
 class UsersMacros(list[Any]):
@@ -108,7 +109,7 @@ class OpenMirroringAdapter(SparkAdapter):
             kept=lambda: target_folder(config),
         )
         self._project = Project(self)
-        self._command = Command(cast(CommandAdapter, self), self._project, self._destination)
+        self._command = Command(self, self._project, self._destination)
         self.stand_ins = StandIns()
         if self._destination.dry_run:
             self.Relation = self.stand_ins.relation_class()
@@ -209,7 +210,8 @@ class OpenMirroringAdapter(SparkAdapter):
         """
         warehouse = self._command.warehouse(self._project.context)
         times = {
-            each: last_written(warehouse, cast(OpenMirroringRelation, each)) for each in sources
+            each: catalog.last_written(warehouse, cast(OpenMirroringRelation, each))
+            for each in sources
         }
         now = datetime.now(timezone.utc)
         return [], {

@@ -24,7 +24,7 @@ from dbt_common.exceptions import CompilationError
 from dbt_common.exceptions.macros import MacroReturn
 
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark.relation import quoted
+from dbt.adapters.openmirroring.text.sql import quoted
 
 OURS = Path(__file__).parents[3] / "macros"
 

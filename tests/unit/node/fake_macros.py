@@ -9,14 +9,13 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
-from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.compare import Side
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
-from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
-from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows
+from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRows
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 from dbt.adapters.openmirroring.spark.table import local_path
+from dbt.adapters.openmirroring.types.columns import LandingColumn
 from tests.unit.node.fake_rows import Row, Rows, answer, landed, names_of, read_file, write_file
 from tests.unit.node.faults import MirroredRows
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from dbt.adapters.openmirroring.node.columns import LandingColumn
+from dbt.adapters.openmirroring.types.columns import LandingColumn
 
 Row = tuple[Any, ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from dbt_common.exceptions import CompilationError
@@ -21,10 +21,10 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.changes import Change
-from dbt.adapters.openmirroring.node.compare import Comparison
+from dbt.adapters.openmirroring.node.compare import Comparer, Comparison
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.decide import decide
-from dbt.adapters.openmirroring.node.plan import Rebuild, SparkPlan
+from dbt.adapters.openmirroring.node.plan import SparkPlan
 from tests.unit.macros.rendered import warehouse
 from tests.unit.node.test_changes import table
 
@@ -89,7 +89,7 @@ def decided(
     counts: Counted | None = None,
     outcome_of: Callable[[Change], str] = word_of,
     options: NodeConfig | None = None,
-    rebuild: Rebuild | None = None,
+    rebuild: str | None = None,
     **why: Any,
 ) -> SparkPlan:
     before = journal(published) if published else None
@@ -97,7 +97,7 @@ def decided(
         before,
         wanted,
         options or NodeConfig(),
-        counts or Counted(),
+        cast(Comparer, counts or Counted()),
         outcome_of,
         rebuild=rebuild,
         **why,
@@ -296,14 +296,14 @@ def test_a_rebuild_that_is_wanted_is_one_whatever_has_changed(
     counts = Counted()
     options = NodeConfig(on_breaking_change=on_breaking_change)
 
-    plan = decided(PUBLISHED, wanted, counts, refuse_to_decide, options, rebuild=Rebuild(why))
+    plan = decided(PUBLISHED, wanted, counts, refuse_to_decide, options, rebuild=why)
 
     assert (plan.publication, plan.reason, plan.rows) == ("rebuild", why, LOAD)
     assert counts.counted == ["load"]
 
 
 def test_a_table_that_is_not_there_is_no_rebuild() -> None:
-    plan = decided(None, PUBLISHED, rebuild=Rebuild("--full-refresh"))
+    plan = decided(None, PUBLISHED, rebuild="--full-refresh")
 
     assert (plan.publication, plan.reason) == ("initial", "")
 

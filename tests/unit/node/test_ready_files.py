@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
-from dbt.adapters.openmirroring.node.snapshot.ready_files import ReadyFiles, ready_files
+from dbt.adapters.openmirroring.node.snapshot.ready_files import link_files, ready_files
 
 MB = 2**20
 ID = pa.field("id", pa.int64())
@@ -41,7 +41,7 @@ def _ones(rows: int, type: pa.DataType) -> pa.Array:
     return pa.array([value] * rows, type)
 
 
-def ready(folder: Path, target: int = MB, **landed: str) -> ReadyFiles | None:
+def ready(folder: Path, target: int = MB, **landed: str) -> list[Path] | None:
     return ready_files(folder, definition(DEFINITION, **landed), "zstd", target)
 
 
@@ -54,18 +54,18 @@ def test_files_as_they_would_land_are_ready(tmp_path: Path) -> None:
 
     found = ready(tmp_path, target=2 * size)
 
-    assert found == ReadyFiles((tmp_path / "a.parquet", tmp_path / "b.parquet"))
+    assert found == [tmp_path / "a.parquet", tmp_path / "b.parquet"]
 
 
 def test_files_without_rows_are_left_out_but_for_the_only_one(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", ID, AMOUNT, rows=0)
     write(tmp_path / "b.parquet", ID, AMOUNT, rows=0)
 
-    assert ready(tmp_path) == ReadyFiles((tmp_path / "a.parquet",))
+    assert ready(tmp_path) == [tmp_path / "a.parquet"]
 
     write(tmp_path / "c.parquet", ID, AMOUNT)
 
-    assert ready(tmp_path) == ReadyFiles((tmp_path / "c.parquet",))
+    assert ready(tmp_path) == [tmp_path / "c.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_ready_files_are_linked_in_their_order(tmp_path: Path) -> None:
     for name in ("x", "y"):
         write(tmp_path / name, ID, AMOUNT)
 
-    assert ReadyFiles((tmp_path / "x", tmp_path / "y")).link(tmp_path / "rows")
+    assert link_files([tmp_path / "x", tmp_path / "y"], tmp_path / "rows")
 
     x, y = sorted((tmp_path / "rows").iterdir())
     assert x.samefile(tmp_path / "x")
@@ -173,5 +173,5 @@ def test_ready_files_are_linked_in_their_order(tmp_path: Path) -> None:
 def test_files_that_cannot_be_linked_leave_nothing_behind(tmp_path: Path) -> None:
     write(tmp_path / "x", ID, AMOUNT)
 
-    assert not ReadyFiles((tmp_path / "x", tmp_path / "gone")).link(tmp_path / "rows")
+    assert not link_files([tmp_path / "x", tmp_path / "gone"], tmp_path / "rows")
     assert not list((tmp_path / "rows").iterdir())

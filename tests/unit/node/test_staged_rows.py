@@ -10,8 +10,8 @@ from pyarrow import parquet
 
 from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows
-from dbt.adapters.openmirroring.node import staged_rows
-from dbt.adapters.openmirroring.node.staged_rows import rows_in
+from dbt.adapters.openmirroring.node import stage
+from dbt.adapters.openmirroring.node.stage import rows_in
 
 
 def write(folder: Path, name: str, markers: list[int | None] | None, rows: int = 3) -> StagedFile:
@@ -68,6 +68,6 @@ def test_a_file_without_rows_counts_nothing(tmp_path: Path, markers: list[int | 
 
 
 def test_without_pyarrow_spark_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staged_rows, "parquet_reader", lambda: None)
+    monkeypatch.setattr(stage, "parquet_reader", lambda: None)
 
     assert rows_in(tmp_path, [write(tmp_path, "a.parquet", [1])]) is None

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
-from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows, can_merge
+from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRows, can_merge
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import Layout
 

@@ -17,7 +17,6 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
@@ -486,7 +485,7 @@ def test_a_check_of_a_thousand_tables_asks_onelake_no_more_than_their_status(
     for name in names:
         server.copy(ORDERS.path, TableFolder("sales", name).path)
     destination = Destination(
-        Target(URL, OneLakeUrl.parse(URL)), project=lambda: tmp_path, warehouse=lambda: None
+        Target(landing_zone=URL), project=lambda: tmp_path, warehouse=lambda: None
     )
     later = NOW + timedelta(hours=1)
     applied = {f"sales.{name}": TableReport("Replicating", "", later) for name in names}

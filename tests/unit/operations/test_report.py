@@ -27,9 +27,16 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
-from dbt.adapters.openmirroring.operations.chart import HEIGHT, WIDTH, Chart
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
-from dbt.adapters.openmirroring.operations.report import Heading, html, report, report_page
+from dbt.adapters.openmirroring.operations.report import (
+    HEIGHT,
+    WIDTH,
+    Chart,
+    Heading,
+    html,
+    report,
+    report_page,
+)
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.report_parser import Parsed
 

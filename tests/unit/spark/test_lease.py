@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.embedded.lease import stop, take
+from dbt.adapters.openmirroring.spark.embedded.lease import stop_spark, take
 
 RECORDS = ["", "null", "[]", "{}", '{"port": "x", "secret": 1, "folder": []}', "\x00"]
 
@@ -18,7 +18,7 @@ RECORDS = ["", "null", "[]", "{}", '{"port": "x", "secret": 1, "folder": []}', "
 def test_a_record_without_sense_names_no_keeper(tmp_path: Path, record: str) -> None:
     (tmp_path / "keeper.json").write_text(record)
 
-    assert stop(tmp_path) == "No embedded Spark is ready"
+    assert stop_spark(tmp_path) == "No embedded Spark is ready"
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n", b"7\n", b"[1]\n", b"\xff\n"])

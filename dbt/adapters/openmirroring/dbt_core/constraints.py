@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any
 
+from dbt.adapters.base.impl import BaseAdapter
 from dbt.adapters.events.types import ConstraintNotSupported
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
 from dbt_common.events.functions import warn_or_error
 
 
-class ConstraintParser(Protocol):
-    """An adapter, which knows the constraints that it supports."""
-
-    def type(self) -> str: ...
-
-    def _parse_model_constraint(self, raw_constraint: dict[str, Any]) -> ModelLevelConstraint: ...
-
-    def process_parsed_constraint(
-        self,
-        parsed_constraint: ModelLevelConstraint,
-        render_func: Callable[[ModelLevelConstraint], str],
-    ) -> str | None: ...
-
-
 def supported_constraints(
-    adapter: ConstraintParser, declared: Iterable[dict[str, Any]]
+    adapter: BaseAdapter, declared: Iterable[dict[str, Any]]
 ) -> list[ModelLevelConstraint]:
     """Return the constraints that an adapter supports. Warn about all others.
 

@@ -5,12 +5,21 @@ dbt gives them to its adapters, but documents no interface for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from dbt.adapters.base.impl import BaseAdapter
+
+if TYPE_CHECKING:
+    from dbt.contracts.graph.manifest import Manifest as Manifest
+    from dbt.contracts.graph.nodes import Macro as Macro
+    from dbt.contracts.graph.nodes import ManifestNode as ManifestNode
+    from dbt_common.contracts.config.base import BaseConfig
+
+    # the configuration of a node, as dbt's object or as the mapping in its graph
+    Config = BaseConfig | Mapping[str, Any]
 
 # the variables and macros that dbt gives to Jinja
 Context = Mapping[str, Any]
@@ -20,68 +29,6 @@ class Graph(TypedDict):
     """dbt's graph: its nodes by unique id."""
 
     nodes: Mapping[str, Mapping[str, Any]]
-
-
-class Config(Protocol):
-    """The configuration of a node, as dbt's object or as the mapping in its graph."""
-
-    def get(self, name: str) -> Any: ...
-
-
-class ConfigObject(Config, Protocol):
-    """The configuration of a node, as dbt's object."""
-
-    def to_dict(self, omit_none: bool = False) -> dict[str, Any]: ...
-
-
-class DependsOn(Protocol):
-    """The unique ids of the macros and nodes that a macro or a node depends on."""
-
-    macros: Sequence[str]
-    nodes: Sequence[str]  # a seed has none
-
-
-class ManifestNode(Protocol):
-    """A node of dbt's manifest. Hooks of the project are nodes too."""
-
-    unique_id: str
-    resource_type: str
-    schema: str
-    alias: str
-    original_file_path: str
-    language: str  # a seed has none
-    config: ConfigObject
-    depends_on: DependsOn
-
-    def to_dict(self, omit_none: bool = False) -> dict[str, Any]: ...
-
-
-class Macro(Protocol):
-    """A macro of dbt's manifest."""
-
-    unique_id: str
-    package_name: str
-    macro_sql: str
-    depends_on: DependsOn
-
-
-class NodeResult(Protocol):
-    """The result of a node or a test in a command."""
-
-    node: ManifestNode
-    status: str
-
-
-class Manifest(Protocol):
-    """All that dbt has parsed."""
-
-    nodes: MutableMapping[str, ManifestNode]
-    functions: Mapping[str, ManifestNode]  # none before dbt-core 1.11
-    macros: Mapping[str, Macro]
-
-    def find_materialization_macro_by_name(
-        self, project: str, name: str, adapter_type: str
-    ) -> Macro | None: ...
 
 
 class Project:

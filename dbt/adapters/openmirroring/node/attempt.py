@@ -13,13 +13,10 @@ from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
 from dbt.adapters.openmirroring.node.hooks import CodeBefore
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.plan import Rebuild
 from dbt.adapters.openmirroring.node.planning import Planner, meanwhile, returned
 from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows, published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.snapshot.state import has_published_columns
-from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
 
@@ -42,20 +39,13 @@ class Attempt:
     finished: Manifest | None
 
     @property
-    def warehouse(self) -> Warehouse:
-        return self.node.warehouse
-
-    @property
-    def target(self) -> OpenMirroringRelation:
-        return self.node.target
-
-    @property
     def planner(self) -> Planner:
         return Planner(self.node, self.publication, self.published, self.scratch)
 
     def with_published_rows(self) -> Attempt:
         """Return the attempt with the published rows as Spark has them now."""
-        found = published_rows(self.warehouse, self.target, self.publication.last_batch_id)
+        node, last = self.node, self.publication.last_batch_id
+        found = published_rows(node.warehouse, node.target, last)
         return replace(self, published=found)
 
 
@@ -81,8 +71,8 @@ def begin_attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
 
 
 def before_build(
-    attempt: Attempt, extends: bool, rebuild: Rebuild | None
-) -> tuple[Attempt, Rebuild | None]:
+    attempt: Attempt, extends: bool, rebuild: str | None
+) -> tuple[Attempt, str | None]:
     """Check that nobody else has changed the published rows, and run the user's code.
 
     Returns:
@@ -118,8 +108,8 @@ def reusable(attempt: Attempt, is_held: bool) -> TableDescription | None:
     if published.is_held and (has_hooks or not is_held):
         return None  # keys may repeat in rows that no publication has checked
     if is_held and published.is_held:
-        found = attempt.warehouse.found(attempt.target)
-        return attempt.warehouse.describe(found) if found and found.is_table else None
+        found = attempt.node.warehouse.found(attempt.node.target)
+        return attempt.node.warehouse.describe(found) if found and found.is_table else None
     description = published.description
     if is_held or has_hooks:  # then the publication compares all rows, whatever the build keeps
         return description

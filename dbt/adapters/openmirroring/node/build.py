@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, TableDescription
+from dbt.adapters.openmirroring.spark.table import ZONE
 
 _DOCUMENTED = "openmirroring_documented"
 
@@ -42,7 +42,7 @@ def build(
     """
     warehouse = node.warehouse
     warehouse.show_step(BUILDING)
-    if rows.in_place:
+    if rows.touched:
         return scratch.keep(PART, rows.query), AdapterResponse(_message="OK")
     query = rows.query
     following = beside or scratch.table(NEXT)
@@ -142,16 +142,10 @@ def _options(node: Node) -> dict[str, str]:
 
 
 def _find_files(node: Node, table: OpenMirroringRelation) -> None:
-    """Make Spark find files that were added to the folder of a table."""
     if node.options.partition_by:
         node.warehouse.find_partitions(table)
     else:
         node.warehouse.find_files(table)
-
-
-def has_partitions_in_catalog(table: TableDescription) -> bool:
-    """Check whether the catalog lists each partition. Delta and Iceberg list their own."""
-    return table.layout.format not in RECORDING_FORMATS and bool(table.layout.partitions)
 
 
 def verify_contract(node: Node, table: OpenMirroringRelation) -> None:

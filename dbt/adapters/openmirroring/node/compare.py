@@ -10,13 +10,14 @@ from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefini
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node import refusals
-from dbt.adapters.openmirroring.node.columns import LandingColumn, published_columns
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.definition import published_columns
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, NextSnapshot
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import CHANGED, ScratchTables
-from dbt.adapters.openmirroring.node.value_checks import ValueCheck, value_checks
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.types.columns import LandingColumn
+from dbt.adapters.openmirroring.types.value_checks import ValueCheck, value_checks
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,6 @@ class Comparer:
         )
 
     def _refusal(self) -> Exception:
-        """Return the error for rows that cannot be published."""
         keys = _of(self.built.columns, self.definition.key_columns)
         if self._checks:
             query = self.warehouse.sql(

@@ -22,7 +22,7 @@ from dbt.adapters.openmirroring.node.max_deleted import MaxDeleted
 from dbt.adapters.openmirroring.node.other_options import refuse_other_options
 from dbt.adapters.openmirroring.node.text_files import TextFiles
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
-from dbt.adapters.openmirroring.spark.relation import ended
+from dbt.adapters.openmirroring.text.sql import ended
 
 _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
 _PROVIDER = re.compile(r"[\w.]+")
@@ -295,12 +295,7 @@ def _compression(config: Mapping[str, Any], landing_format: str) -> str:
 
 
 def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
-    """Return how delimited text is written.
-
-    Raises:
-        CompilationError: if the specification does not have an option, or if the options make
-            NULL or the end of a value ambiguous
-    """
+    """Return how delimited text is written."""
     if landing_format not in COLUMN_SEPARATORS:
         if options:
             formats = ", ".join(COLUMN_SEPARATORS)

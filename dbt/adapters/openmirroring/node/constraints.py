@@ -7,23 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.base.impl import BaseAdapter
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.dbt_core.constraints import (
-    ConstraintParser,
-    supported_constraints,
-)
+from dbt.adapters.openmirroring.dbt_core.constraints import supported_constraints
 from dbt.adapters.openmirroring.node.refusals import listed
-from dbt.adapters.openmirroring.node.value_checks import condition_inside
-from dbt.adapters.openmirroring.spark.data_types import parse
-from dbt.adapters.openmirroring.spark.relation import ended, quoted
+from dbt.adapters.openmirroring.text.sql import ended, quoted
+from dbt.adapters.openmirroring.types.parsed import length_of, parse
+from dbt.adapters.openmirroring.types.value_checks import condition_inside
 
 if TYPE_CHECKING:
     import agate
 
 _WITH_LENGTH = re.compile(r"\b(varchar|char|character)\s*\(", re.IGNORECASE)
-_LENGTH = re.compile(r"(?:var)?char\((\d+)\)")
 
 # the types of constraints that are verified; dbt warns about all others
 VERIFIED = ("check", "not_null", "primary_key", "unique")
@@ -68,7 +65,7 @@ class BrokenConstraint:
         )
 
 
-def contract_constraints(adapter: ConstraintParser, node: Mapping[str, Any]) -> list[Constraint]:
+def contract_constraints(adapter: BaseAdapter, node: Mapping[str, Any]) -> list[Constraint]:
     """Return the constraints of a node that Spark can verify. Warn about all others.
 
     Args:
@@ -85,11 +82,7 @@ def contract_constraints(adapter: ConstraintParser, node: Mapping[str, Any]) -> 
 
 
 def _length(column: Mapping[str, Any]) -> Iterator[Constraint]:
-    """Yield a condition for the length of the texts of a column, which Spark does not keep.
-
-    Raises:
-        CompilationError: if a type with a length cannot be parsed
-    """
+    """Yield a condition for the length of the texts of a column, which Spark does not keep."""
     name, declared = column["name"], str(column.get("data_type") or "")
     if not _WITH_LENGTH.search(declared):
         return
@@ -107,8 +100,8 @@ def _length(column: Mapping[str, Any]) -> Iterator[Constraint]:
 
 
 def _too_long(type_: str, value: str) -> str:
-    found = _LENGTH.fullmatch(type_)
-    return f"char_length({value}) > {found[1]}" if found else ""
+    length = length_of(type_)
+    return "" if length is None else f"char_length({value}) > {length}"
 
 
 def constraints_of(declared: Sequence[ModelLevelConstraint]) -> list[Constraint]:

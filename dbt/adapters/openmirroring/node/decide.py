@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.changes import Change, changes_between
-from dbt.adapters.openmirroring.node.compare import Comparison
+from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.node.plan import Rebuild, SparkPlan
+from dbt.adapters.openmirroring.node.plan import SparkPlan
 
 OUTCOMES = ("rebuild", "changes", "unchanged")
 
@@ -26,24 +25,14 @@ _REBUILT = (
 )
 
 
-class Counts(Protocol):
-    """Counts of rows, which are computed only if a decision needs them."""
-
-    def load(self) -> RowCounts:
-        """Count the rows of a full load."""
-
-    def changes(self, journal: Journal) -> Comparison:
-        """Find the rows that are new, changed or deleted since a publication."""
-
-
 def decide(
     journal: Journal | None,
     definition: TableDefinition,
     options: NodeConfig,
-    counts: Counts,
+    rows: Comparer,
     outcome_of: Callable[[Change], str],
     *,
-    rebuild: Rebuild | None = None,
+    rebuild: str | None = None,
     moved: str | None = None,
     runs_code: bool = False,
     initial: str = "",
@@ -56,8 +45,9 @@ def decide(
     Args:
         journal: the journal of the last publication; None if the table folder does not exist
         definition: the new definition of the table
+        rows: counts rows, which is done only if a decision needs it
         outcome_of: returns the outcome that a change of the definition leads to
-        rebuild: None if the changes decide
+        rebuild: why the table is rebuilt; None if the changes decide
         moved: how the next snapshot is stored differently; None if it is not
         runs_code: whether code of the user has run
         initial: why a table that was published before no longer exists
@@ -67,20 +57,20 @@ def decide(
             of the project returns an outcome that is not allowed
     """
     if journal is None:
-        return SparkPlan("initial", initial, definition, counts.load())
+        return SparkPlan("initial", initial, definition, rows.load())
     if rebuild:
-        return SparkPlan("rebuild", rebuild.why, definition, counts.load(), journal=journal)
+        return SparkPlan("rebuild", rebuild, definition, rows.load(), journal=journal)
     reasons = reasons_of(journal, definition, outcome_of)
     if moved:
         reasons["unchanged"].insert(0, moved)
-    found = None if reasons["rebuild"] else counts.changes(journal)
+    found = None if reasons["rebuild"] else rows.changes(journal)
     if found and found.rows.deleted and not definition.key_columns:
         gone = Change("keyless_rows_gone", "rows changed or gone, and no unique_key to name them")
         reasons[_checked(gone, outcome_of(gone))].append(gone.detail)
     if found is None or reasons["rebuild"]:
         refuse_rebuild(reasons, options, runs_code)
         reason = _told(reasons)
-        return SparkPlan("rebuild", reason, definition, counts.load(), journal=journal)
+        return SparkPlan("rebuild", reason, definition, rows.load(), journal=journal)
     publication = "changes" if found.rows or reasons["changes"] else "unchanged"
     return SparkPlan(
         publication,

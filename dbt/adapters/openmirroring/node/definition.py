@@ -9,8 +9,8 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.node import refusals
-from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.types.columns import LandingColumn
 
 
 def table_definition(columns: Sequence[LandingColumn], options: NodeConfig) -> TableDefinition:
@@ -41,6 +41,11 @@ def table_definition(columns: Sequence[LandingColumn], options: NodeConfig) -> T
         file_detection=options.file_detection,
         default_row_marker=options.default_row_marker,
     )
+
+
+def published_columns(definition: TableDefinition) -> list[LandingColumn]:
+    """Return the columns of a snapshot as they were when it was published."""
+    return [LandingColumn(c.name, c.type, c.landed_type) for c in definition.columns]
 
 
 def _names(columns: Sequence[LandingColumn]) -> dict[str, str]:

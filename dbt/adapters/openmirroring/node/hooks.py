@@ -13,7 +13,6 @@ from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntime
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.plan import Rebuild
 from dbt.adapters.openmirroring.node.snapshot.held import (
     PublishedRows,
     beside,
@@ -34,8 +33,8 @@ from dbt.adapters.openmirroring.spark.relation import (
 # the first words of statements that may end the history of a table, with its earlier versions
 _REPLACING = {"create", "drop", "replace"}
 
-_REPLACED = Rebuild("a hook has replaced the table in Spark")
-_CHANGED_ROWS = Rebuild("code of the node has changed the table in Spark")
+_REPLACED = "a hook has replaced the table in Spark"
+_CHANGED_ROWS = "code of the node has changed the table in Spark"
 
 # the state of a table that keeps earlier versions
 _NUMBERED = re.compile(r"version:(\d+)")
@@ -73,11 +72,11 @@ class CodeBefore:
         self._is_noted = False
         self._copy: OpenMirroringRelation | None = None
 
-    def run(self) -> tuple[PublishedRows, Rebuild | None]:
+    def run(self) -> tuple[PublishedRows, str | None]:
         """Run the code.
 
         Returns:
-            the rows that were published last; and a rebuild, if the code has taken these rows away
+            the rows that were published last; and why to rebuild, if the code has taken them away
 
         Raises:
             DbtRuntimeError: if a statement fails, or if the code has dropped the relation that
@@ -90,7 +89,7 @@ class CodeBefore:
             return self._published, None
         return self._after()
 
-    def _after(self) -> tuple[PublishedRows, Rebuild | None]:
+    def _after(self) -> tuple[PublishedRows, str | None]:
         published, warehouse, target = self._published, self._warehouse, self._node.target
         is_same = self._state() == self._unchanged
         is_kept = self._is_noted or self._copy
@@ -216,10 +215,9 @@ def run_post_hooks(node: Node, published: PublishedRows, marks: Marks) -> None:
         )
     rebuild = marks.rebuild
     if published.is_past:  # the earlier versions may be gone, with the table that had them
-        rebuild = rebuild or _REPLACED.why
+        rebuild = rebuild or _REPLACED
     assert marks.held, "the snapshot is held while hooks run"
-    why_rebuild = Rebuild(rebuild) if rebuild else None
-    node.warehouse.mark(target, marks_of_build(marks.held, why_rebuild, is_unfinished=True))
+    node.warehouse.mark(target, marks_of_build(marks.held, rebuild, is_unfinished=True))
 
 
 def marks_now(node: Node) -> Marks | None:

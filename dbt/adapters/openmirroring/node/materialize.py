@@ -117,9 +117,6 @@ def _check_only(node: Node) -> AdapterResponse:
 
     The result stays only if the node had no relation yet, so that models downstream can be
     checked too.
-
-    Raises:
-        CompilationError: if a killed run has left the node without its relation
     """
     warehouse, target = node.warehouse, node.target
     refuse_half_held(warehouse, target)

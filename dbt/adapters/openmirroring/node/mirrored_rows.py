@@ -1,9 +1,11 @@
-"""The rows of a mirrored table, brought to Spark."""
+"""The rows of a mirrored table, brought to Spark or compared with those of its model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+
+from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -13,22 +15,24 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.build import build_again
-from dbt.adapters.openmirroring.node.columns import published_columns
+from dbt.adapters.openmirroring.node.definition import published_columns
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import RESTORING
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ScratchTables
 from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
     BATCH_ID_PROPERTY,
     RESTORED_PROPERTY,
     OpenMirroringRelation,
 )
+from dbt.adapters.openmirroring.types.columns import landing_columns
 
 # seconds, in which the service has time for a round over all tables
 ROUND = 60.0
 
-# needs no quotes: when Spark's Thrift server closes a session, it accepts only such names
-_VIEW = "openmirroring_mirrored"
+# they need no quotes: when Spark's Thrift server closes a session, it accepts only such names
+_VIEW, _COMPARED = "openmirroring_mirrored", "openmirroring_replica"
 
 _CHANGED = "Somebody else has changed it. Nothing was changed by this run."
 
@@ -147,3 +151,39 @@ def _verify(node: Node, journal: Journal, restored: OpenMirroringRelation) -> No
             f"Its key is {', '.join(definition.key_columns)}. {_CHANGED} "
             f"{compute_anew(node.owner.node, published)}"
         )
+
+
+def difference(
+    warehouse: Warehouse,
+    model: OpenMirroringRelation,
+    rows: OpenMirroringRelation,
+    destination: Destination,
+    seconds: float,
+) -> str:
+    """Return a query of the rows that a model and its mirrored table do not have equally often.
+
+    It also creates the temporary view of the mirrored table that the query reads.
+
+    Args:
+        rows: the rows of the model, possibly an earlier state of its relation
+        seconds: seconds to wait until all that was published is applied
+
+    Raises:
+        CompilationError: if the model and the mirrored table have different columns
+        DbtRuntimeError: if the mirrored table is not applied in time, or cannot be read
+    """
+    columns = landing_columns(warehouse.columns(model))
+    names = [column.name for column in columns]
+    # after the first statement: where its rows are copied depends on the Spark that is connected
+    replica = destination.replica_of(str(model.schema), str(model.identifier), seconds)
+    mirrored = [column.name for column in replica.columns]
+    if sorted(names) != sorted(mirrored):
+        raise CompilationError(
+            f"The mirrored table of {model} has the columns {', '.join(mirrored)}, the model has "
+            f"{', '.join(names)}."
+        )
+    warehouse.execute(warehouse.sql("mirror_replica_view", view=_COMPARED, replica=replica))
+    keys = replica.key_columns or names
+    return warehouse.sql(
+        "mirror_difference", model=rows, columns=columns, mirror=_COMPARED, keys=keys
+    )

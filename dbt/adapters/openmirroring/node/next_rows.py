@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
+
 from dbt.adapters.openmirroring.node import refusals
-from dbt.adapters.openmirroring.node.column_types import check_casts, comparable
 from dbt.adapters.openmirroring.node.incremental import (
     IncrementalColumn,
+    check_casts,
+    comparable,
     history_columns,
     incremental_columns,
 )
@@ -23,14 +26,13 @@ from dbt.adapters.openmirroring.node.snapshot.key_ranges import (
     key_ranges,
     ranged_columns,
 )
-from dbt.adapters.openmirroring.node.snapshot.reuse import Reuse
+from dbt.adapters.openmirroring.node.snapshot.reuse import Reuse, TouchedRows, can_merge
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     BEFORE,
     NEW_ROWS,
     TYPED_ROWS,
     ScratchTables,
 )
-from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows, can_merge
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 
@@ -54,11 +56,6 @@ class NextRows:
     def touched(self) -> TouchedRows | None:
         """The rows that the snapshot takes in place; None if there is a next snapshot."""
         return self.reuse if isinstance(self.reuse, TouchedRows) else None
-
-    @property
-    def in_place(self) -> bool:
-        """Whether the snapshot takes the rows in place, so that there is no next snapshot."""
-        return self.touched is not None
 
     @property
     def kept(self) -> KeptFiles | None:
@@ -134,7 +131,12 @@ def _incremental(
             warehouse.sql("mirror_ambiguous_rows", new_rows=new_rows, keys=options.unique_key)
         )
         if ambiguous.rows:
-            raise refusals.ambiguous_new_rows(options.unique_key, ambiguous)
+            raise DbtRuntimeError(
+                f"Several new rows have the same key ({', '.join(options.unique_key)}), e.g. "
+                f"{refusals.listed(options.unique_key, ambiguous)}: a row of the table can be "
+                "merged with one of them only. Nothing was changed. Make the new rows unique, or "
+                "set another `unique_key`."
+            )
     reused = _reused(node, scratch, new_rows, snapshot, before, columns, options.touched_by)
     old_rows = (reused or Reuse()).before(target)
     rows = warehouse.sql(
@@ -152,16 +154,16 @@ def _incremental(
 
 
 def _event_time(node: Node, columns: Sequence[OpenMirroringColumn]) -> OpenMirroringColumn:
-    """Return the column with the time of the rows of a microbatch model.
-
-    Raises:
-        CompilationError: if there is no such column
-    """
+    """Return the column with the time of the rows of a microbatch model."""
     name = str(node.config.get("event_time"))
     for column in columns:
         if column.name.lower() == name.strip("`").lower():
             return column
-    raise refusals.no_event_time(name)
+    raise CompilationError(
+        f"The `event_time` of this microbatch model is {name}, and its table has no such column: "
+        "a batch could replace rows of other batches in the same partition. Nothing was changed. "
+        "Select that column in the model, and run with --full-refresh."
+    )
 
 
 def _batch_predicates(node: Node, columns: Sequence[OpenMirroringColumn]) -> list[str]:
@@ -227,14 +229,6 @@ def _typed_rows(
     """Return new rows in the types of the next snapshot, so that they match its stored values.
 
     A column that the next snapshot does not have keeps its type, because `delete_when` may use it.
-
-    Args:
-        computed: a table of the new rows
-        found: the columns of this table
-        columns: the columns of the next snapshot
-
-    Returns:
-        `computed` itself if it already has these types
     """
     casts = {c.name.lower(): c.new_cast for c in columns if c.new_type not in (None, c.dtype)}
     if not casts:
@@ -259,10 +253,7 @@ def _reused(
     Nothing is reused if the columns differ: then all rows are written and compared again.
 
     Args:
-        new_rows: a table of the new rows
-        snapshot: the snapshot; None if nothing of it may be kept
-        before: the columns of the snapshot
-        columns: the columns of the next snapshot
+        snapshot: None if nothing of it may be kept
         touched_by: lists of columns. A row may change if it agrees with a new row in all columns
             of one list. None means that any row may change
     """
@@ -314,7 +305,6 @@ def _kept_files(
     before: Sequence[OpenMirroringColumn],
     touched_by: ColumnLists,
 ) -> KeptFiles | None:
-    """Return the files that the next snapshot keeps; None if it keeps none."""
     warehouse = node.warehouse
     if not warehouse.is_driven_here or not can_keep_files(snapshot, node.planned_layout):
         return None

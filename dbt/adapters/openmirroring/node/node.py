@@ -19,11 +19,12 @@ from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.config import NodeConfig, given
 from dbt.adapters.openmirroring.node.user_code import writes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark.casts import Cast
 from dbt.adapters.openmirroring.spark.refusals import no_python_models
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, ended, quoted
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.seed import SEED_VIEW, seed_view
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, Layout
+from dbt.adapters.openmirroring.text.sql import ended, quoted
+from dbt.adapters.openmirroring.types.casts import Cast
 
 # strategy of a dbt snapshot
 Strategy = Mapping[str, Any]

@@ -13,31 +13,8 @@ from dbt.adapters.openmirroring.node.text_files import TextFiles
 _BROADCAST_ROWS = 1_000_000
 
 
-@dataclass(frozen=True)
-class Rebuild:
-    """A rebuild that is due whatever has changed.
-
-    Args:
-        why: the reason for the user
-    """
-
-    why: str
-
-
-FULL_REFRESH = Rebuild("--full-refresh")
-
-
-@dataclass(frozen=True)
-class Files:
-    """The division of a batch into files.
-
-    Args:
-        count: the number of files that Spark should write
-        rows_per_file: the number of rows after which Spark begins another file; 0 for no limit
-    """
-
-    count: int
-    rows_per_file: int
+# why a table is rebuilt, whatever has changed
+FULL_REFRESH = "--full-refresh"
 
 
 @dataclass(frozen=True)
@@ -62,7 +39,7 @@ class SparkPlan(Plan):
         """Whether the changed keys are few enough to send them to every executor."""
         return self.row_count <= _BROADCAST_ROWS
 
-    def files(self, table_bytes: int, table_rows: int, target_bytes: int) -> Files:
+    def files(self, table_bytes: int, table_rows: int, target_bytes: int) -> tuple[int, int]:
         """Choose the number of files, so that each has about the target size.
 
         Args:
@@ -70,8 +47,12 @@ class SparkPlan(Plan):
             table_rows: the rows of the next snapshot; the rows of this batch, if the next snapshot
                 has no more than `target_bytes`
             target_bytes: the target size of a file
+
+        Returns:
+            the number of files that Spark should write, and the number of rows after which it
+            begins another file; 0 for no limit
         """
         count = ceil(table_bytes * self.row_count / table_rows / target_bytes) if table_rows else 1
         count = max(1, count)
         # partitions differ in size, so leave a margin before Spark begins another file
-        return Files(count, ceil(1.25 * self.row_count / count) if count > 1 else 0)
+        return count, ceil(1.25 * self.row_count / count) if count > 1 else 0

@@ -8,13 +8,12 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.changes import Change
-from dbt.adapters.openmirroring.node.columns import landing_columns
 from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.decide import decide, reasons_of, refuse_rebuild
 from dbt.adapters.openmirroring.node.definition import table_definition
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.plan import Rebuild, SparkPlan
+from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
 from dbt.adapters.openmirroring.node.refusals import LeftRows, refuse_zone_of_session
 from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows
@@ -23,6 +22,7 @@ from dbt.adapters.openmirroring.node.snapshot.same_files import same_files
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.spark.relation import ZONE_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.types.columns import landing_columns
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Planner:
         return NextSnapshot(built, description, landing_columns(description.columns), Reuse())
 
     def next_snapshot(
-        self, built: OpenMirroringRelation, rows: NextRows | None, rebuild: Rebuild | None
+        self, built: OpenMirroringRelation, rows: NextRows | None, rebuild: str | None
     ) -> NextSnapshot:
         """Return the built rows, and what part of them needs no comparison.
 
@@ -60,7 +60,7 @@ class Planner:
             rebuild: why nothing is compared; None if rows are compared
         """
         found, stored = self.described(built), self.published.description
-        if rows and rows.in_place:
+        if rows and rows.touched:
             stored = None
         reuse: Reuse | None = rows.reuse if rows else None
         if reuse is None and stored and not rebuild and self.node.warehouse.is_local:
@@ -69,7 +69,7 @@ class Planner:
         moved = _moved(stored, found.description) if rows else None
         return replace(found, reuse=reuse or found.reuse, moved=moved)
 
-    def check(self, built: NextSnapshot, rebuild: Rebuild | None, with_rows: bool = True) -> None:
+    def check(self, built: NextSnapshot, rebuild: str | None, with_rows: bool = True) -> None:
         """Check whether the built rows could be published.
 
         Args:
@@ -97,7 +97,7 @@ class Planner:
     def _outcome_of(self, change: Change) -> str:
         return str(self.node.warehouse.ask(f"mirror_on_{change.kind}", change=change))
 
-    def plan(self, built: NextSnapshot, rebuild: Rebuild | None) -> SparkPlan:
+    def plan(self, built: NextSnapshot, rebuild: str | None) -> SparkPlan:
         """Decide what to publish.
 
         Args:
@@ -156,21 +156,21 @@ class Planner:
         return LeftRows.of(node.options, node.predicates) if node.is_incremental else None
 
 
-def meanwhile(published: PublishedRows) -> Rebuild | None:
+def meanwhile(published: PublishedRows) -> str | None:
     """Return a rebuild if the user's own configuration has replaced the published rows.
 
     Then nothing is left to compare with.
     """
     if published.is_view:
-        return Rebuild("was a view meanwhile")
+        return "was a view meanwhile"
     # while rows are held, those that were published last are beside the snapshot
     is_lost = published.marks.unmirrored and not published.are_beside
-    return Rebuild("was not mirrored meanwhile") if is_lost else None
+    return "was not mirrored meanwhile" if is_lost else None
 
 
 def returned(
     node: Node, table: PublishedTable, published: PublishedRows, zone_id: str
-) -> Rebuild | None:
+) -> str | None:
     """Return a rebuild if a table is back in a folder that it has left since.
 
     The folder has the rows of before. Those of Spark were published to another folder, or to
@@ -188,12 +188,12 @@ def returned(
         return None
     former = table.former_folder(batch_id)
     if former:
-        return Rebuild(f"the table folder was {former.path} before")
+        return f"the table folder was {former.path} before"
     # other nodes extend rows, which may be those of another warehouse
     if node.reads_itself or node.is_history or published.relation is None:
         return None
     found = node.warehouse.properties(published.relation).get(ZONE_PROPERTY, zone_id)
-    return Rebuild("was published to another landing zone meanwhile") if found != zone_id else None
+    return "was published to another landing zone meanwhile" if found != zone_id else None
 
 
 def beyond_limit(node: Node, plan: SparkPlan) -> str | None:

@@ -19,7 +19,6 @@ from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
 from dbt.adapters.openmirroring.node.planning import Planner, beyond_limit, returned
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.held import (
-    held_rebuild,
     published_rows,
     refuse_half_held,
 )
@@ -44,7 +43,7 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
     """
     warehouse, was_incremental = node.warehouse, node.is_incremental
     # dbt builds a microbatch model batch by batch, and each batch builds on the one before
-    stood_in_for = warehouse.stand_ins.real(node.target)
+    stood_in_for = warehouse.adapter.stand_ins.real(node.target)
     target = stood_in_for or node.target
     _drop_old(warehouse, target)
     refuse_half_held(warehouse, target)
@@ -55,14 +54,14 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
             with warehouse.users_session():
                 warehouse.execute(node.view(view))
             warehouse.added(view)
-            warehouse.stand_ins.put(target, view)
+            warehouse.adapter.stand_ins.put(target, view)
             return view, AdapterResponse(_message="dry run: built beside")
         if node.is_checked_only:
             rows = live_rows(node) if warehouse.found(node.target) else first_rows(node)
         else:
             rows = next_rows(node, scratch, was_incremental)
         build(node, rows, scratch, {}, built)
-        warehouse.stand_ins.put(target, built)
+        warehouse.adapter.stand_ins.put(target, built)
         if stood_in_for:
             warehouse.drop(node.target)
         verify_contract(node, built)
@@ -88,7 +87,7 @@ def _told(
     if not rebuild:
         published = with_foreign_changes(node, destination, table, published, scratch)
     if node.options.publish != IMMEDIATELY:
-        rebuild = rebuild or held_rebuild(published.marks)
+        rebuild = rebuild or published.marks.rebuild
     planner = Planner(node, table, published, scratch)
     plan = planner.plan(planner.next_snapshot(built, rows, rebuild), rebuild)
     finding = beyond_limit(node, plan)
@@ -104,5 +103,5 @@ def _drop_old(warehouse: Warehouse, target: OpenMirroringRelation) -> None:
         begun = str(found.identifier).rpartition("_")[2]
         # Another process may still use a younger table. Only one process uses the embedded Spark.
         is_old = warehouse.embedded or begun < a_day_ago
-        if is_old and not warehouse.stand_ins.real(found):
+        if is_old and not warehouse.adapter.stand_ins.real(found):
             warehouse.drop_if_there(found)

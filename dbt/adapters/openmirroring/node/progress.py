@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dbt.adapters.openmirroring.spark.tasks import Tasks
+from dbt.adapters.openmirroring.spark.session import Tasks
 
 # the steps of a node
 PREPARING = "preparing"
@@ -103,26 +103,26 @@ class Progress:
 
         Any thread may call it. Return None if no progress is shown.
         """
-        node = self._nodes.get(threading.get_ident())
-        if not node:
-            return None
-
-        def tell(done: int, total: int) -> None:
-            node.step = f"uploading, {done >> 20:,} of {total >> 20:,} MB"
-
-        return tell
+        return self._telling(
+            lambda done, total: f"uploading, {done >> 20:,} of {total >> 20:,} MB"
+        )
 
     def downloads(self) -> Callable[[int, int], None] | None:
         """Return a callback for the downloaded rows and bytes of this thread's node.
 
         Return None if no progress is shown.
         """
+        return self._telling(
+            lambda rows, size: f"downloading the mirrored table, {rows:,} rows, {size >> 20:,} MB"
+        )
+
+    def _telling(self, step: Callable[[int, int], str]) -> Callable[[int, int], None] | None:
         node = self._nodes.get(threading.get_ident())
         if not node:
             return None
 
-        def tell(rows: int, size: int) -> None:
-            node.step = f"downloading the mirrored table, {rows:,} rows, {size >> 20:,} MB"
+        def tell(done: int, total: int) -> None:
+            node.step = step(done, total)
 
         return tell
 

@@ -20,7 +20,7 @@ from dbt.adapters.openmirroring.node.config import IMMEDIATELY
 from dbt.adapters.openmirroring.node.hooks import run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
-from dbt.adapters.openmirroring.node.plan import FULL_REFRESH, Rebuild, SparkPlan
+from dbt.adapters.openmirroring.node.plan import FULL_REFRESH, SparkPlan
 from dbt.adapters.openmirroring.node.planning import (
     beyond_limit,
     meanwhile,
@@ -30,7 +30,6 @@ from dbt.adapters.openmirroring.node.planning import (
 from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.held import (
-    held_rebuild,
     hold,
     mark_published,
     marks_of_build,
@@ -88,7 +87,7 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         destination.check_table(attempt.publication.table, rebuilds=True)
         require_table(node)
         rows = NextRows(f"select * from {node.target}")
-        return _publish_rows(attempt, rows, Rebuild("mirror_rebuild"), may_hold=False)
+        return _publish_rows(attempt, rows, "mirror_rebuild", may_hold=False)
 
 
 def publish_held(
@@ -142,9 +141,9 @@ def keep_held(node: Node, destination: Destination, why: str) -> None:
 
 
 def _publish_rows(
-    attempt: Attempt, rows: NextRows, rebuild: Rebuild | None, may_hold: bool = True
+    attempt: Attempt, rows: NextRows, rebuild: str | None, may_hold: bool = True
 ) -> MirrorResponse:
-    node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
+    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
     marks = {
         BATCH_ID_PROPERTY: publication.batch_id,
         ZONE_PROPERTY: attempt.destination.zone_id,
@@ -155,13 +154,13 @@ def _publish_rows(
     plan = _plan(attempt, built, rebuild)  # 2 and 3
     if plan.is_void:
         return _keep_snapshot(attempt, following, plan)
-    if plan.starts_folder and rows.in_place:
+    if plan.starts_folder and rows.touched:
         return _publish_rows(attempt, _everything(node, rows, built), rebuild, may_hold)
     finding = beyond_limit(node, plan)
     if not may_hold:
         refuse_deletion(node, plan, finding)
     if finding:
-        if not rows.in_place:
+        if not rows.touched:
             following = warehouse.remark(
                 following, marks, marks_of_build(publication.batch_id, rebuild)
             )
@@ -169,11 +168,11 @@ def _publish_rows(
         attempt.destination.builds[node.owner.node] = publication.batch_id
         raise too_many_deleted(node, finding)
     files = stage(warehouse, publication, plan, node.options, built)  # 4
-    version = snapshot_version(warehouse, attempt.target) if rows.in_place else None
+    version = snapshot_version(warehouse, node.target) if rows.touched else None
     state = None if version else snapshot_state(warehouse, following, built.description)
     manifest = publication.commit(plan, files, version, snapshot_state=state)  # 5
     # 6 and 7
-    finish(warehouse, publication, attempt.target, manifest)
+    finish(warehouse, publication, node.target, manifest)
     return MirrorResponse.of(manifest.batch)
 
 
@@ -181,9 +180,9 @@ def _publish_snapshot(
     attempt: Attempt, is_limited: bool, wait_for_turn: Callable[[], None] = lambda: None
 ) -> MirrorResponse:
     """Publish the rows of a held snapshot, as they are now."""
-    node, publication, warehouse = attempt.node, attempt.publication, attempt.warehouse
-    target, marks = attempt.target, attempt.published.marks
-    rebuild = held_rebuild(marks)
+    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
+    target, marks = node.target, attempt.published.marks
+    rebuild = marks.rebuild
     built = attempt.planner.next_snapshot(target, None, rebuild)
     plan = _plan(attempt, built, rebuild)  # 2 and 3
     finding = beyond_limit(node, plan) if is_limited else None
@@ -205,7 +204,7 @@ def _publish_snapshot(
     return MirrorResponse.of(manifest.batch)
 
 
-def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None) -> MirrorResponse:
+def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str | None) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
     node, why = attempt.node, attempt.node.options.held_until
     was_unfinished = attempt.published.marks.unfinished
@@ -217,8 +216,8 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None) -> Mir
         return unchanged
     if node.has_post_hooks:
         held = attempt.with_published_rows()
-        built = held.planner.described(attempt.target)
-        held.planner.check(built, held_rebuild(held.published.marks))
+        built = held.planner.described(node.target)
+        held.planner.check(built, held.published.marks.rebuild)
     if node.has_post_hooks or was_unfinished:
         _finish_hold(attempt, why)
     attempt.destination.builds[node.owner.node] = attempt.publication.batch_id
@@ -227,14 +226,14 @@ def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: Rebuild | None) -> Mir
 
 def _finish_hold(attempt: Attempt, why: str) -> None:
     """Let a snapshot be published on request. Until now, its run could still fail."""
-    attempt.warehouse.unmark(attempt.target, [UNFINISHED_PROPERTY])
+    attempt.node.warehouse.unmark(attempt.node.target, [UNFINISHED_PROPERTY])
     attempt.publication.hold(why)
 
 
 def _make_snapshot(
     attempt: Attempt,
     rows: NextRows,
-    rebuild: Rebuild | None,
+    rebuild: str | None,
     why: str,
     is_unfinished: bool = False,
 ) -> MirrorResponse | None:
@@ -250,7 +249,7 @@ def _make_snapshot(
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if publication.last:
         rebuild = rebuild or meanwhile(published)
-    rebuild = rebuild or held_rebuild(published.marks)
+    rebuild = rebuild or published.marks.rebuild
     marks = marks_of_build(publication.batch_id, rebuild, is_unfinished)
     marks[ZONE_PROPERTY] = attempt.destination.zone_id
     following, _ = build(node, rows, attempt.scratch, marks)
@@ -272,7 +271,7 @@ def _make_snapshot(
     if node.has_post_hooks:
         held = attempt.with_published_rows().published
         run_post_hooks(node, held, replace(held.marks, held=publication.batch_id))
-        verify_contract(node, attempt.target)
+        verify_contract(node, node.target)
     return None
 
 
@@ -280,7 +279,7 @@ def _keep_snapshot(
     attempt: Attempt, following: OpenMirroringRelation, plan: SparkPlan
 ) -> MirrorResponse:
     """Drop a build that has the rows of the snapshot, which was published last."""
-    attempt.warehouse.drop(following)
+    attempt.node.warehouse.drop(following)
     attempt.publication.delete_held_record()
     return MirrorResponse.unchanged(plan)
 
@@ -296,12 +295,12 @@ def _hold(
     # Written first: if the process is killed here, the record is wrong, but the next run
     # corrects it.
     publication.hold(why)
-    if not rows.in_place:
+    if not rows.touched:
         # it may be the only table with the rows, once the snapshot is dropped
         attempt.scratch.release(built)
     hold(
-        attempt.warehouse,
-        attempt.target,
+        attempt.node.warehouse,
+        attempt.node.target,
         built,
         rows,
         attempt.published,
@@ -311,7 +310,7 @@ def _hold(
     )
 
 
-def _plan(attempt: Attempt, built: NextSnapshot, rebuild: Rebuild | None) -> SparkPlan:
+def _plan(attempt: Attempt, built: NextSnapshot, rebuild: str | None) -> SparkPlan:
     """2 and 3. Decide what to publish, and check whether it can be published."""
     plan = attempt.planner.plan(built, rebuild)
     _prepare_destination(attempt, plan)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.delimited import data_type
-from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.node.value_checks import ValueCheck
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation, quoted
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription
+from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.columns import LandingColumn
+from dbt.adapters.openmirroring.types.value_checks import ValueCheck
 
 if TYPE_CHECKING:
     import agate
@@ -135,52 +136,6 @@ def _value_of_row(names: Sequence[str], key: Sequence[object], value: object) ->
     return f"{value} ({shown})" if shown else str(value)
 
 
-def ambiguous_new_rows(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
-    """Return the error for several new rows of an incremental model with the same key.
-
-    Args:
-        examples: a few of the keys, each with the number of its rows
-    """
-    return DbtRuntimeError(
-        f"Several new rows have the same key ({', '.join(keys)}), e.g. {listed(keys, examples)}: "
-        "a row of the table can be merged with one of them only. Nothing was changed. Make the "
-        "new rows unique, or set another `unique_key`."
-    )
-
-
-def no_event_time(event_time: str) -> CompilationError:
-    """Return the error for a microbatch model without the column that assigns rows to batches."""
-    return CompilationError(
-        f"The `event_time` of this microbatch model is {event_time}, and its table has no such "
-        "column: a batch could replace rows of other batches in the same partition. Nothing was "
-        "changed. Select that column in the model, and run with --full-refresh."
-    )
-
-
-def other_fields(column: str, stored: str, new: str, on_schema_change: str) -> CompilationError:
-    """Return the error for a struct of an incremental model that has other fields in new rows."""
-    differ = f"The column {column} has the type {stored} in the table, and {new} in the new rows"
-    if on_schema_change == "ignore":
-        return CompilationError(
-            f"{differ}, and `on_schema_change` is ignore, with which fields are not added or left "
-            "out. Nothing was changed. Set `on_schema_change` to append_new_columns or "
-            "sync_all_columns, or run with --full-refresh."
-        )
-    return CompilationError(
-        f"{differ}. The names of some fields differ only in case, so that Spark cannot find the "
-        "fields by name. Nothing was changed. Rename them in the model, or run with "
-        "--full-refresh."
-    )
-
-
-def no_cast(column: str, stored: str | None, new: str | None) -> CompilationError:
-    """Return the error for a column of an incremental model whose types Spark cannot convert."""
-    return CompilationError(
-        f"The column {column} has the type {stored} in the table, and {new} in the new rows, and "
-        f"Spark cannot cast one to the other. Nothing was changed. {CAST_IN_MODEL}"
-    )
-
-
 def no_common_type(column: str, stored: str, new: str) -> CompilationError:
     """Return the error for a column of a dbt snapshot whose type has changed too much."""
     return CompilationError(
@@ -188,15 +143,6 @@ def no_common_type(column: str, stored: str, new: str) -> CompilationError:
         "No type holds the values of both as they are. Nothing was changed. Cast the column in "
         f"the source, e.g. cast({column} as {stored}), or give it a new name there: then it "
         "becomes a new column, and the history keeps the old one."
-    )
-
-
-def no_common_time(stored: str, new: str) -> CompilationError:
-    """Return the error for a dbt snapshot whose `updated_at` has a type of another order."""
-    return CompilationError(
-        f"`updated_at` of the dbt snapshot had the type {stored}, and has the type {new} in its "
-        "source: their order may differ. Nothing was changed. Cast the column in the source, "
-        f"e.g. as {stored}."
     )
 
 

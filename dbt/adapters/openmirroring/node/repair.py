@@ -12,8 +12,8 @@ from dbt.adapters.openmirroring.landing_zone.published_table import publish_pres
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.advance import finish
 from dbt.adapters.openmirroring.node.attempt import Attempt, begin_attempt
-from dbt.adapters.openmirroring.node.columns import published_columns
 from dbt.adapters.openmirroring.node.compare import Comparer
+from dbt.adapters.openmirroring.node.definition import published_columns
 from dbt.adapters.openmirroring.node.mirrored_rows import is_of, mirrored_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan
@@ -39,7 +39,7 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         DbtRuntimeError: if another step fails
     """
     with node.warehouse.own_session(), begin_attempt(node, destination) as attempt:
-        publication, warehouse, target = attempt.publication, attempt.warehouse, attempt.target
+        publication, warehouse, target = attempt.publication, node.warehouse, node.target
         journal = publication.last
         if journal is None or not is_of(node, journal):
             raise CompilationError(f"{target} was not published yet. Run its node.")
@@ -77,9 +77,8 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
 
 
 def _landed(attempt: Attempt, journal: Journal, view: str) -> OpenMirroringRelation:
-    """Keep the rows of the mirrored table as they landed."""
     columns = published_columns(journal.batch.definition)
-    query = attempt.warehouse.sql("mirror_landed_rows", view=view, columns=columns)
+    query = attempt.node.warehouse.sql("mirror_landed_rows", view=view, columns=columns)
     return attempt.scratch.keep(MIRRORED, query)
 
 
@@ -92,7 +91,7 @@ def _plan(
         SnapshotMismatchError: if the snapshot has not as many rows as were published
         CompilationError: if a change set cannot make the mirrored table equal
     """
-    node, warehouse, publication = attempt.node, attempt.warehouse, attempt.publication
+    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
     warehouse.show_step(COMPARING)
     publication.verify_rows(journal, warehouse.count_rows(node.target))
     definition = journal.batch.definition
@@ -140,12 +139,12 @@ def _require_keys(attempt: Attempt, journal: Journal, mirrored: OpenMirroringRel
     keys = journal.batch.definition.key_columns
     if not keys:
         return
-    warehouse = attempt.warehouse
+    warehouse = attempt.node.warehouse
     sql = warehouse.sql("mirror_count_without_key", table=mirrored, keys=keys)
     without_key = warehouse.count(sql)
     if without_key:
         raise CompilationError(
-            f"The mirrored table of {attempt.target} has {without_key:,} rows without a key "
+            f"The mirrored table of {attempt.node.target} has {without_key:,} rows without a key "
             f"({', '.join(keys)}). Nothing was changed: no change set can delete them. "
             f"{publish_present(attempt.publication.table)}"
         )

@@ -23,14 +23,6 @@ from dbt.adapters.openmirroring.node.snapshot.state import verify_state
 from dbt.adapters.openmirroring.node.snapshot.swap import swap
 from dbt.adapters.openmirroring.node.snapshot.table_folders import refuse_lost
 
-# seconds, in which the service has time for a round over all tables
-ROUND = 60.0
-
-# needs no quotes: when Spark's Thrift server closes a session, it accepts only such names
-_VIEW = "openmirroring_mirrored"
-
-_CHANGED = "Somebody else has changed it. Nothing was changed by this run."
-
 
 @dataclass(frozen=True)
 class Restored:

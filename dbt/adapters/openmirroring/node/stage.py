@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
+from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import WRITING
-from dbt.adapters.openmirroring.node.snapshot.ready_files import ready_files
+from dbt.adapters.openmirroring.node.snapshot.ready_files import link_files, ready_files
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot
-from dbt.adapters.openmirroring.node.staged_rows import rows_in
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark.table import TableDescription, local_path
+from dbt.adapters.openmirroring.spark.table import TableDescription, local_path, parquet_reader
 
 
 def stage(
@@ -63,7 +65,7 @@ def _link_ready_files(
     if description.layout.format != "parquet":
         return False
     ready = ready_files(folder, plan.definition, options.compression, options.target_file_size)
-    return ready is not None and ready.link(staging)
+    return ready is not None and link_files(ready, staging)
 
 
 def _write(
@@ -80,14 +82,14 @@ def _write(
     table_rows = plan.row_count
     if not plan.starts_folder and size > options.target_file_size:
         table_rows = warehouse.count_rows(table)
-    files = plan.files(size, table_rows, options.target_file_size)
+    count, rows_per_file = plan.files(size, table_rows, options.target_file_size)
     if plan.starts_folder:
-        rows = warehouse.sql("mirror_load", table=table, columns=columns, files=files.count)
+        rows = warehouse.sql("mirror_load", table=table, columns=columns, files=count)
     else:
         keyed = "keyed" if plan.definition.key_columns else "keyless"
         changed = built.reuse.after(table)
         rows = warehouse.sql(
-            f"mirror_changes_{keyed}", rows=changed, columns=columns, plan=plan, files=files.count
+            f"mirror_changes_{keyed}", rows=changed, columns=columns, plan=plan, files=count
         )
     if options.delimited:
         rows = warehouse.sql(
@@ -95,7 +97,7 @@ def _write(
             rows=rows,
             columns=columns,
             plan=plan,
-            rows_per_file=files.rows_per_file,
+            rows_per_file=rows_per_file,
         )
     url = publication.staging_url(ROWS)
     warehouse.execute(
@@ -104,7 +106,7 @@ def _write(
             url=url,
             rows=rows,
             options=options,
-            rows_per_file=files.rows_per_file,
+            rows_per_file=rows_per_file,
         )
     )
 
@@ -112,7 +114,6 @@ def _write(
 def _count(
     warehouse: Warehouse, publication: Publication, plan: SparkPlan, staged: Sequence[StagedFile]
 ) -> list[FileRows]:
-    """Count the rows of staged files, by file and row marker."""
     url = publication.staging_url(ROWS)
     if plan.definition.delimited:
         # a query cannot pass options to the reader of a folder, but a view can
@@ -132,3 +133,28 @@ def _count(
         )
         for row in warehouse.query(query).rows
     ]
+
+
+def rows_in(folder: Path, files: Sequence[StagedFile]) -> list[FileRows] | None:
+    """Count the rows of each row marker in files. Return None without pyarrow, which reads them.
+
+    Footers tell how many rows a file has. Of its columns only the row markers are read.
+
+    Args:
+        folder: the folder of the files
+    """
+    if not parquet_reader():
+        return None
+    return [found for file in files for found in _rows_of(folder / file.name)]
+
+
+def _rows_of(path: Path) -> list[FileRows]:
+    counts: Counter[int | None] = Counter()
+    with parquet_reader().ParquetFile(path) as file:
+        if ROW_MARKER in file.schema_arrow.names:
+            for batch in file.iter_batches(columns=[ROW_MARKER]):
+                for each in batch.column(0).value_counts().to_pylist():
+                    counts[each["values"]] += each["counts"]
+        else:
+            counts[None] = file.metadata.num_rows
+    return [FileRows(path.name, marker, rows) for marker, rows in counts.items() if rows]

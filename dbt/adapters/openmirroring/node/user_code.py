@@ -112,6 +112,5 @@ def first_word(statement: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return the last part of a name without its quotes."""
     parts = re.findall(_NAME, name)
     return parts[-1].removeprefix("`").removesuffix("`").replace("``", "`") if parts else ""

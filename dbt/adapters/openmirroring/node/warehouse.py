@@ -6,26 +6,25 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.project import Context
-from dbt.adapters.openmirroring.node.adapter import Adapter
 from dbt.adapters.openmirroring.spark.relation import (
     Marks,
     OpenMirroringColumn,
     OpenMirroringRelation,
-    StandIns,
 )
-from dbt.adapters.openmirroring.spark.session import SessionHandle
+from dbt.adapters.openmirroring.spark.session import SessionHandle, Tasks
 from dbt.adapters.openmirroring.spark.table import TableDescription
-from dbt.adapters.openmirroring.spark.tasks import Tasks
 
 if TYPE_CHECKING:
     import agate
+
+    from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -38,7 +37,7 @@ class Warehouse:
         context: the dbt context of a node or a macro
     """
 
-    def __init__(self, adapter: Adapter, context: Context) -> None:
+    def __init__(self, adapter: OpenMirroringAdapter, context: Context) -> None:
         self.adapter = adapter
         self._context = context
 
@@ -101,7 +100,7 @@ class Warehouse:
         *before, sql = statements
         for statement in before:
             self.execute(statement)
-        response, _ = self.adapter.execute(sql, auto_begin=True)
+        response: AdapterResponse = self.adapter.execute(sql, auto_begin=True)[0]
         return response
 
     def query(self, sql: str) -> agate.Table:
@@ -117,18 +116,15 @@ class Warehouse:
 
     # Relations
 
-    @property
-    def stand_ins(self) -> StandIns:
-        """The relations that a dry run has built."""
-        return self.adapter.stand_ins
-
     def found(self, relation: OpenMirroringRelation) -> OpenMirroringRelation | None:
         """Return a relation as in dbt's cache; None if it does not exist."""
-        return self.adapter.get_relation(relation.database, relation.schema, relation.identifier)
+        place: Any = (relation.database, relation.schema, relation.identifier)
+        return cast("OpenMirroringRelation | None", self.adapter.get_relation(*place))
 
     def beside(self, relation: OpenMirroringRelation) -> list[OpenMirroringRelation]:
         """Return all relations in the schema of a relation."""
-        return list(self.adapter.list_relations(relation.database, str(relation.schema)))
+        found = self.adapter.list_relations(relation.database, str(relation.schema))
+        return cast("list[OpenMirroringRelation]", found)
 
     def list_again(self, relation: OpenMirroringRelation) -> None:
         """List the relations in the schema of a relation again, because dbt's list is outdated."""
@@ -176,7 +172,8 @@ class Warehouse:
         self.adapter.connections.refresh(relation.render())
 
     def columns(self, relation: OpenMirroringRelation) -> list[OpenMirroringColumn]:
-        return self.adapter.get_columns_in_relation(relation)
+        found = self.adapter.get_columns_in_relation(relation)
+        return cast("list[OpenMirroringColumn]", found)
 
     def columns_of(self, query: str) -> list[OpenMirroringColumn]:
         """Return the columns of a query, which is not run."""
@@ -219,16 +216,12 @@ class Warehouse:
         """Remove properties of a table. Names that it does not have are ignored."""
         self.execute(self.sql("mirror_unmark", table=relation, names=names))
 
-    def batch_id(self, snapshot: OpenMirroringRelation | None) -> str | None:
-        """Return the id of the batch that published a snapshot.
+    def marks(self, snapshot: OpenMirroringRelation | None) -> Marks:
+        """Return the marks of a snapshot; empty marks for a view or without a snapshot.
 
         dbt's list of relations lacks the properties of some formats, for example Delta. They are
         then read from the table.
         """
-        return self.marks(snapshot).batch_id
-
-    def marks(self, snapshot: OpenMirroringRelation | None) -> Marks:
-        """Return the marks of a snapshot; empty marks for a view or without a snapshot."""
         if snapshot is None or snapshot.is_view:
             return Marks()
         if snapshot.batch_id:  # dbt's list has properties here; a held snapshot has no batch id
@@ -249,10 +242,6 @@ class Warehouse:
         self.unmark(relation, names)
         self.mark(relation, properties)
         return self.cache(replace(relation, information=None))
-
-    def carries(self, relation: OpenMirroringRelation, batch_id: str) -> None:
-        """Record in dbt's cache that a relation has taken the rows of a batch."""
-        self.cache(relation.carrying(batch_id))
 
     def cache(self, relation: OpenMirroringRelation) -> OpenMirroringRelation:
         """Replace what dbt's cache has of a relation, and return it."""

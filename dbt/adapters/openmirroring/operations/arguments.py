@@ -13,7 +13,6 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 from dbt_common.exceptions import CompilationError
 from jinja2 import Undefined
 
-from dbt.adapters.openmirroring.dbt_core.project import NodeResult
 from dbt.adapters.openmirroring.text.shown import shown
 
 Result = TypeVar("Result")
@@ -80,7 +79,7 @@ Span = Annotated[
         lambda value: isinstance(value, str) and bool(_SPAN.fullmatch(value)),
     ),
 ]
-Results = Annotated[list[NodeResult], Kind("the `results` of an on-run-end hook", _is_results)]
+Results = Annotated[list[Any], Kind("the `results` of an on-run-end hook", _is_results)]
 
 
 def timedelta_of(span: Span) -> timedelta:
@@ -115,11 +114,7 @@ def operation(name: str) -> Callable[[Callable[..., Result]], Callable[..., Resu
 def _checked(
     name: str, function: Callable[..., Any], given: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the arguments that were given.
-
-    Raises:
-        CompilationError: if one is unknown, missing or of another kind
-    """
+    """Return the arguments that were given."""
     known = {
         each.name: each
         for each in signature(function).parameters.values()
@@ -155,7 +150,6 @@ def _is_left_out(name: str, value: Any) -> bool:
 
 
 def _kind(hint: Any) -> Kind:
-    """Return the kind that a type has, also one that may be None."""
     [kind] = {
         extra
         for each in (hint, *get_args(hint))

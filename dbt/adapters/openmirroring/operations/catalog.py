@@ -1,22 +1,28 @@
-"""The tables of dbt's catalog, with statistics of their last publication."""
+"""What dbt asks of tables: statistics of their last publication, and when they were written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import agate
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 logger = AdapterLogger("OpenMirroring")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 STAT_PARTS = ("label", "value", "description", "include")
 
@@ -94,3 +100,27 @@ def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
         for name, label, value, description in figures
         for part, content in zip(STAT_PARTS, (label, value, description, True), strict=True)
     }
+
+
+def last_written(warehouse: Warehouse, source: OpenMirroringRelation) -> datetime | None:
+    """Return the time when rows of a source were last written; None if it has no rows.
+
+    Raises:
+        DbtRuntimeError: if the source does not exist, is a view, or is in a format whose rows lie
+            in no files
+    """
+    description = warehouse.describe(source)
+    if description.layout.format == "iceberg":
+        query = warehouse.sql("mirror_last_commit", table=source)
+    else:
+        query = warehouse.sql("mirror_last_file", table=source)
+    try:
+        # not as a timestamp, which would depend on the time zone of this process
+        [(microseconds,)] = warehouse.query(query).rows
+    except DbtRuntimeError as error:
+        kind = description.layout.format or "view"
+        raise DbtRuntimeError(
+            f"Spark does not know when the rows of {source} ({kind}) were last written. Set "
+            "`loaded_at_field` or `loaded_at_query` for this source."
+        ) from error
+    return None if microseconds is None else _EPOCH + timedelta(microseconds=int(microseconds))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.types import AdapterEventWarning
@@ -22,18 +22,10 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
     reads_tables,
     selected,
 )
-from dbt.adapters.openmirroring.dbt_core.project import (
-    Config,
-    Context,
-    Graph,
-    ManifestNode,
-    Project,
-)
+from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.adapter import Adapter
-from dbt.adapters.openmirroring.node.clone import refuse_clone
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.other_options import refuse_hidden
@@ -41,8 +33,11 @@ from dbt.adapters.openmirroring.node.publish import recover_node
 from dbt.adapters.openmirroring.node.snapshot.held import is_half_held, published_rows
 from dbt.adapters.openmirroring.node.user_code import changes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
-from dbt.adapters.openmirroring.operations.node_checks import NodeChecks
-from dbt.adapters.openmirroring.operations.not_mirrored import why_not_mirrored
+from dbt.adapters.openmirroring.operations.node_checks import (
+    check_nodes,
+    refuse_same_tables,
+    why_not_mirrored,
+)
 from dbt.adapters.openmirroring.operations.project_tables import (
     NODES,
     MirroredNode,
@@ -51,29 +46,14 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 )
 from dbt.adapters.openmirroring.operations.recover import Recovery, place_of
 from dbt.adapters.openmirroring.operations.restore import Restores
-from dbt.adapters.openmirroring.operations.same_table import refuse_same_tables
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.dbt_core.project import Config, ManifestNode
+    from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 
 # the on-run-end hook that publishes the held nodes whose tests have passed
 _HOOK = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
-
-
-class CommandAdapter(Adapter, Protocol):
-    """dbt's adapter, as far as a command uses it.
-
-    Attributes:
-        is_embedded: whether Spark is the embedded one
-        runs_python: whether Spark runs Python models
-    """
-
-    Relation: type[OpenMirroringRelation]
-    is_embedded: bool
-
-    runs_python: bool
-
-    def connection_named(self, name: str) -> AbstractContextManager[None]: ...
-
-    def relation_of(self, node: ManifestNode) -> OpenMirroringRelation: ...
 
 
 class Command:
@@ -86,7 +66,7 @@ class Command:
     """
 
     def __init__(
-        self, adapter: CommandAdapter, project: Project, destination: Destination
+        self, adapter: OpenMirroringAdapter, project: Project, destination: Destination
     ) -> None:
         self._adapter = adapter
         self._project = project
@@ -158,7 +138,7 @@ class Command:
         if is_running_hooks():
             # hooks run whatever is selected, and dbt compiles them one by one
             for hook in self._project.nodes.values():
-                if hook.resource_type == "operation":
+                if str(hook.resource_type) == "operation":
                     self.before_node(hook)
 
     def _before_publishing(self, nodes: Sequence[ManifestNode]) -> None:
@@ -187,12 +167,13 @@ class Command:
 
     def _check(self, nodes: Iterable[ManifestNode]) -> None:
         refuse_same_tables(self._project.nodes.values())
-        NodeChecks(
+        check_nodes(
+            nodes,
             self._project,
             in_onelake=self._destination.target.onelake is not None,
             is_embedded=self._adapter.is_embedded,
             runs_python=self._adapter.runs_python,
-        ).refuse(nodes)
+        )
 
     def _note_builds(self, gated: Sequence[ManifestNode]) -> None:
         """Record the held builds, because the tests of this command read them."""
@@ -287,12 +268,31 @@ class Command:
             warn_or_error(AdapterEventWarning(base_msg=warning))
 
     def refuse_clone(self, context: Context) -> None:
-        """Check that a clone does not take the place of a mirrored table."""
+        """Check that a view, as which `dbt clone` copies, does not replace a mirrored table.
+
+        The next run would see a view, and rebuild the mirrored table with what it can compute: the
+        history of an incremental model or a dbt snapshot would be lost in Spark and in the mirror.
+
+        Raises:
+            CompilationError: if the relation is mirrored
+        """
         target, config = context["this"], context["model"]["config"]
-        refuse_clone(
-            self.warehouse(context),
-            target,
-            lambda: is_mirrored(config) and self._last_published(target) is not None,
+        warehouse = self.warehouse(context)
+        found = warehouse.found(target)
+        if found and found.is_view:
+            return
+        marks = warehouse.marks(found)
+        is_ours = marks.batch_id is not None or marks.held is not None
+        if not is_ours and not (is_mirrored(config) and self._last_published(target)):
+            return
+        if found:
+            state = "a clone would drop its rows, which may be the only ones with its history"
+        else:
+            state = "Spark has lost its rows, and a clone would hide that"
+        raise CompilationError(
+            f"{target} is a mirrored table, and {state}: the next run would rebuild the mirrored "
+            "table with what the model computes then. Nothing was changed. Clone into another "
+            "schema, or leave this node out with `--exclude`."
         )
 
     # Comparisons with the mirror

@@ -106,7 +106,6 @@ def _drop(tables: ProjectTables, orphan: TableStatus, failed: list[str]) -> bool
 
 
 def _command(given: Mapping[str, Any]) -> str:
-    """Return the command that drops what was listed."""
     arguments = ", ".join(["dry_run: false", *(f"{k}: {_yaml(v)}" for k, v in given.items())])
     return f"dbt run-operation mirror_drop_orphans --args {shlex.quote(f'{{{arguments}}}')}"
 

@@ -10,49 +10,44 @@ published tables that are here, at least indirectly.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.text.shown import shown
 
 
-@dataclass(frozen=True)
-class Publisher:
-    """The dbt project and target that a command runs for.
+def doubt(
+    journal: Journal,
+    together: Collection[str],
+    *,
+    project: str,
+    target: str,
+    schemas: Collection[str],
+) -> str:
+    """Return why somebody else may publish a table of this project that has no node here.
 
     Args:
-        project: the name of the project
+        journal: the journal of the table
+        together: the ids of the batches that `published_together` has returned
+        project: the name of the dbt project
         target: the name of the target in the profile
-        schemas: the schemas of its nodes
+        schemas: the schemas of the nodes of the project
+
+    Returns:
+        the reason; empty if nobody else does
     """
-
-    project: str
-    target: str
-    schemas: Collection[str]
-
-    def doubt(self, journal: Journal, together: Collection[str]) -> str:
-        """Return why somebody else may publish a table of this project that has no node here.
-
-        Args:
-            journal: the journal of the table
-            together: the ids of the batches that `published_together` has returned
-
-        Returns:
-            the reason; empty if nobody else does
-        """
-        owner = journal.batch.owner
-        if not owner.target:
-            return "an earlier version of dbt-openmirroring published it last, for some target"
-        if owner.target != self.target:
-            return f"the target {shown(owner.target)!r} published it last"
-        if owner.schema not in self.schemas:
-            return f"this target has no schema {shown(owner.schema)!r}"
-        if journal.batch.id not in together:
-            return (
-                "no command published it together with a table that is here, so it may be of "
-                f"another project {self.project!r}"
-            )
-        return ""
+    owner = journal.batch.owner
+    if not owner.target:
+        return "an earlier version of dbt-openmirroring published it last, for some target"
+    if owner.target != target:
+        return f"the target {shown(owner.target)!r} published it last"
+    if owner.schema not in schemas:
+        return f"this target has no schema {shown(owner.schema)!r}"
+    if journal.batch.id not in together:
+        return (
+            "no command published it together with a table that is here, so it may be of another "
+            f"project {project!r}"
+        )
+    return ""
 
 
 def published_together(here: Iterable[Journal], others: Iterable[Journal]) -> set[str]:
@@ -78,5 +73,4 @@ def published_together(here: Iterable[Journal], others: Iterable[Journal]) -> se
 
 
 def _commands(journal: Journal) -> set[str]:
-    """Return the ids of the dbt commands that the journal knows."""
     return {batch.invocation_id for batch in journal.batches} - {""}

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt_common import ui
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.dbt_core.project import Config
 from dbt.adapters.openmirroring.destination.lost_table import loss
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
@@ -24,10 +23,13 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.operations.ownership import Publisher, published_together
+from dbt.adapters.openmirroring.operations.ownership import doubt, published_together
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import text_table
+
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.dbt_core.project import Config
 
 # the states of a table
 PUBLISHED = "published"
@@ -182,8 +184,8 @@ class ProjectTables:
         self._storage = storage
         self._project = project
         self._nodes = list(nodes)
-        schemas = {schema, *(str(node["schema"]) for node in self._nodes)}
-        self._publisher = Publisher(project, target, schemas)
+        self._target = target
+        self._schemas = {schema, *(str(node["schema"]) for node in self._nodes)}
         self.mirrored = mirrored_nodes(self._nodes)
 
     def statuses(
@@ -284,7 +286,6 @@ class ProjectTables:
         return TableStatus(node.table, state, table, note)
 
     def _state_of(self, table: LandedTable) -> tuple[str, str]:
-        """Return the state of a mirrored node, and a note for the user."""
         if table.problem:
             return BLOCKED, table.problem
         records = [record.batch.owner for record in (table.journal, table.pending) if record]
@@ -319,8 +320,14 @@ class ProjectTables:
         together = published_together(_journals(here), _journals(gone))
         for table, journal in zip(gone, _journals(gone), strict=True):
             why = self._why_orphan(journal.batch.owner.node)
-            doubt = self._publisher.doubt(journal, together)
-            state, note = (ELSEWHERE, f"{doubt}; here, {why}") if doubt else (ORPHAN, why)
+            other = doubt(
+                journal,
+                together,
+                project=self._project,
+                target=self._target,
+                schemas=self._schemas,
+            )
+            state, note = (ELSEWHERE, f"{other}; here, {why}") if other else (ORPHAN, why)
             yield TableStatus(str(table.folder), state, table, note)
 
     def _why_orphan(self, unique_id: str) -> str:
@@ -357,7 +364,6 @@ def utc_text(utc: datetime) -> str:
 
 
 def _painted(state: str) -> str:
-    """Return a state in dbt's colours."""
     if state == BLOCKED:
         return ui.red(state)
     if state in (UNFINISHED, HELD, ORPHAN):

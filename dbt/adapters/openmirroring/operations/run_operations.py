@@ -35,11 +35,15 @@ from dbt.adapters.openmirroring.operations.json_output import (
     to_json,
 )
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
-from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.operations.project_tables import (
+    Outcome,
+    ProjectTables,
+)
 from dbt.adapters.openmirroring.operations.report import Heading, report
 from dbt.adapters.openmirroring.operations.restore import restore_tables
 from dbt.adapters.openmirroring.service.reports import ServiceReport
-from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark, stop_spark
+from dbt.adapters.openmirroring.spark.embedded.lease import stop_spark
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark
 from dbt.adapters.openmirroring.text.table import terminal_width
 
 
@@ -232,7 +236,7 @@ class RunOperations:
         Raises:
             DbtRuntimeError: if this target uses another Spark
         """
-        return Outcome((stop_spark(self._own_spark()),))
+        return Outcome((stop_spark(self._own_spark().home),))
 
     @operation("mirror_replicate")
     def replicate(self) -> Outcome:

@@ -186,7 +186,6 @@ def _pandas_frame(table: Any) -> Any:
 
 
 def _arrow_values(series: Any) -> Any:
-    """Return a column of pandas as one of Arrow."""
     import pyarrow as pa
 
     if hasattr(series.dtype, "categories"):
@@ -299,7 +298,6 @@ def _from_python(
 
 
 def _python_values(series: Any) -> tuple[t.DataType, list[Any]]:
-    """Return the type and the values of a column of pandas."""
     dtype = getattr(series.dtype, "categories", series).dtype
     values = [
         None if missing else value.tolist() if hasattr(value, "tolist") else value

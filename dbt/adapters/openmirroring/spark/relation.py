@@ -13,6 +13,8 @@ from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.relation import SparkRelation
 
 from dbt.adapters.openmirroring.spark.refusals import refuse_function
+from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.parsed import FLOATS, INTEGERS, scalar_name
 
 if TYPE_CHECKING:
     # missing in the oldest supported dbt-adapters
@@ -33,16 +35,6 @@ _LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
 _BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
 
 
-def ended(condition: str) -> str:
-    """Return a condition so that SQL can follow, even if it ends with a comment."""
-    return f"{condition}\n" if "--" in condition else condition
-
-
-def quoted(name: str) -> str:
-    """Return a name as a quoted identifier of Spark SQL."""
-    return "`{}`".format(name.replace("`", "``"))
-
-
 @dataclass(frozen=True)
 class Marks:
     """The table properties in which a snapshot records its publication.
@@ -50,7 +42,7 @@ class Marks:
     Args:
         batch_id: the id of the batch that published the snapshot
         held: the id of the held build, which is not published yet; None if nothing is held
-        rebuild: why the held rows will be published as a rebuild; empty if the changes decide
+        rebuild: why the held rows will be published as a rebuild; None if the changes decide
         version: the published version of the table, if it was changed in place since
         unfinished: whether the run of the held build has failed, or goes on: nobody may publish it
         unmirrored: whether it was built with `mirror: false`, so that its rows were not published
@@ -58,7 +50,7 @@ class Marks:
 
     batch_id: str | None = None
     held: str | None = None
-    rebuild: str = ""
+    rebuild: str | None = None
     version: str | None = None
     unfinished: bool = False
     unmirrored: bool = False
@@ -74,11 +66,10 @@ class Marks:
             value = properties.get(name, "")
             return value if re.fullmatch(r"\w+", value, re.ASCII) else None
 
-        rebuild = properties.get(REBUILD_PROPERTY, "")
         return cls(
             found(BATCH_ID_PROPERTY),
             found(HELD_PROPERTY),
-            rebuild,
+            properties.get(REBUILD_PROPERTY) or None,
             found(VERSION_PROPERTY),
             UNFINISHED_PROPERTY in properties,
             UNMIRRORED_PROPERTY in properties,
@@ -217,25 +208,17 @@ class OpenMirroringColumn(SparkColumn):
         return quoted(self.column)
 
     def is_string(self) -> bool:
-        return self._type in ("string", "varchar", "char")
+        return scalar_name(self.dtype) == "string"
 
     def is_integer(self) -> bool:
-        return self._type in (
-            *("tinyint", "smallint", "int", "bigint"),
-            *("byte", "short", "integer", "long"),
-        )
+        return scalar_name(self.dtype) in INTEGERS
 
     def is_float(self) -> bool:
-        return self._type in ("float", "real", "double")
+        return scalar_name(self.dtype) in FLOATS
 
     def is_numeric(self) -> bool:
-        return self._type in ("decimal", "dec", "numeric")
+        return scalar_name(self.dtype) == "decimal"
 
     def can_expand_to(self, other_column: Column) -> bool:  # noqa: ARG002
         """Return False, because a string in Spark has no size that could be expanded."""
         return False
-
-    @property
-    def _type(self) -> str:
-        """The type without precision, length and collation."""
-        return re.split(r"[\s(<]", self.dtype.strip().lower())[0]

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.openmirroring.spark.relation import quoted
+from dbt.adapters.openmirroring.text.sql import quoted
 
 if TYPE_CHECKING:
     import agate

@@ -164,11 +164,7 @@ def _has_type(row: _Row) -> bool:
 
 
 def _section(rows: Sequence[_Row], headline: str) -> list[_Row]:
-    """Return the rows under a headline; none without it.
-
-    Args:
-        rows: the rows after the columns
-    """
+    """Return the rows under a headline; none without it."""
     start = next((i for i, row in enumerate(rows, 1) if row[:2] == (headline, "")), len(rows))
 
     def is_in_section(row: _Row) -> bool:
@@ -178,12 +174,10 @@ def _section(rows: Sequence[_Row], headline: str) -> list[_Row]:
 
 
 def _details(rows: Sequence[_Row]) -> dict[str, str]:
-    """Return what a description says of the whole table."""
     return {name: value for name, value, _ in _section(rows, "# Detailed Table Information")}
 
 
 def _layout(partitions: Sequence[_Row], details: Mapping[str, str]) -> Layout:
-    """Read the storage layout from a description."""
     named = ("Num Buckets", "Bucket Columns", "Sort Columns")
     buckets = [details[name].strip() for name in named if details.get(name, "[]") != "[]"]
     table_format = details.get("Provider", "").lower()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.compare import Side
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
-from dbt.adapters.openmirroring.node.value_checks import value_checks
+from dbt.adapters.openmirroring.types.columns import LandingColumn
+from dbt.adapters.openmirroring.types.value_checks import value_checks
 from tests.unit.macros.cases.shop import (
     AMOUNT,
     CHANGED,

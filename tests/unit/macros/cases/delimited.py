@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
-from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.plan import SparkPlan
+from dbt.adapters.openmirroring.types.columns import LandingColumn
 from tests.unit.macros.cases.shop import (
     DAY,
     ID,

@@ -7,10 +7,9 @@ from typing import Any
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.incremental import IncrementalColumn
 from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
-from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
-from dbt.adapters.openmirroring.node.snapshot.touched_rows import TouchedRows
-from dbt.adapters.openmirroring.spark.casts import Cast
+from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRows
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
+from dbt.adapters.openmirroring.types.casts import Cast
 from tests.unit.macros.cases.shop import (
     NEW_ROWS,
     NEXT,

@@ -13,9 +13,9 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     TableDefinition,
 )
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
-from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
+from dbt.adapters.openmirroring.types.columns import LandingColumn
 
 
 @dataclass(frozen=True)

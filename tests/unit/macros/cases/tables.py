@@ -7,7 +7,7 @@ from typing import Any
 
 from dbt.adapters.openmirroring.destination.replica import Replica, ReplicaColumn
 from dbt.adapters.openmirroring.node.constraints import Constraint
-from dbt.adapters.openmirroring.spark.casts import Cast
+from dbt.adapters.openmirroring.types.casts import Cast
 from tests.unit.macros.cases.shop import (
     CODE,
     ID,

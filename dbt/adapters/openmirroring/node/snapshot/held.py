@@ -13,7 +13,6 @@ from functools import cached_property
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.node.next_rows import NextRows
-from dbt.adapters.openmirroring.node.plan import Rebuild
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEXT,
     PUBLISHED_SUFFIX,
@@ -99,26 +98,22 @@ def published_rows(
     return PublishedRows(warehouse, snapshot, marks.batch_id, marks)
 
 
-_UNFINISHED = {UNFINISHED_PROPERTY: "true"}
-
-
-def held_rebuild(marks: Marks) -> Rebuild | None:
-    """Return the rebuild that held rows will be published as; None if the changes decide."""
-    return Rebuild(marks.rebuild) if marks.rebuild else None
-
-
 def marks_of_build(
-    build_id: str, rebuild: Rebuild | None, is_unfinished: bool = False
+    build_id: str, rebuild: str | None, is_unfinished: bool = False
 ) -> dict[str, str]:
     """Return the properties of a next snapshot that will be held.
 
     Args:
         build_id: the id of this build
-        rebuild: that the held rows will be published as; None if the changes decide
+        rebuild: why the held rows will be published as a rebuild; None if the changes decide
         is_unfinished: whether the run may still fail after the build is the snapshot
     """
-    marks = {HELD_PROPERTY: build_id, **({REBUILD_PROPERTY: rebuild.why} if rebuild else {})}
-    return marks | (_UNFINISHED if is_unfinished else {})
+    marks = {HELD_PROPERTY: build_id}
+    if rebuild:
+        marks[REBUILD_PROPERTY] = rebuild
+    if is_unfinished:
+        marks[UNFINISHED_PROPERTY] = "true"
+    return marks
 
 
 def hold(
@@ -145,8 +140,7 @@ def hold(
         CompilationError: if another table has the name that the published rows need
         DbtRuntimeError: if the snapshot refuses the rows
     """
-    if rows.in_place:
-        assert rows.touched, "rows that are taken in place are touched ones"
+    if rows.touched:
         marks = marks_of_build(build_id, None, is_unfinished)
         if not published.is_held:
             marks[VERSION_PROPERTY] = snapshot_version(warehouse, target)
@@ -203,7 +197,7 @@ def mark_published(
     if marks.held or marks.rebuild or marks.version:
         names = (HELD_PROPERTY, REBUILD_PROPERTY, UNFINISHED_PROPERTY, VERSION_PROPERTY)
         warehouse.unmark(target, names)
-    warehouse.carries(target, batch_id)
+    warehouse.cache(target.carrying(batch_id))
     drop_published_rows(warehouse, target, last)
 
 
@@ -225,7 +219,7 @@ def _published_beside(
 ) -> OpenMirroringRelation | None:
     """Find the table of the rows published last; ignore a user's table of the same name."""
     found = warehouse.found(beside(target))
-    return found if found and last and warehouse.batch_id(found) == last else None
+    return found if found and last and warehouse.marks(found).batch_id == last else None
 
 
 def beside(target: OpenMirroringRelation) -> OpenMirroringRelation:
@@ -239,7 +233,7 @@ def is_half_held(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
     """Check whether a killed process has moved the snapshot away without a replacement."""
     if warehouse.found(target):
         return False
-    return warehouse.batch_id(warehouse.found(beside(target))) is not None
+    return warehouse.marks(warehouse.found(beside(target))).batch_id is not None
 
 
 def refuse_half_held(warehouse: Warehouse, target: OpenMirroringRelation) -> None:

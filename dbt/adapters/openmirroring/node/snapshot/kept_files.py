@@ -49,9 +49,7 @@ class KeptFiles(Reuse):
     kept: tuple[Path, ...]
     layout: Layout
 
-    @property
-    def compares_all(self) -> bool:
-        return False
+    compares_all = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -7,14 +7,13 @@ converted or is not nullable. The footers of the files show this.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
 from dbt.adapters.openmirroring.spark.table import data_files, parquet_reader
+from dbt.adapters.openmirroring.types.parsed import decimal_of
 
 if TYPE_CHECKING:
     from pyarrow import Schema
@@ -45,35 +44,26 @@ _FEW = 8
 _SMALL = 0.25
 
 
-@dataclass(frozen=True)
-class ReadyFiles:
-    """Files with rows, or one file without rows, and their names on the scratch pad."""
-
-    paths: tuple[Path, ...]
-
-    def link(self, folder: Path) -> bool:
-        """Hard-link the files into a folder. Return False if the file system refuses."""
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            for name, path in self._named():
-                os.link(path, folder / name)
-        except OSError:
-            for name, _ in self._named():
-                (folder / name).unlink(missing_ok=True)
-            return False
-        return True
-
-    def _named(self) -> Iterator[tuple[str, Path]]:
-        for number, path in enumerate(self.paths):
-            yield f"part-{number:05}.parquet", path
+def link_files(paths: Sequence[Path], folder: Path) -> bool:
+    """Hard-link files into a folder, in their order. Return False if the file system refuses."""
+    folder.mkdir(parents=True, exist_ok=True)
+    links = [folder / f"part-{number:05}.parquet" for number in range(len(paths))]
+    try:
+        for path, link in zip(paths, links, strict=True):
+            os.link(path, link)
+    except OSError:
+        for link in links:
+            link.unlink(missing_ok=True)
+        return False
+    return True
 
 
 def ready_files(
     folder: Path, definition: TableDefinition, compression: str, target_bytes: int
-) -> ReadyFiles | None:
+) -> list[Path] | None:
     """Return the files of a table if a full load would write equivalent files, otherwise None.
 
-    Reading their footers requires pyarrow.
+    They are files with rows, or one file without rows. Reading their footers requires pyarrow.
 
     Args:
         folder: the folder of the table's files
@@ -101,11 +91,7 @@ def ready_files(
                 return None
             found.append((path, file.metadata.num_rows))
     paths = [path for path, rows in found if rows] or [path for path, _ in found[:1]]
-    return (
-        ReadyFiles(tuple(paths))
-        if _fit([path.stat().st_size for path in paths], target_bytes)
-        else None
-    )
+    return paths if _fit([path.stat().st_size for path in paths], target_bytes) else None
 
 
 def _has_columns(schema: Schema, definition: TableDefinition) -> bool:
@@ -134,9 +120,9 @@ def _is_legacy(file: ParquetFile) -> bool:
 
 
 def _arrow_type(spark_type: str) -> str:
-    decimal = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", spark_type)
+    decimal = decimal_of(spark_type)
     if decimal:
-        return f"decimal128({decimal[1]}, {decimal[2]})"
+        return f"decimal128({decimal[0]}, {decimal[1]})"
     return _ARROW_TYPES.get(spark_type, "")
 
 

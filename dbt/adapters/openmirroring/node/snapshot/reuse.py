@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from dbt.adapters.openmirroring.node.columns import LandingColumn
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
+from dbt.adapters.openmirroring.types.columns import LandingColumn
 
 
 @dataclass(frozen=True)
@@ -26,22 +27,21 @@ class FileRange:
 
 
 class Reuse:
-    """The base case: nothing is reused, so every row of both snapshots is compared."""
+    """The base case: nothing is reused, so every row of both snapshots is compared.
 
-    @property
-    def compares_all(self) -> bool:
-        """Whether every row of the snapshot is compared."""
-        return True
+    Attributes:
+        compares_all: whether every row of the snapshot is compared
+        may_repeat_keys: whether a key that is new among the compared rows may be in a file that is
+            not compared
+    """
+
+    compares_all: ClassVar[bool] = True
+    may_repeat_keys: ClassVar[bool] = False
 
     @property
     def equal_rows(self) -> int | None:
         """How many rows both snapshots have, if they are the same, so that nothing is compared."""
         return None
-
-    @property
-    def may_repeat_keys(self) -> bool:
-        """Whether a key that is new among the compared rows may be in a file not compared."""
-        return False
 
     def before(self, snapshot: OpenMirroringRelation) -> FileRange:
         """Return the rows of the snapshot that may be deleted or changed."""
@@ -69,3 +69,40 @@ class NextSnapshot:
     columns: Sequence[LandingColumn]
     reuse: Reuse
     moved: str | None = None
+
+
+MERGING_FORMATS = ("delta", "iceberg")
+
+
+@dataclass(frozen=True)
+class TouchedRows(Reuse):
+    """The rows of a Delta or Iceberg snapshot that an incremental run may change.
+
+    Only rows with the keys of new rows change. These rows and the rows that replace them are
+    written to tables beside the snapshot, so that no other rows are compared. After the commit of
+    the batch, the snapshot takes the replacing rows in one commit.
+
+    Args:
+        new_rows: a table of the new rows
+        keys: a row may be replaced if it agrees with a new row in these columns. Without keys, new
+            rows are only added
+        old: a table of the rows that may be replaced; None without keys
+    """
+
+    new_rows: OpenMirroringRelation
+    keys: tuple[str, ...]
+    old: OpenMirroringRelation | None
+
+    compares_all = False
+
+    def before(self, snapshot: OpenMirroringRelation) -> FileRange:
+        return FileRange(self.old) if self.old else FileRange(snapshot, only=())
+
+
+def can_merge(snapshot: Layout, planned: Layout) -> bool:
+    """Check whether a snapshot can be changed in place.
+
+    Args:
+        planned: how the next snapshot will be stored
+    """
+    return snapshot.format in MERGING_FORMATS and snapshot == planned

@@ -37,17 +37,12 @@ class SameFiles(Reuse):
     names_after: tuple[str, ...]
     rows: int | None
 
-    @property
-    def compares_all(self) -> bool:
-        return False
+    compares_all = False
+    may_repeat_keys = True
 
     @property
     def equal_rows(self) -> int | None:
         return self.rows
-
-    @property
-    def may_repeat_keys(self) -> bool:
-        return True
 
     def before(self, snapshot: OpenMirroringRelation) -> FileRange:
         return FileRange(snapshot, other_than=self.names_before)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dbt.adapters.openmirroring.node.build import has_partitions_in_catalog
 from dbt.adapters.openmirroring.node.snapshot.key_ranges import key_ranges, ranged_columns
 from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS
 
 
 def swap(
@@ -36,7 +36,11 @@ def move(warehouse: Warehouse, relation: OpenMirroringRelation, to: OpenMirrorin
 
 def _find_partitions(warehouse: Warehouse, table: OpenMirroringRelation) -> None:
     # without a metastore, the catalog of a session forgets partitions when a table is renamed
-    if not warehouse.has_metastore and has_partitions_in_catalog(warehouse.describe(table)):
+    if warehouse.has_metastore:
+        return
+    layout = warehouse.describe(table).layout
+    # Delta and Iceberg list their own
+    if layout.partitions and layout.format not in RECORDING_FORMATS:
         warehouse.find_partitions(table)
 
 

@@ -144,11 +144,7 @@ def _tables(warehouse: Warehouse, relation: OpenMirroringRelation) -> set[str]:
 
 
 def _home(warehouse: Warehouse, relation: OpenMirroringRelation) -> Path | None:
-    """Return the folder of a relation's schema; None if it is not the embedded Spark's.
-
-    Raises:
-        ValueError: if a name is a path
-    """
+    """Return the folder of a relation's schema; None if it is not the embedded Spark's."""
     if warehouse.embedded is None:
         return None
     schema, identifier = str(relation.schema), str(relation.identifier)

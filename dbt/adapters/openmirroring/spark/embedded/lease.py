@@ -20,7 +20,6 @@ from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
-from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 
 from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD
@@ -62,65 +61,24 @@ class Launch:
 
 
 class Lease:
-    """The right to use a JVM. It ends with `give_back`, or with this process.
+    """A connection to a keeper, and the right to use its JVM once the keeper has granted it.
 
-    Args:
-        keeper: the connection to the keeper
+    The right ends with `give_back`, or with this process.
+
+    Attributes:
         jvm: the id of the JVM's process
         since: when the JVM was started, in seconds since 1970; None if it was started for this
             lease
+        gateway: the gateway of the JVM
     """
-
-    def __init__(self, keeper: _Keeper, jvm: int, since: float | None = None) -> None:
-        self._keeper = keeper
-        self.jvm = jvm
-        self.since = since
-        self.gateway: Any = None
-
-    def connect(self, gateway: JavaGateway) -> None:
-        """Take the gateway of a JVM that was just started. Later commands get it too."""
-        self.gateway = gateway
-        given = gateway.gateway_parameters
-        self._keeper.send(ready={"port": given.port, "secret": given.auth_token})
-
-    def give_back(self, seconds: float) -> bool:
-        """Return the JVM, which the next command may use within so many seconds.
-
-        Args:
-            seconds: 0 ends the JVM
-
-        Returns:
-            whether it is kept
-        """
-        if self.gateway:
-            _disconnect(self.gateway)
-        self._keeper.send(returned=seconds)
-        with suppress(ConnectionError):
-            return bool(self._keeper.answer()["kept"])
-        return False
-
-    def has_ended(self, seconds: float) -> bool:
-        """Check whether the JVM has ended. Its keeper notices it within these seconds."""
-        deadline = time.monotonic() + seconds
-        while self._keeper.poll() is None:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.05)
-        return True
-
-    def wait_for_end(self) -> None:
-        """Wait until a JVM has ended that was given back and is not kept."""
-        with suppress(ConnectionError):
-            self._keeper.answer()
-
-
-class _Keeper:
-    """A connection to a keeper."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._connection.settimeout(_LONGEST_ANSWER)
         self._stream = connection.makefile("rb")
+        self.jvm = 0
+        self.since: float | None = None
+        self.gateway: Any = None
 
     def send(self, **message: Any) -> None:
         with suppress(OSError):  # a keeper that has ended does not answer
@@ -137,6 +95,11 @@ class _Keeper:
         except (TimeoutError, ValueError, TypeError) as error:
             raise ConnectionError from error
 
+    def wait_for_end(self) -> None:
+        """Wait until the keeper has ended, which ends with its JVM."""
+        with suppress(ConnectionError):
+            self.answer()
+
     def close(self) -> None:
         self._stream.close()
         self._connection.close()
@@ -152,6 +115,31 @@ class _Keeper:
             return 1
         finally:
             self._connection.settimeout(_LONGEST_ANSWER)
+
+    def has_ended(self, seconds: float) -> bool:
+        """Check whether the JVM has ended. Its keeper notices it within these seconds."""
+        deadline = time.monotonic() + seconds
+        while self.poll() is None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
+
+    def give_back(self, seconds: float) -> bool:
+        """Return the JVM, which the next command may use within so many seconds.
+
+        Args:
+            seconds: 0 ends the JVM
+
+        Returns:
+            whether it is kept
+        """
+        if self.gateway:
+            _disconnect(self.gateway)
+        self.send(returned=seconds)
+        with suppress(ConnectionError):
+            return bool(self.answer()["kept"])
+        return False
 
 
 def take(home: Path, inherited: Mapping[str, str], launch: Launch) -> tuple[Lease, list[str]]:
@@ -192,7 +180,7 @@ def take(home: Path, inherited: Mapping[str, str], launch: Launch) -> tuple[Leas
         time.sleep(0.1)
 
 
-def stop(home: Path) -> str:
+def stop_spark(home: Path) -> str:
     """End the JVM that is ready for the next command.
 
     Returns:
@@ -201,13 +189,13 @@ def stop(home: Path) -> str:
     keeper = _keeper(home)
     if not keeper:
         return "No embedded Spark is ready"
-    connected, secret = keeper
     with suppress(ConnectionError):
-        connected.send(secret=secret, pid=os.getpid(), inherited={})  # fits no JVM
-        answer = connected.answer()
+        lease, secret = keeper
+        lease.send(secret=secret, pid=os.getpid(), inherited={})  # fits no JVM
+        answer = lease.answer()
         if answer.get("busy"):
             return f"The embedded Spark is in use by process {answer['busy']}. Nothing was ended"
-        connected.answer()  # it ends with its JVM
+        lease.wait_for_end()
     return "The embedded Spark was ended"
 
 
@@ -220,26 +208,25 @@ def _ask(home: Path, inherited: Mapping[str, str]) -> Lease | list[str]:
     keeper = _keeper(home)
     if not keeper:
         return []
-    connected, secret = keeper
+    lease, secret = keeper
     try:
-        connected.send(secret=secret, pid=os.getpid(), inherited=dict(inherited))
-        answer = connected.answer()
+        lease.send(secret=secret, pid=os.getpid(), inherited=dict(inherited))
+        answer = lease.answer()
         if granted := answer.get("granted"):
-            lease = Lease(connected, granted["jvm"], granted["since"])
+            lease.jvm, lease.since = granted["jvm"], granted["since"]
             lease.gateway = connect_to_jvm(granted["port"], granted["secret"])
             return lease
         if differing := answer.get("differs"):
             logger.debug(f"The Spark that is ready differs in: {', '.join(differing)}")
-            with suppress(ConnectionError):
-                connected.answer()  # it ends with its JVM
+            lease.wait_for_end()
             return list(differing)
     except (ConnectionError, Py4JError) as error:
         logger.debug(f"The Spark that was ready has ended: {error}")
-    connected.close()
+    lease.close()
     return []
 
 
-def _keeper(home: Path) -> tuple[_Keeper, str] | None:
+def _keeper(home: Path) -> tuple[Lease, str] | None:
     """Connect to the keeper of a folder.
 
     Returns:
@@ -251,7 +238,7 @@ def _keeper(home: Path) -> tuple[_Keeper, str] | None:
         found = home.stat()
         if folder != [found.st_dev, found.st_ino]:
             return None  # the record was copied
-        return _Keeper(socket.create_connection(("127.0.0.1", port), _LONGEST_ANSWER)), secret
+        return Lease(socket.create_connection(("127.0.0.1", port), _LONGEST_ANSWER)), secret
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
@@ -294,13 +281,11 @@ def _started(home: Path, inherited: Mapping[str, str], launch: Launch, lock: int
             start_new_session=True,
             check=True,
         )
-    keeper = _Keeper(ours)
-    lease: Lease | None = None
+    lease = Lease(ours)
 
-    def start(command: Sequence[str], env: Mapping[str, str], **_: Any) -> _Keeper:
-        nonlocal lease
+    def start(command: Sequence[str], env: Mapping[str, str], **_: Any) -> Lease:
         added = {name: value for name, value in env.items() if os.environ.get(name) != value}
-        keeper.send(
+        lease.send(
             command=command,
             environment={**launch.environment, **added},
             folder=str(Path.cwd()),
@@ -310,16 +295,16 @@ def _started(home: Path, inherited: Mapping[str, str], launch: Launch, lock: int
             inherited=dict(inherited),
             pid=os.getpid(),
         )
-        lease = Lease(keeper, keeper.answer()["jvm"])
-        return keeper
+        lease.jvm = lease.answer()["jvm"]
+        return lease
 
     try:
-        gateway = launch_jvm(launch.settings, launch.scratch, start)
-        assert lease
-        lease.connect(gateway)
+        gateway = lease.gateway = launch_jvm(launch.settings, launch.scratch, start)
+        given = gateway.gateway_parameters  # for later commands
+        lease.send(ready={"port": given.port, "secret": given.auth_token})
         return lease
     except BaseException:
-        keeper.close()  # which ends the JVM
+        lease.close()  # which ends the JVM
         raise
 
 

@@ -101,7 +101,6 @@ def driver_memory_mb(physical: int, limits: Iterable[Path]) -> int:
 
 
 def _cores() -> int:
-    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -37,7 +37,6 @@ from dbt.adapters.openmirroring.spark.embedded.lease import (
     Launch,
     Lease,
     SparkInUseError,
-    stop,
     take,
 )
 from dbt.adapters.openmirroring.spark.embedded.place import SparkPlace, SparkPlaceError, is_at_home
@@ -159,8 +158,8 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
         SparkInUseError: if another process uses the metastore, which only one can open at a time
         SparkPlaceError: if metastore and warehouse do not belong together
     """
-    java_home = java_home_for(setup)
     home = _writable(setup.home)
+    java_home = find_java_home(home / "java")
     conf = {**defaults(home), **setup.settings, **SESSION_SETTINGS}
     _refuse_noexec(home, conf)
     place = SparkPlace(home) if is_at_home(conf, defaults(home)) else None
@@ -261,15 +260,6 @@ def prepare_spark(setup: SparkSetup) -> str:
     return f"The embedded Spark has started and ended with the Java in {spark.java_home}"
 
 
-def stop_spark(setup: SparkSetup) -> str:
-    """End the Spark that is ready for the next command.
-
-    Returns:
-        a line about it
-    """
-    return stop(setup.home)
-
-
 def _memory(process: int) -> str:
     """Return how much memory a process has, as a text that follows a comma."""
     with suppress(OSError):  # only Linux has the file
@@ -297,16 +287,6 @@ def last_used() -> Path | None:
         return None
     # older versions of platformdirs return a path that begins with `~`
     return folder / "spark" if folder.is_absolute() else None
-
-
-def java_home_for(setup: SparkSetup) -> Path:
-    """Find the Java home for an embedded Spark.
-
-    Raises:
-        FailedToConnectError: if there is no Java, or only a version that is too old, or if the
-            folder of Spark's files cannot be written
-    """
-    return find_java_home(_writable(setup.home) / "java")
 
 
 def _writable(home: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.common_types import (
+from dbt.adapters.openmirroring.types.casts import (
     common_type,
     has_same_fields,
     with_fields_of,

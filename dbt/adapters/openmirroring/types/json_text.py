@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from dbt.adapters.openmirroring.spark.data_types import (
+from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.parsed import (
     PLAIN,
     ArrayType,
     DataType,
@@ -13,7 +14,6 @@ from dbt.adapters.openmirroring.spark.data_types import (
     parse,
     sql_of,
 )
-from dbt.adapters.openmirroring.spark.relation import quoted
 
 # `T` in quotes, without a backslash: a setting of Spark turns off the escapes in strings
 _TIME = "'yyyy-MM-dd', chr(39L), 'T', chr(39L), 'HH:mm:ss.SSSSSS'"
@@ -128,7 +128,6 @@ def _key(type_: DataType, key: str, depth: int) -> str:
 
 
 def _read(type_: DataType, text: str, depth: int) -> str:
-    """Return the SQL of a complex value from its JSON."""
     if type_ == "variant":
         return f"parse_json({text})"
     schema = _literal(sql_of(_readable(type_)))

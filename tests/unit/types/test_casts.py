@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.casts import Cast
+from dbt.adapters.openmirroring.types.casts import Cast
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
-from dbt.adapters.openmirroring.spark.data_types import type_in_sql
-from dbt.adapters.openmirroring.spark.json_text import json_text, json_value
-from dbt.adapters.openmirroring.spark.relation import quoted
+from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.json_text import json_text, json_value
+from dbt.adapters.openmirroring.types.parsed import type_in_sql
 
 _NESTED = ("array<", "map<", "struct<", "variant")
 _TEXT = ("string collate", "char(", "varchar(")
@@ -138,11 +137,6 @@ def landing_columns(columns: Iterable[Any]) -> list[LandingColumn]:
         CompilationError: if a type cannot be mirrored
     """
     return [LandingColumn.of(column) for column in columns]
-
-
-def published_columns(definition: TableDefinition) -> list[LandingColumn]:
-    """Return the columns of a snapshot as they were when it was published."""
-    return [LandingColumn(c.name, c.type, c.landed_type) for c in definition.columns]
 
 
 def _landed_type(name: str, dtype: str) -> str:

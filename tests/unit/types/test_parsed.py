@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.data_types import type_in_sql
+from dbt.adapters.openmirroring.types.parsed import type_in_sql
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.openmirroring.node.columns import LandingColumn
-from dbt.adapters.openmirroring.spark.data_types import (
+from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.columns import LandingColumn
+from dbt.adapters.openmirroring.types.parsed import (
     ArrayType,
     DataType,
     MapType,
     StructType,
     parse,
 )
-from dbt.adapters.openmirroring.spark.relation import quoted
 
 _TEXT = ("string", "char(", "varchar(")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dbt.adapters.openmirroring.spark.relation import quoted
+from dbt.adapters.openmirroring.text.sql import quoted
 
 # types that `to_json` writes in the same way as a key and as a value
 PLAIN = (
@@ -19,6 +19,18 @@ _OTHER = (
 )
 _SCALAR = re.compile(rf"(?:{PLAIN}|{_OTHER})(?=[,>]|$)", re.IGNORECASE)
 _NESTED = re.compile(r"(array|map|struct)<", re.IGNORECASE)
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
+_LENGTH = re.compile(r"(?:var)?char\((\d+)\)")
+
+# integers by their digits, in the order of their size
+INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+FLOATS = ("float", "double")
+# the usual names of types, by others that SQL has for them
+_NAMES = {
+    **{"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"},
+    **{"dec": "decimal", "numeric": "decimal", "real": "float", "timestamp_ltz": "timestamp"},
+    **{"char": "string", "varchar": "string"},
+}
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,35 @@ def parsed(dtype: str) -> DataType:
         return parse(dtype)
     except ValueError:
         return dtype
+
+
+def scalar_name(dtype: str) -> str:
+    """Return the usual name of a type, without its precision, length and collation."""
+    name = re.split(r"[\s(<]", dtype.strip().lower())[0]
+    return _NAMES.get(name, name)
+
+
+def decimal_of(dtype: str) -> tuple[int, int] | None:
+    """Return the precision and the scale of a decimal; None for another type."""
+    found = _DECIMAL.fullmatch(dtype.strip())
+    return (int(found[1]), int(found[2] or 0)) if found else None
+
+
+def length_of(dtype: str) -> int | None:
+    """Return how many characters a text may have; None for other types."""
+    found = _LENGTH.fullmatch(dtype)
+    return int(found[1]) if found else None
+
+
+def mapped(type_: DataType, change: Callable[[str], str]) -> DataType:
+    """Return a type with other scalar types in it."""
+    if isinstance(type_, ArrayType):
+        return ArrayType(mapped(type_.element, change))
+    if isinstance(type_, MapType):
+        return MapType(mapped(type_.key, change), mapped(type_.value, change))
+    if isinstance(type_, StructType):
+        return StructType(tuple((name, mapped(field, change)) for name, field in type_.fields))
+    return change(type_)
 
 
 def text_of(type_: DataType) -> str:

@@ -1,0 +1,1 @@
+"""What a type of Spark is: parsed, cast, as it lands, as JSON, and which values it can have."""
