@@ -29,6 +29,7 @@ class Disk:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._filler = folder / "_filler"
+        self._is_read_only = False
 
     def mount(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,9 +39,6 @@ class Disk:
         # lazily: Spark keeps a file open that it could not write
         _call("umount", "--lazy", str(folder))
 
-    def _remount(self, options: str) -> None:
-        _call("mount", "-o", f"remount,{options}", str(self._folder))
-
     def fill(self) -> None:
         with self._filler.open("ab", buffering=0) as file:
             for size in (1 << 20, 1 << 12, 1):
@@ -49,10 +47,16 @@ class Disk:
                         file.write(b"x" * size)
 
     def make_read_only(self) -> None:
-        self._remount("ro")
+        """Mount it once more, because Linux keeps a mount writable that has an open file."""
+        if not self._is_read_only:
+            _call("mount", "--bind", str(self._folder), str(self._folder))
+            _call("mount", "-o", "remount,bind,ro", str(self._folder))
+            self._is_read_only = True
 
     def mend(self) -> None:
-        self._remount("rw")
+        if self._is_read_only:
+            self.unmount(self._folder)
+            self._is_read_only = False
         self._filler.unlink(missing_ok=True)
 
 
@@ -118,9 +122,10 @@ def test_a_disk_that_fails_within_a_publication_is_reported_and_the_next_run_fin
         project.model("select id, sha2(concat(id, 2), 512) as renamed from range(60)", **options)
     method = getattr(LocalStorage, operation)
 
-    def failing(self: LocalStorage, *args: Any) -> None:
-        getattr(disk, problem)()
-        method(self, *args)
+    def failing(self: LocalStorage, path: str, *args: Any) -> None:
+        if "/_debug/" not in path:  # the check before the first node
+            getattr(disk, problem)()
+        method(self, path, *args)
 
     with monkeypatch.context() as patched:
         patched.setattr(LocalStorage, operation, failing)

@@ -17,7 +17,6 @@ from unittest.mock import patch
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from tests.functional.project import Project
 from tests.variants import some
@@ -599,7 +598,7 @@ def test_records_tell_nothing_but_what_was_published(
 ) -> None:
     project = new_project(tmp_path)
     project.model(MODEL, unique_key="id", post_hook="select 'not for others'")
-    with patch.object(LocalStorage, "rename", side_effect=DbtRuntimeError("killed")):
+    with patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")):
         project.fail("--vars", "step: 0")
     table = Table(project, "orders")
     manifest = json.loads(table.manifest.read_text())
