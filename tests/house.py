@@ -28,7 +28,7 @@ VERSION = f"{PACKAGE}.__version__"
 # in the order of the layout: in the table of imports, those left of the diagonal go back up
 ROOMS = (
     *(TOP, "operations", "node", "destination", "spark", "service", "landing_zone"),
-    *("replicator", "rest", "text"),
+    *("replicator", "types", "rest", "text"),
 )
 
 # from the opening tag of a macro to its closing one
