@@ -26,21 +26,11 @@ from dbt.adapters.openmirroring.service.monitoring import Service
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.onelake_server import URL, OneLakeServer
 from tests.unit.operations.tables import commit, publish
+from tests.unit.operations.test_report import node
 
 ORDERS = TableFolder("sales", "orders")
 NOW = datetime.now(timezone.utc)
 UNREACHABLE = "Fabric does not answer."
-
-
-def node(name: str) -> dict[str, Any]:
-    return {
-        "unique_id": f"model.shop.{name}",
-        "name": name,
-        "alias": name,
-        "schema": "sales",
-        "resource_type": "model",
-        "config": {"materialized": "table"},
-    }
 
 
 def reported(
