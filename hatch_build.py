@@ -37,4 +37,5 @@ class ProjectMetadata(MetadataHookInterface):
                 "Source": repository,
                 "Issues": f"{repository}/issues",
                 "Changelog": f"{repository}/blob/main/CHANGELOG.md",
+                "Security": f"{repository}/security/policy",
             }
