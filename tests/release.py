@@ -1,7 +1,6 @@
 """The notes of a release on GitHub: the section of its version in CHANGELOG.md.
 
-`python -m tests.release v0.2.0 https://github.com/<owner>/<repository>` prints them. It needs no
-package, so that a release which cannot be made stops before anything is installed.
+`python -m tests.release v0.2.0 https://github.com/<owner>/<repository>` prints them.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ import argparse
 import re
 from pathlib import Path
 
+from hatch_build import absolute_links
+
 ROOT = Path(__file__).parents[1]
 VERSION = ROOT / "dbt" / "adapters" / "openmirroring" / "__version__.py"
 CHANGELOG = ROOT / "CHANGELOG.md"
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_RELATIVE_LINK = re.compile(r"\]\((?!https?://)([^)\s]+)\)")
 # a line goes on in the next one, unless that begins an item; GitHub shows each line on its own
 _WRAPPED = re.compile(r"\n +(?![-*] )(?=\S)")
 
@@ -48,8 +48,7 @@ def notes(tag: str, version: str, changelog: str, repository: str) -> str:
             raise ReleaseError(f"CHANGELOG.md has no date for {version}: '## {heading}'")
         if not text.strip():
             raise ReleaseError(f"CHANGELOG.md says nothing about {version}")
-        unwrapped = _WRAPPED.sub(" ", text.strip())
-        return _RELATIVE_LINK.sub(rf"]({repository}/blob/{tag}/\1)", unwrapped) + "\n"
+        return absolute_links(_WRAPPED.sub(" ", text.strip()), repository, tag) + "\n"
     raise ReleaseError(f"CHANGELOG.md has no section '## {version} (<date>)'")
 
 

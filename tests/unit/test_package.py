@@ -12,6 +12,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+import hatch_build
 from tests.matrix import COMBINATIONS
 from tests.release import ReleaseError, notes
 
@@ -57,6 +58,28 @@ def locked(package: str) -> list[str]:
 
 def workflow(name: str) -> Any:
     return yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text())
+
+
+def test_the_description_on_the_index_links_to_the_files_of_its_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REPOSITORY_URL", f"{URL}/")
+    project: dict[str, Any] = {"version": "0.2.0"}
+
+    hatch_build.ProjectMetadata(str(ROOT), {}).update(project)
+
+    links = re.findall(r"\]\(([^)\s]+)\)", project["readme"]["text"])
+    assert links
+    assert not [link for link in links if not link.startswith("https://")]
+    assert project["urls"]["Issues"] == f"{URL}/issues"
+
+
+def test_images_of_the_description_are_linked_as_files() -> None:
+    text = "[a](b.md#c) ![](d/e.png) [f](https://g) [h](#i)"
+
+    assert hatch_build.absolute_links(text, URL, "v1") == (
+        f"[a]({URL}/blob/v1/b.md#c) ![]({URL}/raw/v1/d/e.png) [f](https://g) [h](#i)"
+    )
 
 
 def test_the_notes_of_a_release_are_its_section_with_absolute_links() -> None:
