@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 INSTALLED_DOCS := .venv/installed-docs
 
-.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-packages test-oldest test-versions test-windows
+.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package newest benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-packages test-oldest test-versions test-windows
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -70,8 +70,9 @@ coverage: $(INSTALLED) ## Show which branches the tests without Spark cover
 docs: $(INSTALLED_DOCS) ## Build the site from docs into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-package: $(INSTALLED) ## Build the distributions for PyPI into dist
-	$(BIN)/uv build --no-build-isolation --clear
+package: $(INSTALLED) ## Build the distributions for PyPI into dist, and check that PyPI takes them
+	$(BIN)/uv build --quiet --no-build-isolation --clear
+	$(BIN)/twine check --strict dist/*
 
 benchmark: $(INSTALLED) ## Compare with dbt-spark, and with what else would do the same
 	$(BIN)/python -m tests.benchmarks
@@ -88,6 +89,14 @@ $(INSTALLED): build.lock requirements.lock pyproject.toml
 $(INSTALLED_DOCS): docs.lock $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement docs.lock
 	touch $@
+
+# above the bounds of pyproject.toml. dbt-core 2 is another program, which loads no adapters in Python
+NEWEST = dbt-core<2 dbt-spark[PyHive] pyspark[connect]
+
+newest: $(INSTALLED) ## Update .venv to the newest packages, also above the bounds of dbt and Spark (PRE=1: pre-releases of these); to undo it, remove .venv
+	printf '%s\n' $(foreach package,$(NEWEST),'$(package)') | $(BIN)/uv pip install --python $(BIN)/python --upgrade \
+		$(if $(PRE),$(foreach package,dbt-core dbt-spark pyspark,--prerelease-package $(package)=allow)) \
+		--override - --editable '.[connect,java,replicator]' --group dev
 
 LOCK = $(BIN)/uv pip compile --universal --python-version 3.10 --generate-hashes --no-header --no-annotate
 

@@ -38,7 +38,10 @@ ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
 OTHERS = [
-    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *(
+        ROOT / name
+        for name in ("CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+    ),
     ROOT / ".github" / "PULL_REQUEST_TEMPLATE.md",
 ]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
