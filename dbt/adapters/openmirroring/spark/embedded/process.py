@@ -136,16 +136,9 @@ class ProcessSpark:
 
     def print_state(self) -> None:
         """Print for `dbt debug` what the embedded Spark uses, if this process has one."""
-        spark = self._spark
-        if spark is None:
-            return
-        lines = [
-            f"has its files in {spark.setup.home}",
-            f"uses the Java in {spark.java_home}",
-            spark.described(),
-        ]
-        for line in lines:
-            fire_event(Note(msg=f"  Embedded Spark {line}"))
+        if self._spark:
+            for line in self._spark.described():
+                fire_event(Note(msg=f"  Embedded Spark {line}"))
 
 
 process_spark = ProcessSpark()

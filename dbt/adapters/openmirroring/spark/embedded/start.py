@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -22,25 +22,26 @@ from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from platformdirs import user_cache_path
-from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.spark.embedded.inherited import (
+from dbt.adapters.openmirroring.spark.embedded.java import archive_options, find_java_home
+from dbt.adapters.openmirroring.spark.embedded.jvm import is_at_rest, put_back, remember
+from dbt.adapters.openmirroring.spark.embedded.lease import Lease, SparkInUseError, take
+from dbt.adapters.openmirroring.spark.embedded.place import (
+    SparkPlaceError,
+    check_place,
+    is_at_home,
+    relocate,
+    tie,
+)
+from dbt.adapters.openmirroring.spark.embedded.settings import (
+    collector,
+    defaults,
     inherited,
     variables,
 )
-from dbt.adapters.openmirroring.spark.embedded.java import archive_options, find_java_home
-from dbt.adapters.openmirroring.spark.embedded.jvm_state import is_at_rest, put_back, remember
-from dbt.adapters.openmirroring.spark.embedded.lease import (
-    Launch,
-    Lease,
-    SparkInUseError,
-    take,
-)
-from dbt.adapters.openmirroring.spark.embedded.place import SparkPlace, SparkPlaceError, is_at_home
-from dbt.adapters.openmirroring.spark.embedded.settings import collector, defaults
 from dbt.adapters.openmirroring.spark.errors import explained, useful
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
 
@@ -112,15 +113,21 @@ class EmbeddedSpark:
     def is_running(self) -> bool:
         return SparkContext._active_spark_context is self.session.sparkContext
 
-    def described(self) -> str:
-        """Return since when the JVM runs and how much memory it has, for `dbt debug`."""
-        since = self.lease.since
+    def described(self) -> Sequence[str]:
+        """Return what it uses, and since when its JVM runs, for `dbt debug`."""
+        process, since = f"(process {self.lease.jvm}", self.lease.since
         if since is None:
             differing = ", ".join(self.differing)
             why = f"; the one that was ready differed in: {differing}" if differing else ""
-            return f"was started by this command (process {self.lease.jvm}){why}"
-        at = datetime.fromtimestamp(since).astimezone()
-        return f"was ready since {at:%H:%M:%S} (process {self.lease.jvm}{_memory(self.lease.jvm)})"
+            told = f"was started by this command {process}){why}"
+        else:
+            at = datetime.fromtimestamp(since).astimezone()
+            told = f"was ready since {at:%H:%M:%S} {process}{_memory(self.lease.jvm)})"
+        return (
+            f"has its files in {self.setup.home}",
+            f"uses the Java in {self.java_home}",
+            told,
+        )
 
     def give_back(self) -> None:
         """Stop Spark, and return its JVM for the next command as it was at its start."""
@@ -158,15 +165,15 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
         SparkInUseError: if another process uses the metastore, which only one can open at a time
         SparkPlaceError: if metastore and warehouse do not belong together
     """
-    home = _writable(setup.home)
+    home = setup.home
+    _check_writable(home)
     java_home = find_java_home(home / "java")
     conf = {**defaults(home), **setup.settings, **SESSION_SETTINGS}
     _refuse_noexec(home, conf)
-    place = SparkPlace(home) if is_at_home(conf, defaults(home)) else None
     silence_pyspark()
     java_options = collector(conf)
     if not _has_name():  # Java would take `?` for the user's home
-        java_options = [f"-Duser.home={os.environ.get('HOME') or home}", *java_options]
+        java_options.insert(0, f"-Duser.home={os.environ.get('HOME') or home}")
     lasting, passing = variables()
     environment = {
         **lasting,
@@ -175,25 +182,19 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
         # Spark's workers need the same Python version; by default Spark uses the one on the PATH
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
-    archive = {"SPARK_SUBMIT_OPTS": _options([*java_options, *_archive(java_home, makes_archive)])}
-    scratch = home / "tmp"
-    scratch.mkdir(exist_ok=True)
-    log = home / "spark.log"
+    (home / "tmp").mkdir(exist_ok=True)
+    register = _register(home)
+    # To make an archive takes time. A machine that lives for one command would never use it.
+    archive = []
+    if makes_archive or register.exists():
+        with suppress(OSError):  # a cache folder that is out of reach
+            archive = archive_options(java_home, register.with_name("java"))
+    started_with = {**environment, "SPARK_SUBMIT_OPTS": _options([*java_options, *archive])}
+    given = inherited(home, conf, java_home, environment)
     lease = None
     try:
-        lease, differing = take(
-            home,
-            inherited(home, conf, java_home, environment),
-            Launch(conf, {**environment, **archive}, log, scratch, last_used()),
-        )
-        _forget()
-        # PySpark asks this JVM about an error of Java, from its first session in this process on
-        SparkContext._ensure_initialized(gateway=lease.gateway)
-        if lease.since is None:
-            if not _has_name():
-                _log_in(lease.gateway)
-            remember(lease.gateway)
-        session = _start(home, place, conf, lease)
+        lease, differing = take(home, conf, started_with, given, register)
+        session = _started(home, conf, lease)
         session.sparkContext.pythonExec = environment["PYSPARK_PYTHON"]
         session.sparkContext.environment.update(passing)
         return EmbeddedSpark(setup, java_home, session, lease, differing)
@@ -207,39 +208,31 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
             raise
         reason = ": ".join((text or type(error).__name__).splitlines())
         raise FailedToConnectError(
-            f"Spark did not start: {reason}. Its log, {log}, says why. Check "
+            f"Spark did not start: {reason}. Its log, {home}/spark.log, says why. Check "
             "`server_side_parameters` in the profile."
         ) from None
 
 
-def _options(java_options: Iterable[str]) -> str:
-    return " ".join([*map(shlex.quote, java_options), os.environ.get("SPARK_SUBMIT_OPTS", "")])
-
-
-def _archive(java_home: Path, makes_archive: bool) -> list[str]:
-    """Return the options for an archive of classes.
-
-    To make one takes time. A machine that lives for one command would never use it.
-    """
-    used = last_used()
-    with suppress(OSError):  # a cache folder that is out of reach
-        if used and (makes_archive or used.exists()):
-            return archive_options(java_home, used.with_name("java"))
-    return []
-
-
-def _start(
-    home: Path, place: SparkPlace | None, conf: Mapping[str, str], lease: Lease
-) -> SparkSession:
+def _started(home: Path, conf: Mapping[str, str], lease: Lease) -> SparkSession:
     """Start Spark in a JVM. Nobody has the metastore open."""
-    if place:
-        place.check()
-    former = place.relocate(lease.gateway.jvm) if place else None
+    _forget()
+    # PySpark asks this JVM about an error of Java, from its first session in this process on
+    SparkContext._ensure_initialized(gateway=lease.gateway)
+    jvm = lease.gateway.jvm
+    if lease.since is None:
+        if not _has_name():  # Hadoop asks the system for it, and fails
+            users = jvm.org.apache.hadoop.security.UserGroupInformation
+            users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
+        remember(lease.gateway)
+    is_tied, former = is_at_home(conf, defaults(home)), None
+    if is_tied:
+        check_place(home)
+        former = relocate(home, jvm)
     context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=lease.gateway)
     session = SparkSession(context)
     session.sql("show databases").collect()  # starts the metastore
-    if place:
-        place.tie()
+    if is_tied:
+        tie(home)
     if former:
         fire_event(Note(msg=f"Spark's tables were moved from {former} to {home}"))
     return session
@@ -260,12 +253,15 @@ def prepare_spark(setup: SparkSetup) -> str:
     return f"The embedded Spark has started and ended with the Java in {spark.java_home}"
 
 
+def _options(java_options: Sequence[str]) -> str:
+    return " ".join([*map(shlex.quote, java_options), os.environ.get("SPARK_SUBMIT_OPTS", "")])
+
+
 def _memory(process: int) -> str:
     """Return how much memory a process has, as a text that follows a comma."""
     with suppress(OSError):  # only Linux has the file
-        status = Path(f"/proc/{process}/status").read_text()
-        for found in re.findall(r"VmRSS:\s+(\d+) kB", status):
-            return f", {int(found) // 1024} MB"
+        found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+        return f", {int(found[1]) // 1024} MB" if found else ""
     return ""
 
 
@@ -275,21 +271,16 @@ def _forget() -> None:
     SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
-def last_used() -> Path | None:
-    """Return the file that names the Spark which the user has used last on this machine.
-
-    Returns:
-        None if the user has no home folder
-    """
-    try:
+def _register(home: Path) -> Path:
+    """Return the file that names the Spark which the user has used last on this machine."""
+    with suppress(RuntimeError):  # the user has no home folder
         folder = user_cache_path("dbt-openmirroring")
-    except RuntimeError:
-        return None
-    # older versions of platformdirs return a path that begins with `~`
-    return folder / "spark" if folder.is_absolute() else None
+        if folder.is_absolute():  # older versions of platformdirs return one that begins with `~`
+            return folder / "spark"
+    return home / "cache" / "spark"
 
 
-def _writable(home: Path) -> Path:
+def _check_writable(home: Path) -> None:
     """Make the folder of Spark's files if it is missing, and check that it can be written."""
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -304,7 +295,6 @@ def _writable(home: Path) -> Path:
             "`spark_folder` in the profile to a folder that this user can write to and that "
             "lasts: Spark keeps its tables there."
         ) from None
-    return home
 
 
 def _has_name() -> bool:
@@ -319,12 +309,6 @@ def _has_name() -> bool:
     except KeyError:
         return False
     return True
-
-
-def _log_in(gateway: JavaGateway) -> None:
-    """Give the user of this process a name in Hadoop, which asks the system for it and fails."""
-    users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
-    users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
 
 
 def _refuse_noexec(home: Path, settings: Mapping[str, str]) -> None:
