@@ -22,9 +22,8 @@ from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.landing_zone.local.path import check_path
 from dbt.adapters.openmirroring.landing_zone.onelake import url as onelake_url
 from dbt.adapters.openmirroring.landing_zone.source import source_events
-from dbt.adapters.openmirroring.spark.connect import Server
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
-from dbt.adapters.openmirroring.spark.livy.server import LivyServer
+from dbt.adapters.openmirroring.spark.servers import ConnectServer, LivyServer
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
 from dbt.adapters.openmirroring.text.shown import shown_url
 
@@ -244,16 +243,14 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         return super().given - others
 
     @property
-    def server(self) -> Server:
+    def server(self) -> ConnectServer:
         """The server of Spark Connect."""
-        host = self.host or ""
-        return Server(host, shown_url(host), self.token, self.use_ssl, self.connect_timeout)
+        return ConnectServer(self.host or "", self.token, self.use_ssl, self.connect_timeout)
 
     @property
     def livy_server(self) -> LivyServer:
         """The Livy server."""
-        host = self.host or ""
-        return LivyServer(host, shown_url(host), self.user, self.password)
+        return LivyServer(self.host or "", self.user, self.password)
 
     @property
     def _has_master(self) -> bool:

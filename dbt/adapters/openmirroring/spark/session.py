@@ -17,7 +17,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from dbt.adapters.openmirroring.spark import frames, python_models
+from dbt.adapters.openmirroring.spark.python_models import PythonModelError, create_view
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -154,8 +154,8 @@ class PySparkHandle(SessionHandle):
 
     def create_view(self, name: str, code: str, node: str) -> None:
         try:
-            python_models.create_view(name, code, self.session, node, frames.spark_frame)
-        except python_models.PythonModelError as error:
+            create_view(name, code, self.session, node)
+        except PythonModelError as error:
             raise DbtRuntimeError(str(error)) from error
 
     def run_to_end(self, sql: str) -> None:

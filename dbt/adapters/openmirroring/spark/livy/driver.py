@@ -1,7 +1,7 @@
 """The part of `method: livy` that runs in the driver of a Livy session.
 
 The adapter sends the source of this module to the session. So the module imports nothing but
-PySpark. `livy_protocol.py` is the other side.
+PySpark. `handle.py` is the other side.
 
 Livy's own SQL returns at most 1,000 rows and no exact decimals. So statements are PySpark code.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
 
 # maximum characters of an answer that are printed at once, because Livy keeps the outputs of the
@@ -33,7 +33,6 @@ class Driver:
     Args:
         spark: Livy's own Spark session
         create_view: the function of `python_models.py`
-        spark_frame: the function of `frames.py`
         explained: the function of `errors.py`
     """
 
@@ -41,12 +40,10 @@ class Driver:
         self,
         spark: SparkSession,
         create_view: Callable[..., None],
-        spark_frame: Callable[[Any, SparkSession], DataFrame],
         explained: Callable[[Py4JJavaError], str],
     ) -> None:
         self._spark = spark
         self._create_view = create_view
-        self._spark_frame = spark_frame
         self._explained = explained
         self._sessions: dict[str, SparkSession] = {}
         self._answers: dict[str, tuple[str, list[str]]] = {}
@@ -78,19 +75,13 @@ class Driver:
         try:
             session = self._session(request["session"], request["settings"])
             if "model" in request:
-                model = request["view"], request["model"], session, request["node"]
-                self._create_view(*model, self._spark_frame)
+                self._create_view(request["view"], request["model"], session, request["node"])
                 return {}
             result = session.sql(request["sql"])
-            columns = [
-                (field.name, field.dataType.simpleString(), field.nullable)
-                for field in result.schema.fields
-            ]
+            fields = result.schema.fields
+            columns = [(each.name, each.dataType.simpleString(), each.nullable) for each in fields]
             rows = [
-                [
-                    encoded(value, field.dataType)
-                    for value, field in zip(row, result.schema.fields)  # noqa: B905 - Python 3.9
-                ]
+                [encoded(value, each.dataType) for value, each in zip(row, fields)]  # noqa: B905 - Python 3.9
                 for row in result.collect()
             ]
         except Exception as error:
