@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 logger = AdapterLogger("OpenMirroring")
 
-_RUNNING_PYTHON = (ConnectionMethod.SESSION, ConnectionMethod.CONNECT, ConnectionMethod.LIVY)
-
 
 class OpenMirroringConnectionManager(SparkConnectionManager):
     """Connections that share one Spark per run, each with a session of its own."""
@@ -99,9 +97,6 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         with self.lock:
             if self._spark is None:
                 self._spark, self._settings = self._find_spark()
-                if self.embedded_warehouse:
-                    home, project = self.embedded_warehouse.parent, project_folder(self.profile)
-                    keep_out_of_git(home, project)
         try:
             return PySparkHandle(self._spark.newSession(), self._settings)
         except (Py4JError, ConnectionError):
@@ -123,27 +118,23 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         from dbt.adapters.openmirroring.spark.livy.handle import LivyHandle
         from dbt.adapters.openmirroring.spark.livy.session import LivySession
 
+        server, given = credentials.livy_server, credentials
+        record = target_folder(self.profile) / "livy_session.json"
         with self.lock:
             if self._livy is None:
-                server = credentials.livy_server
-                token = token_credential(credentials) if server.is_fabric else None
-                record = None
-                if credentials.reuse_session:
-                    record = target_folder(self.profile) / "livy_session.json"
-                client = LivyClient(server, token)
-                user = (credentials.authentication, credentials.tenant_id, credentials.client_id)
-                identity = (server.user, *user)
-                self._livy = LivySession(client, credentials.session_options, record, identity)
+                self._livy = LivySession(
+                    LivyClient(server, token_credential(given) if server.is_fabric else None),
+                    given.session_options,
+                    record if given.reuse_session else None,
+                    identity=(given.user, given.authentication, given.tenant_id, given.client_id),
+                )
         return LivyHandle(self._livy, credentials.server_side_parameters)
 
     def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
-        """Find the Spark of this run.
+        """Return a session of the Spark of this run, and the settings for each new session.
 
         It is the session that this process already has, the Spark that the profile or
         `spark-submit` configures, or the embedded one, in this order.
-
-        Returns:
-            a session, and the settings for each new session
         """
         parameters = self.credentials.server_side_parameters
         if is_remote():
@@ -164,7 +155,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         else:
             setup = self._embedded
             self.embedded_warehouse = setup.home / "warehouse"
-            return process_spark.session(self, setup), {}
+            spark = process_spark.session(self, setup)
+            keep_out_of_git(setup.home, setup.project)
+            return spark, {}
         return spark, settings | SESSION_SETTINGS
 
     @property
@@ -181,24 +174,15 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         return self._is_embedded and not (_is_there() and not process_spark.is_running)
 
     @property
-    def runs_python(self) -> bool:
-        """Whether the connections can run Python models."""
-        return self.credentials.method in _RUNNING_PYTHON
-
-    @property
     def _embedded(self) -> SparkSetup:
-        """The embedded Spark of the profile."""
         credentials, project = self.credentials, project_folder(self.profile)
         settings = dict(credentials.server_side_parameters)
         return SparkSetup(project, settings, credentials.spark_folder, credentials.idle_seconds)
 
     def start_early(self) -> None:
         """Start the embedded Spark while dbt parses, if the command will use it."""
-        if not (uses_spark() and is_in_command()):
-            return
-        if not self._is_embedded or _is_there():
-            return
-        process_spark.start_early(self, self._embedded)
+        if uses_spark() and is_in_command() and self._is_embedded and not _is_there():
+            process_spark.start_early(self, self._embedded)
 
     @property
     def own_spark(self) -> SparkSetup:
@@ -293,14 +277,14 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             self._brought.catalog.refreshTable(table)
 
     def spark_major(self) -> int:
-        """Return the major version of Spark. Only the first call asks Spark."""
+        """Return the major version of Spark, for which only the first call asks."""
         if self._spark_major is None:
             _, found = self.execute("select version()", fetch=True)
             self._spark_major = int(str(found.rows[0][0]).partition(".")[0])
         return self._spark_major
 
     def has_metastore(self) -> bool:
-        """Return whether Spark's catalog is a metastore. Only the first call asks Spark."""
+        """Return whether Spark's catalog is a metastore, for which only the first call asks."""
         if self._has_metastore is None:
             _, found = self.execute("set spark.sql.catalogImplementation", fetch=True)
             self._has_metastore = str(found.rows[0][1]) == "hive"
@@ -325,7 +309,11 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         except (DbtDatabaseError, PySparkException, Py4JJavaError) as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
             process_spark.check_alive(0)  # a JVM that is ending fails with errors of its own
-            raise DbtDatabaseError(useful(_message(error))) from None
+            if isinstance(error, Py4JJavaError):  # a Java error without a PySpark class
+                text = explained(error)
+            else:  # Thrift returns message and stack trace as one text
+                text = str(error.msg if isinstance(error, DbtDatabaseError) else error)
+            raise DbtDatabaseError(useful(text)) from None
         except DbtRuntimeError:
             raise
         except (Py4JError, ConnectionError) as error:
@@ -335,15 +323,6 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         except Exception:
             with super().exception_handler(sql):
                 raise
-
-
-def _message(error: Exception) -> str:
-    match error:
-        case DbtDatabaseError():  # Thrift returns message and stack trace as one text
-            return str(error.msg)
-        case Py4JJavaError():  # a Java error without a PySpark class
-            return explained(error)
-    return str(error)
 
 
 def _is_there() -> bool:

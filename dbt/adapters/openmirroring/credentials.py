@@ -51,7 +51,7 @@ class ConnectionMethod(StrEnum):
     ODBC = "odbc"
 
 
-# methods that send the `token` of the profile to Spark
+# methods that send the `token` of the profile to Spark, so that Fabric needs another one
 _SPARK_USES_TOKEN = (ConnectionMethod.CONNECT, ConnectionMethod.HTTP, ConnectionMethod.ODBC)
 
 # settings that belong to methods of dbt-spark
@@ -61,9 +61,11 @@ _NOT_OF_LIVY = (
     *("query_retries", "query_timeout", "retry_all", "use_ssl"),
 )
 
-
 # the beginnings of settings by which other adapters for Fabric name a workspace and an item
 _OF_PLACES = ("workspace", "lakehouse")
+
+# the end of a local landing zone that has the mirrored tables beside it, as in OneLake
+_BESIDE_TABLES = ("Files", "LandingZone")
 
 # the JSON types of settings
 _TYPES = {
@@ -173,16 +175,7 @@ class OpenMirroringCredentials(Target, SparkCredentials):
             check_path("staging_location", self.staging_location)
         if self.source is not None:
             source_events(self.source)
-        if self.replicate:
-            self._check_replicator()
-        if self.restore_snapshots:
-            self._check_restores()
-        for name in ("replicate", "restore_snapshots"):
-            if getattr(self, name) and not replica.is_installed():
-                raise DbtConfigError(
-                    f"`{name}` needs deltalake and pyarrow: "
-                    "pip install 'dbt-openmirroring[replicator]'"
-                )
+        self._check_mirrored_tables()
         if self.refresh_sql_endpoint and not onelake:
             raise DbtConfigError(
                 "`refresh_sql_endpoint` is for a landing zone in OneLake only: others have no SQL "
@@ -192,27 +185,13 @@ class OpenMirroringCredentials(Target, SparkCredentials):
             raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
         self._check_token()
         self.check_identity()
-        if self.method == ConnectionMethod.CONNECT:
-            self.server.check()
-        self._check_livy()
-        is_embedded = self.method == ConnectionMethod.SESSION and not self._has_master
-        if self.spark_folder != embedded_spark.FOLDER and not is_embedded:
-            raise DbtConfigError(
-                "`spark_folder` is for the embedded Spark only, and this profile uses another one"
-            )
-        if not _DURATION.fullmatch(str(self.spark_idle_timeout)):
-            raise DbtConfigError(
-                "`spark_idle_timeout` must be a time such as `30s`, `10m` or `1h`, or 0, not "
-                f"{self.spark_idle_timeout!r}"
-            )
+        self._check_spark()
         # dbt-spark requires a host, which `method: session` does not have
         self.host = self.host or "localhost"
-        ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
+        given = self.server_side_parameters
         super().__post_init__()
         # dbt-spark switches ANSI mode off in every session, even if the profile switches it on
-        del self.server_side_parameters["spark.sql.ansi.enabled"]
-        if ansi is not None:
-            self.server_side_parameters["spark.sql.ansi.enabled"] = str(ansi)
+        self.server_side_parameters = {str(key): str(given[key]) for key in given}
         if self.method != ConnectionMethod.SESSION:
             # `method: session` adds these settings when it finds its Spark
             self.server_side_parameters |= SESSION_SETTINGS
@@ -252,11 +231,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         """The Livy server."""
         return LivyServer(self.host or "", self.user, self.password)
 
-    @property
-    def _has_master(self) -> bool:
-        """Whether the profile names a Spark of its own."""
-        return "spark.master" in self.server_side_parameters
-
     def _check_token(self) -> None:
         if self.authentication == "token" and self.method in _SPARK_USES_TOKEN:
             raise DbtConfigError(
@@ -264,17 +238,29 @@ class OpenMirroringCredentials(Target, SparkCredentials):
                 "for Fabric. Choose another `authentication`."
             )
 
-    def _check_livy(self) -> None:
-        if self.method != ConnectionMethod.LIVY:
-            for name in ("reuse_session", "session_options"):
-                if getattr(self, name):
-                    raise DbtConfigError(f"`{name}` is for `method: livy`, not {self.method}")
-            return
-        self.livy_server.check()
-        if self.authentication == "token" and self.livy_server.is_fabric:
+    def _check_spark(self) -> None:
+        if self.method == ConnectionMethod.CONNECT:
+            self.server.check()
+        if self.method == ConnectionMethod.LIVY:
+            self.livy_server.check()
+            if self.authentication == "token" and self.livy_server.is_fabric:
+                raise DbtConfigError(
+                    "`authentication: token` is a token for OneLake, and Fabric's Livy needs "
+                    "another one. Choose another `authentication`."
+                )
+        elif self.reuse_session or self.session_options:
+            name = "reuse_session" if self.reuse_session else "session_options"
+            raise DbtConfigError(f"`{name}` is for `method: livy`, not {self.method}")
+        has_master = "spark.master" in self.server_side_parameters
+        is_embedded = self.method == ConnectionMethod.SESSION and not has_master
+        if self.spark_folder != embedded_spark.FOLDER and not is_embedded:
             raise DbtConfigError(
-                "`authentication: token` is a token for OneLake, and Fabric's Livy needs another "
-                "one. Choose another `authentication`."
+                "`spark_folder` is for the embedded Spark only, and this profile uses another one"
+            )
+        if not _DURATION.fullmatch(str(self.spark_idle_timeout)):
+            raise DbtConfigError(
+                "`spark_idle_timeout` must be a time such as `30s`, `10m` or `1h`, or 0, not "
+                f"{self.spark_idle_timeout!r}"
             )
 
     def _check_staging(self) -> None:
@@ -289,29 +275,33 @@ class OpenMirroringCredentials(Target, SparkCredentials):
                 f"here: {error}"
             ) from error
 
-    def _check_replicator(self) -> None:
-        if sys.platform == "win32":
+    def _check_mirrored_tables(self) -> None:
+        """Check the options that create or read mirrored tables, beside the landing zone."""
+        if self.replicate and sys.platform == "win32":
             raise DbtConfigError(
                 "`replicate` does not work on Windows, where the replicator does not run. Run dbt "
                 "in WSL, or remove it."
             )
-        if self.onelake:
+        if self.replicate and self.onelake:
             raise DbtConfigError(
                 "`replicate` is for a landing zone on this machine. Fabric applies those in "
                 "OneLake."
             )
-        if not _is_beside_tables(str(self.landing_zone)):
-            raise DbtConfigError(
-                f"`replicate` needs a landing zone whose path ends in Files/LandingZone, not "
-                f"{self.landing_zone!r}: the mirrored tables are created beside it, in Tables"
-            )
-
-    def _check_restores(self) -> None:
-        if not self.onelake and not _is_beside_tables(str(self.landing_zone)):
-            raise DbtConfigError(
-                "`restore_snapshots` needs a landing zone whose path ends in Files/LandingZone, "
-                f"not {self.landing_zone!r}: it reads the mirrored tables beside it, in Tables"
-            )
+        has_tables = self.onelake or Path(str(self.landing_zone)).parts[-2:] == _BESIDE_TABLES
+        for name, why in (
+            ("replicate", "the mirrored tables are created beside it, in Tables"),
+            ("restore_snapshots", "it reads the mirrored tables beside it, in Tables"),
+        ):
+            if getattr(self, name) and not has_tables:
+                raise DbtConfigError(
+                    f"`{name}` needs a landing zone whose path ends in Files/LandingZone, not "
+                    f"{self.landing_zone!r}: {why}"
+                )
+            if getattr(self, name) and not replica.is_installed():
+                raise DbtConfigError(
+                    f"`{name}` needs deltalake and pyarrow: "
+                    "pip install 'dbt-openmirroring[replicator]'"
+                )
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
         """Yield the settings that `dbt debug` and `target` in macros show, without URL secrets.
@@ -340,11 +330,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         elif self.method != ConnectionMethod.SESSION:
             keys += ("host", "port", "cluster", "endpoint", "organization")
         return keys
-
-
-def _is_beside_tables(landing_zone: str) -> bool:
-    """Check whether a local landing zone has the mirrored tables beside it, as in OneLake."""
-    return Path(landing_zone).parts[-2:] == ("Files", "LandingZone")
 
 
 def _not_valid(error: ValidationError, hidden: Collection[str]) -> str:

@@ -87,26 +87,18 @@ class SessionHandle(SparkConnectionWrapper):
 
     @abstractmethod
     def fetchmany(self, size: int) -> list[Row]:
-        """Return the first rows of the last statement."""
+        """Return the first rows of the last statement, as dbt wants them for a limit."""
 
     @abstractmethod
     def create_view(self, name: str, code: str, node: str) -> None:
-        """Run a Python model and register its result as a temporary view.
-
-        Args:
-            name: the name of the view, quoted
-            code: the code that dbt has compiled
-            node: the name of the node, for errors
+        """Run the code of a Python model, and register its result as a view of a quoted name.
 
         Raises:
             DbtRuntimeError: if the model raises an error, or returns no DataFrame
         """
 
     def follow(self) -> Tasks:
-        """Return a function for the progress of the statements that this thread runs from now on.
-
-        The function returns None where Spark does not report it.
-        """
+        """Follow the tasks of the statements that this thread runs from now on."""
         return lambda: None
 
     def run_to_end(self, sql: str) -> None:
@@ -130,19 +122,14 @@ class SessionHandle(SparkConnectionWrapper):
 
 
 class PySparkHandle(SessionHandle):
-    """A handle with a PySpark session in this process, or on a Spark Connect server.
-
-    Args:
-        session: a new session
-        settings: the settings of this session
-    """
+    """A handle with a new PySpark session in this process, or on a Spark Connect server."""
 
     def __init__(self, session: SparkSession, settings: Mapping[str, str]) -> None:
         self.session = session
         for key, value in settings.items():
             self.session.conf.set(key, value)
         self._result: DataFrame | None = None
-        self._tasks: Tasks | None = None
+        self._tasks: RemoteTasks | None = None
         # A tag of the jobs of this thread, to cancel no others: PySpark 3.5 can interrupt a
         # session only through Spark Connect. The thread's next handles use the same one.
         self._tag = f"dbt-{threading.get_ident()}"
@@ -163,12 +150,14 @@ class PySparkHandle(SessionHandle):
             self._result.write.format("noop").mode("overwrite").save()
 
     def follow(self) -> Tasks:
-        self._tasks = follow_tasks(self.session)
+        if self.is_driven_here:
+            return _tasks_of_thread(self.session.sparkContext)
+        self._tasks = RemoteTasks(self.session)
         return self._tasks
 
     def report_to(self, other: PySparkHandle) -> None:
         """Let the progress that is followed by another handle include the tasks of this one."""
-        if isinstance(other._tasks, RemoteTasks):
+        if other._tasks:
             other._tasks.watch(self.session)
 
     @property
@@ -205,20 +194,7 @@ class PySparkHandle(SessionHandle):
             self.session.stop()
 
 
-def follow_tasks(session: Any) -> Tasks:
-    """Follow the tasks of the statements that this thread runs in a session from now on.
-
-    Args:
-        session: a session in this process, or of Spark Connect
-    """
-    if isinstance(session, SparkSession):
-        return _of_thread(session.sparkContext)
-    tasks = RemoteTasks()
-    tasks.watch(session)
-    return tasks
-
-
-def _of_thread(context: SparkContext) -> Tasks:
+def _tasks_of_thread(context: SparkContext) -> Tasks:
     """Follow the jobs of this thread by a job group.
 
     Each Python thread has a JVM thread of its own, so the group has only the jobs of this thread.
@@ -243,10 +219,11 @@ def _of_thread(context: SparkContext) -> Tasks:
 
 
 class RemoteTasks:
-    """The tasks of the Spark Connect sessions of one node."""
+    """The tasks of the Spark Connect sessions of one node, from now on."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: Any) -> None:
         self._latest: tuple[int, int] | None = None
+        self.watch(session)
 
     def __call__(self) -> tuple[int, int] | None:
         return self._latest
