@@ -100,7 +100,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
     """The settings of dbt-spark's profile and those of this adapter, with those of `Target`.
 
     Args:
-        method: how to reach Spark
         host: for Spark Connect, `sc://<host>:<port>` with optional parameters; for Livy, its URL
         user, password: the login for Apache Livy or for a Thrift server
         reuse_session: keep the Livy session open for the next command
@@ -109,10 +108,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
             starts at the dbt project
         spark_idle_timeout: how long the embedded Spark stays ready after a command, such as
             `30s`, `10m` or `1h`; 0 ends it with the command
-        poll_interval: seconds between two checks whether a statement sent by Thrift has ended;
-            dbt-spark's default of 5 would make even the smallest statement take 5 seconds
-        query_retries: how often a statement is sent again by Thrift if the connection is lost
-            while it runs; dbt-spark's default of 1 could insert the same rows twice
 
     Raises:
         DbtConfigError: if a setting is missing, not valid or not supported, or if two settings
@@ -126,7 +121,10 @@ class OpenMirroringCredentials(Target, SparkCredentials):
     session_options: dict[str, Any] = field(default_factory=dict)
     # `repr=False`, because dbt-spark would show it
     password: str | None = field(default=None, repr=False)
+    # with dbt-spark's 5 seconds, even the smallest statement sent by Thrift would take as long
     poll_interval: float = 0.1  # type: ignore[assignment]
+    # with dbt-spark's 1, Thrift would send a statement again if the connection is lost while it
+    # runs, which could insert the same rows twice
     query_retries: int = 0
 
     @classmethod
@@ -183,7 +181,11 @@ class OpenMirroringCredentials(Target, SparkCredentials):
             )
         if self.wait_for_mirror < 0:
             raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
-        self._check_token()
+        if self.authentication == "token" and self.method in _SPARK_USES_TOKEN:
+            raise DbtConfigError(
+                f"`method: {self.method}` sends the `token` to Spark, so it cannot be the token "
+                "for Fabric. Choose another `authentication`."
+            )
         self.check_identity()
         self._check_spark()
         # dbt-spark requires a host, which `method: session` does not have
@@ -223,20 +225,11 @@ class OpenMirroringCredentials(Target, SparkCredentials):
 
     @property
     def server(self) -> ConnectServer:
-        """The server of Spark Connect."""
         return ConnectServer(self.host or "", self.token, self.use_ssl, self.connect_timeout)
 
     @property
     def livy_server(self) -> LivyServer:
-        """The Livy server."""
         return LivyServer(self.host or "", self.user, self.password)
-
-    def _check_token(self) -> None:
-        if self.authentication == "token" and self.method in _SPARK_USES_TOKEN:
-            raise DbtConfigError(
-                f"`method: {self.method}` sends the `token` to Spark, so it cannot be the token "
-                "for Fabric. Choose another `authentication`."
-            )
 
     def _check_spark(self) -> None:
         if self.method == ConnectionMethod.CONNECT:

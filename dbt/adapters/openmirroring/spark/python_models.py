@@ -60,8 +60,6 @@ def create_view(name: str, code: str, session: SparkSession, node: str) -> None:
     Args:
         name: the name of the view, quoted
         code: the code that dbt has compiled: the model and its arguments
-        session: the Spark session of the model
-        node: the name of the node, for errors
 
     Raises:
         PythonModelError: if the model raises an error, or returns no DataFrame
@@ -105,15 +103,10 @@ def _brought_to(session: SparkSession, rows: DataFrame) -> DataFrame:
 
 
 def spark_frame(frame: Any, session: SparkSession) -> DataFrame:
-    """Return a DataFrame of pandas or a table of Arrow as a DataFrame of Spark.
+    """Return a DataFrame of pandas, or what exports an Arrow stream, as a DataFrame of Spark.
 
     Its types are those of the frame, whatever the session's settings are. Missing values are NULL.
-    Times without a time zone are read as UTC.
-
-    Args:
-        frame: a DataFrame of pandas, or anything that exports an Arrow stream; what else Spark can
-            convert is left to Spark
-        session: the session of the result
+    Times without a time zone are read as UTC. What else Spark can convert is left to Spark.
 
     Raises:
         PythonModelError: if a column has a type or a value that Spark cannot store
@@ -362,23 +355,17 @@ def _python_values(series: Any) -> tuple[t.DataType, list[Any]]:
         None if missing else value.tolist() if hasattr(value, "tolist") else value
         for value, missing in zip(series, series.isna())  # noqa: B905 - Python 3.9
     ]
+    kind = f"{dtype.kind}{getattr(dtype, 'itemsize', '')}"
     if dtype.name in ("object", "string", "str"):
         type_ = _type_of({type(value) for value in values if value is not None})
+    elif kind in _TYPES_OF_DTYPES:
+        type_ = _TYPES_OF_DTYPES[kind]
     else:
-        type_ = _type_of_dtype(dtype)
+        raise ValueError(f"Spark has no type for {dtype}.")
     convert = _CHECKED.get(type(type_))
     if convert:
         values = [None if value is None else convert(value) for value in values]
     return type_, values
-
-
-def _type_of_dtype(dtype: Any) -> t.DataType:
-    if dtype.kind in "iu":
-        return _INTEGERS[dtype.itemsize.bit_length() - 1 + (dtype.kind == "u")]
-    kind = f"{dtype.kind}{getattr(dtype, 'itemsize', '')}"
-    if kind not in _OTHERS:
-        raise ValueError(f"Spark has no type for {dtype}.")
-    return _OTHERS[kind]
 
 
 def _type_of(kinds: set[type]) -> t.DataType:
@@ -424,14 +411,12 @@ def _time(value: Any) -> dt.datetime:
     return value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)  # type: ignore[no-any-return]
 
 
-# by their bytes: 1, 2, 4, 8; an unsigned integer fits the next type
-_INTEGERS = (t.ByteType(), t.ShortType(), t.IntegerType(), t.LongType(), t.DecimalType(20, 0))
-_OTHERS: dict[str, t.DataType] = {
-    "b1": t.BooleanType(),
-    "f2": t.FloatType(),
-    "f4": t.FloatType(),
-    "f8": t.DoubleType(),
-    "M8": t.TimestampType(),
+# by their kind and their bytes; an unsigned integer fits the next type
+_TYPES_OF_DTYPES: dict[str, t.DataType] = {
+    **{"i1": t.ByteType(), "i2": t.ShortType(), "i4": t.IntegerType(), "i8": t.LongType()},
+    **{"u1": t.ShortType(), "u2": t.IntegerType(), "u4": t.LongType()},
+    **{"u8": t.DecimalType(20, 0), "b1": t.BooleanType(), "M8": t.TimestampType()},
+    **{"f2": t.FloatType(), "f4": t.FloatType(), "f8": t.DoubleType()},
 }
 
 # a subclass comes before its base class

@@ -52,13 +52,7 @@ class LivyError(RestError):
 
 @dataclass(frozen=True)
 class SessionState:
-    """The state of a Livy session.
-
-    Args:
-        is_ready: whether the session takes statements
-        has_ended: whether the session will never take statements again
-        told: the state and its reason, in one line
-    """
+    """Whether a Livy session takes statements, or never will again, and why, in one line."""
 
     is_ready: bool
     has_ended: bool
@@ -130,12 +124,9 @@ class LivyClient:
         )
 
     def create(self, options: dict[str, Any]) -> str:
-        """Request a new session, which takes no statements until it is ready. Return its id.
+        """Request a new session with options of Livy's documentation, and return its id.
 
         A request without an answer is not repeated, because each request starts a Spark.
-
-        Args:
-            options: the options of the session, as in Livy's documentation
         """
         body = self._send("POST", "", "Livy has not started a session", options, repeatable=False)
         if body.get("id") is None:
@@ -143,7 +134,7 @@ class LivyClient:
         return str(body["id"])
 
     def state(self, session: str) -> SessionState:
-        """Return the state of a session. A session that Livy does not know has ended."""
+        """Return the state of a session, which has ended if Livy does not know it."""
         try:
             body = self._send("GET", f"/{session}", "Livy does not tell the state of the session")
         except LivyError as error:
@@ -153,7 +144,6 @@ class LivyClient:
         return session_state(body)
 
     def delete(self, session: str) -> None:
-        """End a session."""
         self._send("DELETE", f"/{session}", "Livy has not ended the session")
 
     def submit(self, session: str, code: str) -> int:
@@ -169,7 +159,6 @@ class LivyClient:
         return number
 
     def statement(self, session: str, number: int) -> Statement:
-        """Return the state of a statement."""
         path = f"/{session}/statements/{number}"
         body = self._send("GET", path, "Livy does not tell the state of the statement")
         output = json_object(body.get("output"))
@@ -181,7 +170,6 @@ class LivyClient:
         return Statement(str(body.get("state", "")).lower(), printed, error)
 
     def cancel(self, session: str, number: int) -> None:
-        """Cancel a statement."""
         path = f"/{session}/statements/{number}/cancel"
         self._send("POST", path, "Livy has not cancelled the statement")
 
@@ -221,15 +209,15 @@ def session_state(body: dict[str, Any]) -> SessionState:
     )
     states = [str(state).lower() for state in named if state]
     ended = [state for state in states if state in _ENDED]
-    errors = body.get("errorInfo")
-    log = body.get("log")
+    errors, log = (
+        found if isinstance(found := body.get(name), list) else [] for name in ("errorInfo", "log")
+    )
     reasons = [
-        *(error_text(error) for error in (errors if isinstance(errors, list) else ())),
+        *map(error_text, errors),
         shown(fabric.get("errorMessage") or ""),
-        *(shown(line) for line in (log if isinstance(log, list) else ())[-1:]),
+        *map(shown, log[-1:]),
     ]
     state = (ended or states or ["unknown"])[-1]
-    told = ": ".join([state, *[reason for reason in reasons if reason][:1]])
-    is_ready = bool(states) and states[-1] in _READY
-    is_ready = is_ready and not ended and not set(states).intersection(_STARTING)
+    told = ": ".join([state, *filter(None, reasons)][:2])
+    is_ready = not ended and not set(states).intersection(_STARTING) and state in _READY
     return SessionState(is_ready, bool(ended), told)

@@ -55,7 +55,10 @@ class Driver:
         session, request_id = request["session"], request["id"]
         if request_id not in self._seen:
             self._seen.add(request_id)
-            self._answers[session] = request_id, _pieces(self._answer(request))
+            answer = zlib.compress(json.dumps(self._answer(request)).encode())
+            text = base64.b64encode(answer).decode()
+            pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+            self._answers[session] = request_id, pieces
         self.show(session, request_id, 0)
 
     def show(self, session: str, request_id: str, piece: int) -> None:
@@ -73,7 +76,12 @@ class Driver:
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         self.forget(request["ended"])
         try:
-            session = self._session(request["session"], request["settings"])
+            session = self._sessions.get(request["session"])
+            if session is None:
+                session = self._spark.newSession()
+                for key, value in request["settings"].items():
+                    session.conf.set(key, value)
+                self._sessions[request["session"]] = session
             if "model" in request:
                 self._create_view(request["view"], request["model"], session, request["node"])
                 return {}
@@ -89,23 +97,11 @@ class Driver:
             return {"error": text or type(error).__name__}
         return {"columns": columns, "rows": rows}
 
-    def _session(self, name: str, settings: dict[str, str]) -> SparkSession:
-        if name not in self._sessions:
-            session = self._spark.newSession()
-            for key, value in settings.items():
-                session.conf.set(key, value)
-            self._sessions[name] = session
-        return self._sessions[name]
-
 
 def encoded(value: Any, type_: DataType) -> Any:
-    """Encode a value for JSON.
+    """Encode a value of PySpark for JSON, in which a timestamp is in the time of this process.
 
     NULL, numbers, booleans and strings stay as they are. Other values become [kind, content].
-
-    Args:
-        value: the value from PySpark; a timestamp is in the local time of this process
-        type_: the type in Spark
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -136,8 +132,3 @@ def encoded(value: Any, type_: DataType) -> Any:
         ]
         return ["struct", fields]
     return ["text", str(value)]
-
-
-def _pieces(answer: dict[str, Any]) -> list[str]:
-    text = base64.b64encode(zlib.compress(json.dumps(answer).encode())).decode()
-    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]

@@ -212,8 +212,12 @@ class LivySession:
 
         A session that was started with other options, or for another identity, is ended.
         """
-        session, made_for = self._recorded()
-        if session is None:
+        try:
+            content = json.loads(self._record.read_text()) if self._record else {}
+            session, made_for = str(content["session"]), content["made_for"]
+            if content["url"] != self._client.url:
+                return None
+        except (OSError, ValueError, KeyError, TypeError):
             return None
         try:
             if self._client.state(session).has_ended:
@@ -229,15 +233,6 @@ class LivySession:
                 raise
             return None
         return session
-
-    def _recorded(self) -> tuple[str | None, object]:
-        try:
-            content = json.loads(self._record.read_text()) if self._record else {}
-            if content.get("url") == self._client.url:
-                return str(content["session"]), content["made_for"]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            pass
-        return None, None
 
     def _started(self, cancelled: threading.Event) -> str:
         name = f"dbt-openmirroring-{uuid.uuid4().hex[:12]}"
