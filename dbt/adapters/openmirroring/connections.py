@@ -37,8 +37,7 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
 from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
 from dbt.adapters.openmirroring.service.authentication import token_credential
 from dbt.adapters.openmirroring.spark.embedded.jvm import launch_jvm_of_next_context
-from dbt.adapters.openmirroring.spark.embedded.process import process_spark
-from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, process_spark
 from dbt.adapters.openmirroring.spark.errors import explained, useful
 from dbt.adapters.openmirroring.spark.session import (
     SESSION_SETTINGS,

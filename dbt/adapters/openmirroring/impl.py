@@ -40,7 +40,7 @@ from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.operations import catalog
 from dbt.adapters.openmirroring.operations.command import Command
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
-from dbt.adapters.openmirroring.spark.embedded.process import process_spark
+from dbt.adapters.openmirroring.spark.embedded.start import process_spark
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,

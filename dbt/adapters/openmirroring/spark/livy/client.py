@@ -73,18 +73,6 @@ class Statement:
     printed: str | None = None
     error: str = ""
 
-    @property
-    def has_ended(self) -> bool:
-        return self.state in ("available", "error", "cancelled")
-
-    @property
-    def lacks_output(self) -> bool:
-        """Whether the statement is reported as available, but without its output.
-
-        Livy reads the output before the state, which may change in between.
-        """
-        return self.state == "available" and self.printed is None and not self.error
-
 
 class LivyClient:
     """A client of Livy.

@@ -288,9 +288,13 @@ class LivySession:
                     raise
                 self._check(session, is_sent=True)
                 statement = Statement("waiting")
-            lacking += statement.lacks_output
-            if statement.has_ended and (not statement.lacks_output or lacking > _QUESTIONS):
+            if statement.state in ("error", "cancelled"):
                 return statement
+            if statement.state == "available":
+                # Livy reads the output before the state, which may change in between
+                lacking += 1
+                if statement.error or statement.printed is not None or lacking > _QUESTIONS:
+                    return statement
             questions += 1
             if questions % _QUESTIONS == 0:
                 # Fabric may report a statement as running forever after its session has ended
