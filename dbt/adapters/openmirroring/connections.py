@@ -19,7 +19,7 @@ from dbt.adapters.contracts.connection import (
 )
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
-from dbt.adapters.spark.connections import SparkConnectionManager, SparkConnectionWrapper
+from dbt.adapters.spark.connections import SparkConnectionManager
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
@@ -68,8 +68,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._spark_major: int | None = None
         self._has_metastore: bool | None = None
         self._livy: LivySession | None = None
-        self._users_handles: dict[Hashable, SparkConnectionWrapper] = {}
-        self._own_handles: dict[Hashable, SparkConnectionWrapper] = {}
+        # the connections of threads that are in a session of their own
+        self._users: dict[Hashable, Connection] = {}
         self.embedded_warehouse: Path | None = None
 
     @property
@@ -203,15 +203,12 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         Hooks and Python models may set anything in the session of the connection, for example how
         files are written. A publication must not depend on that.
         """
-        key, connection = self.get_thread_identifier(), self.get_thread_connection()
-        users = self._users_handles[key] = connection.handle
-        connection.handle = LazyHandle(self._open_own)
+        key = self.get_thread_identifier()
+        self._begin_own(key, self.get_thread_connection())
         try:
             yield
         finally:
-            self._close_own(key)
-            connection.handle = users
-            self._users_handles.pop(key, None)
+            self._end_own(key)
 
     @contextmanager
     def users_session(self) -> Iterator[None]:
@@ -220,33 +217,37 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         Afterwards, a new session takes the place of the old one, which would remember the files of
         tables that the code has changed.
         """
-        key, connection = self.get_thread_identifier(), self.get_thread_connection()
-        users = self._users_handles.pop(key, None)
-        if users is None:  # it is the session already
+        key = self.get_thread_identifier()
+        if key not in self._users:  # it is the session already
             yield
             return
-        self._close_own(key)
-        connection.handle = users
+        users = self._end_own(key)
         try:
             yield
         finally:
-            self._users_handles[key] = users
-            connection.handle = LazyHandle(self._open_own)
+            self._begin_own(key, users)
 
-    def _open_own(self, connection: Connection) -> Connection:
-        key, other = self.get_thread_identifier(), copy(connection)
-        other.state = ConnectionState.INIT
-        handle = self._own_handles[key] = self.open(other).handle
-        users = self._users_handles.get(key)
-        if isinstance(handle, PySparkHandle) and isinstance(users, PySparkHandle):
-            handle.report_to(users)
-        connection.handle = handle
-        return connection
+    def _begin_own(self, key: Hashable, users: Connection) -> None:
+        def open_own(connection: Connection) -> Connection:
+            opened = self.open(connection)
+            if isinstance(opened.handle, PySparkHandle) and isinstance(
+                users.handle, PySparkHandle
+            ):
+                opened.handle.report_to(users.handle)
+            return opened
 
-    def _close_own(self, key: Hashable) -> None:
-        handle = self._own_handles.pop(key, None)
-        if handle:
-            handle.close()
+        own = copy(users)
+        own.state, own.handle = ConnectionState.INIT, LazyHandle(open_own)
+        with self.lock:
+            self._users[key], self.thread_connections[key] = users, own
+
+    def _end_own(self, key: Hashable) -> Connection:
+        with self.lock:
+            own, users = self.thread_connections[key], self._users.pop(key)
+            self.thread_connections[key] = users
+        if own.state == ConnectionState.OPEN:
+            own.handle.close()
+        return users
 
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
