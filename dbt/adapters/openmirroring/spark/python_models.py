@@ -14,7 +14,7 @@ import linecache
 import sys
 import traceback
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal, localcontext
 from typing import Any
@@ -111,13 +111,16 @@ def spark_frame(frame: Any, session: SparkSession) -> DataFrame:
     Raises:
         PythonModelError: if a column has a type or a value that Spark cannot store
     """
-    if _is_pandas(frame):
+    pandas = sys.modules.get("pandas")  # imported by whoever has made such a frame
+    if pandas and isinstance(frame, pandas.DataFrame):
         names = _checked([str(name) for name in frame.columns])
         series = [frame.iloc[:, number] for number in range(len(names))]
         series = [s.sparse.to_dense() if hasattr(s, "sparse") else s for s in series]
         if _has_arrow():
             return _from_arrow(names, _each(_arrow_values, names, series), session)
-        return _from_python(names, _each(_python_values, names, series), session)
+        types, values = zip(*_each(_python_values, names, series))  # noqa: B905 - Python 3.9
+        schema = t.StructType(list(map(t.StructField, names, types)))
+        return session.createDataFrame(list(zip(*values)), schema)  # noqa: B905 - Python 3.9
     if hasattr(type(frame), "__arrow_c_stream__"):
         if not _has_arrow():
             raise PythonModelError(
@@ -134,11 +137,6 @@ def spark_frame(frame: Any, session: SparkSession) -> DataFrame:
             "The Python model must return a Spark or pandas DataFrame, or an Arrow table, not "
             f"{type(frame)}: {error}"
         ) from error
-
-
-def _is_pandas(frame: Any) -> bool:
-    pandas = sys.modules.get("pandas")  # imported by whoever has made one
-    return pandas is not None and isinstance(frame, pandas.DataFrame)
 
 
 def _has_arrow() -> bool:
@@ -339,14 +337,6 @@ def _held_type(type_: Any, inferred: bool = False) -> Any:
 
 
 # without PyArrow
-
-
-def _from_python(
-    names: list[str], columns: Sequence[tuple[t.DataType, list[Any]]], session: SparkSession
-) -> DataFrame:
-    types, values = zip(*columns)  # noqa: B905 - Python 3.9
-    schema = t.StructType(list(map(t.StructField, names, types)))
-    return session.createDataFrame(list(zip(*values)), schema)  # noqa: B905 - Python 3.9
 
 
 def _python_values(series: Any) -> tuple[t.DataType, list[Any]]:

@@ -152,8 +152,10 @@ class Keeper:
             raise ConnectionError
         elif self._holder:
             client.send(busy=self._holder.pid)
-        elif differing := self._differing(message["inherited"]):
-            client.send(differs=differing)
+        elif message["inherited"] != self._inherited:
+            mine, other = self._inherited, message["inherited"]
+            names = [name for name in {**mine, **other} if mine.get(name) != other.get(name)]
+            client.send(differs=names)
             self._ends_at = 0.0
         elif self._is_recorded() and has_locked(self._lock):
             self._holder, client.pid = client, message["pid"]
@@ -173,10 +175,6 @@ class Keeper:
             self._name_in_register()
             fcntl.flock(self._lock, fcntl.LOCK_UN)
         client.send(kept=is_kept)
-
-    def _differing(self, inherited: dict[str, str]) -> list[str]:
-        names = {**self._inherited, **inherited}
-        return [name for name in names if self._inherited.get(name) != inherited.get(name)]
 
     def _write_record(self) -> None:
         new = self._home / f"{RECORD}.{os.getpid()}"

@@ -66,6 +66,7 @@ class Lease:
         since: when the JVM was started, in seconds since 1970; None if it was started for this
             lease
         gateway: the gateway of the JVM
+        differing: the names of what has ended another JVM that was ready
     """
 
     def __init__(self, connection: socket.socket, secret: str = "") -> None:
@@ -76,6 +77,7 @@ class Lease:
         self.jvm = 0
         self.since: float | None = None
         self.gateway: Any = None
+        self.differing: Sequence[str] = ()
 
     def send(self, **message: Any) -> None:
         with suppress(OSError):  # a keeper that has ended does not answer
@@ -139,7 +141,7 @@ def take(
     environment: Mapping[str, str],
     inherited: Mapping[str, str],
     register: Path,
-) -> tuple[Lease, list[str]]:
+) -> Lease:
     """Take the lease of the JVM that is ready, or start one. Wait for other processes.
 
     Args:
@@ -148,9 +150,6 @@ def take(
         inherited: what the JVM inherits, by name. It is used again only if all of it is the same
         register: the file that names the Spark which the user has used last
 
-    Returns:
-        the lease, and the names of what made it necessary to end a JVM that was ready
-
     Raises:
         SparkInUseError: if another process uses Spark for too long
     """
@@ -158,12 +157,14 @@ def take(
     while True:
         found = _ask(home, inherited)
         if isinstance(found, Lease):
-            return found, differing
+            return found
         differing = found or differing
         lock = os.open(home, os.O_RDONLY)
         try:
             if keeper.has_locked(lock):
-                return _started(home, settings, environment, inherited, register, lock), differing
+                lease = _started(home, settings, environment, inherited, register, lock)
+                lease.differing = differing
+                return lease
         finally:
             os.close(lock)
         waited = time.monotonic() - started

@@ -93,14 +93,12 @@ class EmbeddedSpark:
         java_home: the home of its Java
         session: the session from which each node gets a new one
         lease: the right to use the JVM
-        differing: what has ended another JVM that was ready
     """
 
     setup: SparkSetup
     java_home: Path
     session: SparkSession
     lease: Lease
-    differing: Sequence[str]
 
     @property
     def is_running(self) -> bool:
@@ -110,7 +108,7 @@ class EmbeddedSpark:
         """Return what it uses, and since when its JVM runs, for `dbt debug`."""
         process, since = f"(process {self.lease.jvm}", self.lease.since
         if since is None:
-            differing = ", ".join(self.differing)
+            differing = ", ".join(self.lease.differing)
             why = f"; the one that was ready differed in: {differing}" if differing else ""
             told = f"was started by this command {process}){why}"
         else:
@@ -186,11 +184,11 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
     given = inherited(home, conf, java_home, environment)
     lease = None
     try:
-        lease, differing = take(home, conf, started_with, given, register)
+        lease = take(home, conf, started_with, given, register)
         session = _started(home, conf, lease)
         session.sparkContext.pythonExec = environment["PYSPARK_PYTHON"]
         session.sparkContext.environment.update(passing)
-        return EmbeddedSpark(setup, java_home, session, lease, differing)
+        return EmbeddedSpark(setup, java_home, session, lease)
     except Exception as error:
         # a JVM error can be read only while the JVM runs
         text = useful(explained(error)) if isinstance(error, Py4JJavaError) else str(error)
