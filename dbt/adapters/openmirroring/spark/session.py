@@ -72,22 +72,13 @@ class SessionHandle(SparkConnectionWrapper):
     def run(self, sql: str) -> None:
         """Run one statement."""
 
-    @property
-    @abstractmethod
-    def columns(self) -> Sequence[tuple[str, str, bool]]:
-        """The columns of the last statement: name, type, and whether they can be NULL."""
-
-    @property
-    def description(self) -> Sequence[tuple[Any, ...]]:
-        return [(name, type_, *[None] * 4, nullable) for name, type_, nullable in self.columns]
-
     @abstractmethod
     def fetchall(self) -> list[Row]:
         """Return all rows of the last statement."""
 
     @abstractmethod
     def fetchmany(self, size: int) -> list[Row]:
-        """Return the first rows of the last statement, as dbt wants them for a limit."""
+        """Return the first rows of the last statement."""
 
     @abstractmethod
     def create_view(self, name: str, code: str, node: str) -> None:
@@ -152,13 +143,14 @@ class PySparkHandle(SessionHandle):
     def follow(self) -> Tasks:
         if self.is_driven_here:
             return _tasks_of_thread(self.session.sparkContext)
-        self._tasks = RemoteTasks(self.session)
+        self._tasks = RemoteTasks()
+        self.report_to(self)
         return self._tasks
 
     def report_to(self, other: PySparkHandle) -> None:
         """Let the progress that is followed by another handle include the tasks of this one."""
         if other._tasks:
-            other._tasks.watch(self.session)
+            self.session.registerProgressHandler(other._tasks.told)  # type: ignore[arg-type]
 
     @property
     def is_driven_here(self) -> bool:
@@ -172,9 +164,9 @@ class PySparkHandle(SessionHandle):
         return str(self.session.conf.get("spark.master", "")).startswith("local")
 
     @property
-    def columns(self) -> Sequence[tuple[str, str, bool]]:
+    def description(self) -> Sequence[tuple[Any, ...]]:
         fields = self._result.schema.fields if self._result is not None else []
-        return [(field.name, field.dataType.simpleString(), field.nullable) for field in fields]
+        return [(f.name, f.dataType.simpleString(), *[None] * 4, f.nullable) for f in fields]
 
     def fetchall(self) -> list[Row]:
         return self._result.collect() if self._result is not None else []
@@ -219,21 +211,15 @@ def _tasks_of_thread(context: SparkContext) -> Tasks:
 
 
 class RemoteTasks:
-    """The tasks of the Spark Connect sessions of one node, from now on."""
+    """The tasks of the Spark Connect sessions of one node, which report them."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self) -> None:
         self._latest: tuple[int, int] | None = None
-        self.watch(session)
 
     def __call__(self) -> tuple[int, int] | None:
         return self._latest
 
-    def watch(self, session: Any) -> None:
-        """Follow all tasks of a session."""
-        if hasattr(session, "registerProgressHandler"):  # since PySpark 4.0
-            session.registerProgressHandler(self._told)
-
-    def _told(self, stages: Any, done: bool, **_: Any) -> None:
+    def told(self, stages: Any, done: bool, **_: Any) -> None:
         counts = ((stage.num_completed_tasks, stage.num_tasks) for stage in stages or ())
         self._latest = None if done else _sum(counts)
 

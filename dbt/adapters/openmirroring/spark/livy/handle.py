@@ -129,8 +129,8 @@ class LivyHandle(SessionHandle):
             raise
 
     @property
-    def columns(self) -> Sequence[tuple[str, str, bool]]:
-        return self._answer.columns
+    def description(self) -> Sequence[tuple[Any, ...]]:
+        return [(*described, *[None] * 4, null) for *described, null in self._answer.columns]
 
     def fetchall(self) -> list[Row]:
         return list(self._answer.rows)
