@@ -38,6 +38,7 @@ _MEMORY_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
+_CPU_LIMITS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
 
 # Variables of a terminal, a shell and a login; of dbt; and those that orchestrators, CI services
 # and tests set anew for each task. The JVM does not get them, so it is the same without them.
@@ -202,7 +203,11 @@ def _limits() -> list[object]:
     names = sorted(name for name in dir(resource) if name.startswith("RLIMIT_"))
     umask = os.umask(0o077)  # the only way to read it is to set it
     os.umask(umask)
-    return [*(resource.getrlimit(getattr(resource, name)) for name in names), umask, _cores()]
+    return [
+        *(resource.getrlimit(getattr(resource, name)) for name in names),
+        *(path.read_text() for path in (*_MEMORY_LIMITS, *_CPU_LIMITS) if path.is_file()),
+        *(umask, os.getpriority(os.PRIO_PROCESS, 0), _cores()),
+    ]
 
 
 def _states(paths: Iterable[Path], with_times: bool = True) -> list[object]:
