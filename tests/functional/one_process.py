@@ -17,8 +17,7 @@ import pytest
 from dbt.cli.main import dbtRunner
 from pyspark import SparkContext
 
-from dbt.adapters.openmirroring.spark.embedded.process import process_spark
-from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, process_spark
 from tests.functional import onelake
 from tests.functional.project import Project
 from tests.functional.test_ready_spark import jvms

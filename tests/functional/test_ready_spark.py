@@ -496,14 +496,12 @@ def test_java_that_can_makes_an_archive_of_classes_on_request_and_starts_from_it
 
 
 @pytest.mark.exhaustive
-def test_a_setting_of_earlier_versions_is_told_and_has_no_effect(project: Project) -> None:
-    project.target["prepared_start"] = False
+def test_a_spark_without_an_idle_time_ends_with_its_command(project: Project) -> None:
     project.target["spark_idle_timeout"] = 0
     project.write_project()
 
     told = dbt(project, "run")
 
-    assert "`prepared_start` has no effect any more" in told
     assert "stays ready for 5 minutes" not in told
     until(lambda: not jvms(project.path / ".spark"), 20)
 

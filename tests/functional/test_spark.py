@@ -14,7 +14,7 @@ from dbt.cli.main import dbtRunner
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.spark.embedded import submit as spark_submit
+from dbt.adapters.openmirroring.spark.embedded.jvm import properties
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, PySparkHandle
 from tests.functional.conftest import SECRET
 from tests.functional.project import Project
@@ -289,7 +289,7 @@ def test_spark_reads_any_setting_as_it_was_written(spark: SparkSession) -> None:
     assert jvm is not None
     read = jvm.java.util.Properties()
 
-    read.load(jvm.java.io.StringReader(spark_submit.properties(settings)))
+    read.load(jvm.java.io.StringReader(properties(settings)))
 
     assert {key: read.getProperty(key) for key in read.stringPropertyNames()} == settings
 

@@ -34,8 +34,7 @@ from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
-from dbt.adapters.openmirroring.spark.embedded.process import ProcessSpark
-from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
+from dbt.adapters.openmirroring.spark.embedded.start import ProcessSpark, SparkSetup
 
 # Python's own modules and packages of others are imported first: they know Windows. Then the names
 # are hidden that Windows lacks, and every module of the adapter is imported anew.

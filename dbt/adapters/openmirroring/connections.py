@@ -19,7 +19,7 @@ from dbt.adapters.contracts.connection import (
 )
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
-from dbt.adapters.spark.connections import SparkConnectionManager, SparkConnectionWrapper
+from dbt.adapters.spark.connections import SparkConnectionManager
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError, DbtRuntimeError
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
@@ -36,9 +36,8 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
 )
 from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
 from dbt.adapters.openmirroring.service.authentication import token_credential
-from dbt.adapters.openmirroring.spark.embedded.process import process_spark
-from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
-from dbt.adapters.openmirroring.spark.embedded.submit import launch_jvm_of_next_context
+from dbt.adapters.openmirroring.spark.embedded.jvm import launch_jvm_of_next_context
+from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, process_spark
 from dbt.adapters.openmirroring.spark.errors import explained, useful
 from dbt.adapters.openmirroring.spark.session import (
     SESSION_SETTINGS,
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.spark.livy.session import LivySession
 
 logger = AdapterLogger("OpenMirroring")
-
-_RUNNING_PYTHON = (ConnectionMethod.SESSION, ConnectionMethod.CONNECT, ConnectionMethod.LIVY)
 
 
 class OpenMirroringConnectionManager(SparkConnectionManager):
@@ -71,8 +68,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self._spark_major: int | None = None
         self._has_metastore: bool | None = None
         self._livy: LivySession | None = None
-        self._users_handles: dict[Hashable, SparkConnectionWrapper] = {}
-        self._own_handles: dict[Hashable, SparkConnectionWrapper] = {}
+        # the connections of threads that are in a session of their own
+        self._users: dict[Hashable, Connection] = {}
         self.embedded_warehouse: Path | None = None
 
     @property
@@ -99,9 +96,6 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         with self.lock:
             if self._spark is None:
                 self._spark, self._settings = self._find_spark()
-                if self.embedded_warehouse:
-                    home, project = self.embedded_warehouse.parent, project_folder(self.profile)
-                    keep_out_of_git(home, project)
         try:
             return PySparkHandle(self._spark.newSession(), self._settings)
         except (Py4JError, ConnectionError):
@@ -123,27 +117,23 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         from dbt.adapters.openmirroring.spark.livy.handle import LivyHandle
         from dbt.adapters.openmirroring.spark.livy.session import LivySession
 
+        server, given = credentials.livy_server, credentials
+        record = target_folder(self.profile) / "livy_session.json"
         with self.lock:
             if self._livy is None:
-                server = credentials.livy_server
-                token = token_credential(credentials) if server.is_fabric else None
-                record = None
-                if credentials.reuse_session:
-                    record = target_folder(self.profile) / "livy_session.json"
-                client = LivyClient(server, token)
-                user = (credentials.authentication, credentials.tenant_id, credentials.client_id)
-                identity = (server.user, *user)
-                self._livy = LivySession(client, credentials.session_options, record, identity)
+                self._livy = LivySession(
+                    LivyClient(server, token_credential(given) if server.is_fabric else None),
+                    given.session_options,
+                    record if given.reuse_session else None,
+                    identity=(given.user, given.authentication, given.tenant_id, given.client_id),
+                )
         return LivyHandle(self._livy, credentials.server_side_parameters)
 
     def _find_spark(self) -> tuple[SparkSession, dict[str, str]]:
-        """Find the Spark of this run.
+        """Return a session of the Spark of this run, and the settings for each new session.
 
         It is the session that this process already has, the Spark that the profile or
         `spark-submit` configures, or the embedded one, in this order.
-
-        Returns:
-            a session, and the settings for each new session
         """
         parameters = self.credentials.server_side_parameters
         if is_remote():
@@ -164,7 +154,9 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         else:
             setup = self._embedded
             self.embedded_warehouse = setup.home / "warehouse"
-            return process_spark.session(self, setup), {}
+            spark = process_spark.session(self, setup)
+            keep_out_of_git(setup.home, setup.project)
+            return spark, {}
         return spark, settings | SESSION_SETTINGS
 
     @property
@@ -181,24 +173,15 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         return self._is_embedded and not (_is_there() and not process_spark.is_running)
 
     @property
-    def runs_python(self) -> bool:
-        """Whether the connections can run Python models."""
-        return self.credentials.method in _RUNNING_PYTHON
-
-    @property
     def _embedded(self) -> SparkSetup:
-        """The embedded Spark of the profile."""
         credentials, project = self.credentials, project_folder(self.profile)
         settings = dict(credentials.server_side_parameters)
         return SparkSetup(project, settings, credentials.spark_folder, credentials.idle_seconds)
 
     def start_early(self) -> None:
         """Start the embedded Spark while dbt parses, if the command will use it."""
-        if not (uses_spark() and is_in_command()):
-            return
-        if not self._is_embedded or _is_there():
-            return
-        process_spark.start_early(self, self._embedded)
+        if uses_spark() and is_in_command() and self._is_embedded and not _is_there():
+            process_spark.start_early(self, self._embedded)
 
     @property
     def own_spark(self) -> SparkSetup:
@@ -220,15 +203,12 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         Hooks and Python models may set anything in the session of the connection, for example how
         files are written. A publication must not depend on that.
         """
-        key, connection = self.get_thread_identifier(), self.get_thread_connection()
-        users = self._users_handles[key] = connection.handle
-        connection.handle = LazyHandle(self._open_own)
+        key = self.get_thread_identifier()
+        self._begin_own(key, self.get_thread_connection())
         try:
             yield
         finally:
-            self._close_own(key)
-            connection.handle = users
-            self._users_handles.pop(key, None)
+            self._end_own(key)
 
     @contextmanager
     def users_session(self) -> Iterator[None]:
@@ -237,33 +217,37 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         Afterwards, a new session takes the place of the old one, which would remember the files of
         tables that the code has changed.
         """
-        key, connection = self.get_thread_identifier(), self.get_thread_connection()
-        users = self._users_handles.pop(key, None)
-        if users is None:  # it is the session already
+        key = self.get_thread_identifier()
+        if key not in self._users:  # it is the session already
             yield
             return
-        self._close_own(key)
-        connection.handle = users
+        users = self._end_own(key)
         try:
             yield
         finally:
-            self._users_handles[key] = users
-            connection.handle = LazyHandle(self._open_own)
+            self._begin_own(key, users)
 
-    def _open_own(self, connection: Connection) -> Connection:
-        key, other = self.get_thread_identifier(), copy(connection)
-        other.state = ConnectionState.INIT
-        handle = self._own_handles[key] = self.open(other).handle
-        users = self._users_handles.get(key)
-        if isinstance(handle, PySparkHandle) and isinstance(users, PySparkHandle):
-            handle.report_to(users)
-        connection.handle = handle
-        return connection
+    def _begin_own(self, key: Hashable, users: Connection) -> None:
+        def open_own(connection: Connection) -> Connection:
+            opened = self.open(connection)
+            if isinstance(opened.handle, PySparkHandle) and isinstance(
+                users.handle, PySparkHandle
+            ):
+                opened.handle.report_to(users.handle)
+            return opened
 
-    def _close_own(self, key: Hashable) -> None:
-        handle = self._own_handles.pop(key, None)
-        if handle:
-            handle.close()
+        own = copy(users)
+        own.state, own.handle = ConnectionState.INIT, LazyHandle(open_own)
+        with self.lock:
+            self._users[key], self.thread_connections[key] = users, own
+
+    def _end_own(self, key: Hashable) -> Connection:
+        with self.lock:
+            own, users = self.thread_connections[key], self._users.pop(key)
+            self.thread_connections[key] = users
+        if own.state == ConnectionState.OPEN:
+            own.handle.close()
+        return users
 
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
@@ -293,14 +277,14 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             self._brought.catalog.refreshTable(table)
 
     def spark_major(self) -> int:
-        """Return the major version of Spark. Only the first call asks Spark."""
+        """Return the major version of Spark, for which only the first call asks."""
         if self._spark_major is None:
             _, found = self.execute("select version()", fetch=True)
             self._spark_major = int(str(found.rows[0][0]).partition(".")[0])
         return self._spark_major
 
     def has_metastore(self) -> bool:
-        """Return whether Spark's catalog is a metastore. Only the first call asks Spark."""
+        """Return whether Spark's catalog is a metastore, for which only the first call asks."""
         if self._has_metastore is None:
             _, found = self.execute("set spark.sql.catalogImplementation", fetch=True)
             self._has_metastore = str(found.rows[0][1]) == "hive"
@@ -325,7 +309,11 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         except (DbtDatabaseError, PySparkException, Py4JJavaError) as error:
             logger.debug(f"Error while running:\n{sql}\n{error}")
             process_spark.check_alive(0)  # a JVM that is ending fails with errors of its own
-            raise DbtDatabaseError(useful(_message(error))) from None
+            if isinstance(error, Py4JJavaError):  # a Java error without a PySpark class
+                text = explained(error)
+            else:  # Thrift returns message and stack trace as one text
+                text = str(error.msg if isinstance(error, DbtDatabaseError) else error)
+            raise DbtDatabaseError(useful(text)) from None
         except DbtRuntimeError:
             raise
         except (Py4JError, ConnectionError) as error:
@@ -335,15 +323,6 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         except Exception:
             with super().exception_handler(sql):
                 raise
-
-
-def _message(error: Exception) -> str:
-    match error:
-        case DbtDatabaseError():  # Thrift returns message and stack trace as one text
-            return str(error.msg)
-        case Py4JJavaError():  # a Java error without a PySpark class
-            return explained(error)
-    return str(error)
 
 
 def _is_there() -> bool:

@@ -13,8 +13,6 @@ from typing import Any
 
 from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.dataclass_schema import StrEnum, ValidationError
-from dbt_common.events.functions import warn_or_error
-from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.destination import replica
@@ -22,20 +20,14 @@ from dbt.adapters.openmirroring.destination.target import Target
 from dbt.adapters.openmirroring.landing_zone.local.path import check_path
 from dbt.adapters.openmirroring.landing_zone.onelake import url as onelake_url
 from dbt.adapters.openmirroring.landing_zone.source import source_events
-from dbt.adapters.openmirroring.spark.connect import Server
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
-from dbt.adapters.openmirroring.spark.livy.server import LivyServer
+from dbt.adapters.openmirroring.spark.servers import ConnectServer, LivyServer
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
 from dbt.adapters.openmirroring.text.shown import shown_url
 
 # a number of seconds, minutes or hours; only 0 needs no unit
 _DURATION = re.compile(r"(0|\d{1,6}(?=[smh]))([smh]?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-_PREPARED_START = (
-    "`prepared_start` has no effect any more, so remove it from the profile: the embedded Spark "
-    "stays ready for the next command, as long as `spark_idle_timeout` says"
-)
 
 # without this prefix, Spark's Thrift server treats a client's settings as settings of Hive
 _SET = "set:hiveconf:"
@@ -52,7 +44,7 @@ class ConnectionMethod(StrEnum):
     ODBC = "odbc"
 
 
-# methods that send the `token` of the profile to Spark
+# methods that send the `token` of the profile to Spark, so that Fabric needs another one
 _SPARK_USES_TOKEN = (ConnectionMethod.CONNECT, ConnectionMethod.HTTP, ConnectionMethod.ODBC)
 
 # settings that belong to methods of dbt-spark
@@ -62,9 +54,11 @@ _NOT_OF_LIVY = (
     *("query_retries", "query_timeout", "retry_all", "use_ssl"),
 )
 
-
 # the beginnings of settings by which other adapters for Fabric name a workspace and an item
 _OF_PLACES = ("workspace", "lakehouse")
+
+# the end of a local landing zone that has the mirrored tables beside it, as in OneLake
+_BESIDE_TABLES = ("Files", "LandingZone")
 
 # the JSON types of settings
 _TYPES = {
@@ -99,7 +93,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
     """The settings of dbt-spark's profile and those of this adapter, with those of `Target`.
 
     Args:
-        method: how to reach Spark
         host: for Spark Connect, `sc://<host>:<port>` with optional parameters; for Livy, its URL
         user, password: the login for Apache Livy or for a Thrift server
         reuse_session: keep the Livy session open for the next command
@@ -108,10 +101,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
             starts at the dbt project
         spark_idle_timeout: how long the embedded Spark stays ready after a command, such as
             `30s`, `10m` or `1h`; 0 ends it with the command
-        poll_interval: seconds between two checks whether a statement sent by Thrift has ended;
-            dbt-spark's default of 5 would make even the smallest statement take 5 seconds
-        query_retries: how often a statement is sent again by Thrift if the connection is lost
-            while it runs; dbt-spark's default of 1 could insert the same rows twice
 
     Raises:
         DbtConfigError: if a setting is missing, not valid or not supported, or if two settings
@@ -125,7 +114,10 @@ class OpenMirroringCredentials(Target, SparkCredentials):
     session_options: dict[str, Any] = field(default_factory=dict)
     # `repr=False`, because dbt-spark would show it
     password: str | None = field(default=None, repr=False)
+    # with dbt-spark's 5 seconds, even the smallest statement sent by Thrift would take as long
     poll_interval: float = 0.1  # type: ignore[assignment]
+    # with dbt-spark's 1, Thrift would send a statement again if the connection is lost while it
+    # runs, which could insert the same rows twice
     query_retries: int = 0
 
     @classmethod
@@ -142,9 +134,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         # dbt ignores a misspelled setting: with `dry_rum` a command would publish
         method = str(found.get("method", ConnectionMethod.SESSION))
         others = _NOT_OF_LIVY if method == ConnectionMethod.LIVY else ()
-        if "prepared_start" in found:
-            warn_or_error(Note(msg=_PREPARED_START))
-            found = {key: value for key, value in found.items() if key != "prepared_start"}
         known = {each.name for each in fields(cls)}.difference(others)
         for name in sorted(map(str, found.keys() - known - {"type", "threads"})):
             close = get_close_matches(name, known, n=1, cutoff=0.8)
@@ -174,16 +163,7 @@ class OpenMirroringCredentials(Target, SparkCredentials):
             check_path("staging_location", self.staging_location)
         if self.source is not None:
             source_events(self.source)
-        if self.replicate:
-            self._check_replicator()
-        if self.restore_snapshots:
-            self._check_restores()
-        for name in ("replicate", "restore_snapshots"):
-            if getattr(self, name) and not replica.is_installed():
-                raise DbtConfigError(
-                    f"`{name}` needs deltalake and pyarrow: "
-                    "pip install 'dbt-openmirroring[replicator]'"
-                )
+        self._check_mirrored_tables()
         if self.refresh_sql_endpoint and not onelake:
             raise DbtConfigError(
                 "`refresh_sql_endpoint` is for a landing zone in OneLake only: others have no SQL "
@@ -191,29 +171,19 @@ class OpenMirroringCredentials(Target, SparkCredentials):
             )
         if self.wait_for_mirror < 0:
             raise DbtConfigError("`wait_for_mirror` must be a number of seconds, 0 or more")
-        self._check_token()
+        if self.authentication == "token" and self.method in _SPARK_USES_TOKEN:
+            raise DbtConfigError(
+                f"`method: {self.method}` sends the `token` to Spark, so it cannot be the token "
+                "for Fabric. Choose another `authentication`."
+            )
         self.check_identity()
-        if self.method == ConnectionMethod.CONNECT:
-            self.server.check()
-        self._check_livy()
-        is_embedded = self.method == ConnectionMethod.SESSION and not self._has_master
-        if self.spark_folder != embedded_spark.FOLDER and not is_embedded:
-            raise DbtConfigError(
-                "`spark_folder` is for the embedded Spark only, and this profile uses another one"
-            )
-        if not _DURATION.fullmatch(str(self.spark_idle_timeout)):
-            raise DbtConfigError(
-                "`spark_idle_timeout` must be a time such as `30s`, `10m` or `1h`, or 0, not "
-                f"{self.spark_idle_timeout!r}"
-            )
+        self._check_spark()
         # dbt-spark requires a host, which `method: session` does not have
         self.host = self.host or "localhost"
-        ansi = self.server_side_parameters.get("spark.sql.ansi.enabled")
+        given = self.server_side_parameters
         super().__post_init__()
         # dbt-spark switches ANSI mode off in every session, even if the profile switches it on
-        del self.server_side_parameters["spark.sql.ansi.enabled"]
-        if ansi is not None:
-            self.server_side_parameters["spark.sql.ansi.enabled"] = str(ansi)
+        self.server_side_parameters = {str(key): str(given[key]) for key in given}
         if self.method != ConnectionMethod.SESSION:
             # `method: session` adds these settings when it finds its Spark
             self.server_side_parameters |= SESSION_SETTINGS
@@ -244,40 +214,36 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         return super().given - others
 
     @property
-    def server(self) -> Server:
-        """The server of Spark Connect."""
-        host = self.host or ""
-        return Server(host, shown_url(host), self.token, self.use_ssl, self.connect_timeout)
+    def server(self) -> ConnectServer:
+        return ConnectServer(self.host or "", self.token, self.use_ssl, self.connect_timeout)
 
     @property
     def livy_server(self) -> LivyServer:
-        """The Livy server."""
-        host = self.host or ""
-        return LivyServer(host, shown_url(host), self.user, self.password)
+        return LivyServer(self.host or "", self.user, self.password)
 
-    @property
-    def _has_master(self) -> bool:
-        """Whether the profile names a Spark of its own."""
-        return "spark.master" in self.server_side_parameters
-
-    def _check_token(self) -> None:
-        if self.authentication == "token" and self.method in _SPARK_USES_TOKEN:
+    def _check_spark(self) -> None:
+        if self.method == ConnectionMethod.CONNECT:
+            self.server.check()
+        if self.method == ConnectionMethod.LIVY:
+            self.livy_server.check()
+            if self.authentication == "token" and self.livy_server.is_fabric:
+                raise DbtConfigError(
+                    "`authentication: token` is a token for OneLake, and Fabric's Livy needs "
+                    "another one. Choose another `authentication`."
+                )
+        elif self.reuse_session or self.session_options:
+            name = "reuse_session" if self.reuse_session else "session_options"
+            raise DbtConfigError(f"`{name}` is for `method: livy`, not {self.method}")
+        has_master = "spark.master" in self.server_side_parameters
+        is_embedded = self.method == ConnectionMethod.SESSION and not has_master
+        if self.spark_folder != embedded_spark.FOLDER and not is_embedded:
             raise DbtConfigError(
-                f"`method: {self.method}` sends the `token` to Spark, so it cannot be the token "
-                "for Fabric. Choose another `authentication`."
+                "`spark_folder` is for the embedded Spark only, and this profile uses another one"
             )
-
-    def _check_livy(self) -> None:
-        if self.method != ConnectionMethod.LIVY:
-            for name in ("reuse_session", "session_options"):
-                if getattr(self, name):
-                    raise DbtConfigError(f"`{name}` is for `method: livy`, not {self.method}")
-            return
-        self.livy_server.check()
-        if self.authentication == "token" and self.livy_server.is_fabric:
+        if not _DURATION.fullmatch(str(self.spark_idle_timeout)):
             raise DbtConfigError(
-                "`authentication: token` is a token for OneLake, and Fabric's Livy needs another "
-                "one. Choose another `authentication`."
+                "`spark_idle_timeout` must be a time such as `30s`, `10m` or `1h`, or 0, not "
+                f"{self.spark_idle_timeout!r}"
             )
 
     def _check_staging(self) -> None:
@@ -292,29 +258,33 @@ class OpenMirroringCredentials(Target, SparkCredentials):
                 f"here: {error}"
             ) from error
 
-    def _check_replicator(self) -> None:
-        if sys.platform == "win32":
+    def _check_mirrored_tables(self) -> None:
+        """Check the options that create or read mirrored tables, beside the landing zone."""
+        if self.replicate and sys.platform == "win32":
             raise DbtConfigError(
                 "`replicate` does not work on Windows, where the replicator does not run. Run dbt "
                 "in WSL, or remove it."
             )
-        if self.onelake:
+        if self.replicate and self.onelake:
             raise DbtConfigError(
                 "`replicate` is for a landing zone on this machine. Fabric applies those in "
                 "OneLake."
             )
-        if not _is_beside_tables(str(self.landing_zone)):
-            raise DbtConfigError(
-                f"`replicate` needs a landing zone whose path ends in Files/LandingZone, not "
-                f"{self.landing_zone!r}: the mirrored tables are created beside it, in Tables"
-            )
-
-    def _check_restores(self) -> None:
-        if not self.onelake and not _is_beside_tables(str(self.landing_zone)):
-            raise DbtConfigError(
-                "`restore_snapshots` needs a landing zone whose path ends in Files/LandingZone, "
-                f"not {self.landing_zone!r}: it reads the mirrored tables beside it, in Tables"
-            )
+        has_tables = self.onelake or Path(str(self.landing_zone)).parts[-2:] == _BESIDE_TABLES
+        for name, why in (
+            ("replicate", "the mirrored tables are created beside it, in Tables"),
+            ("restore_snapshots", "it reads the mirrored tables beside it, in Tables"),
+        ):
+            if getattr(self, name) and not has_tables:
+                raise DbtConfigError(
+                    f"`{name}` needs a landing zone whose path ends in Files/LandingZone, not "
+                    f"{self.landing_zone!r}: {why}"
+                )
+            if getattr(self, name) and not replica.is_installed():
+                raise DbtConfigError(
+                    f"`{name}` needs deltalake and pyarrow: "
+                    "pip install 'dbt-openmirroring[replicator]'"
+                )
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
         """Yield the settings that `dbt debug` and `target` in macros show, without URL secrets.
@@ -343,11 +313,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         elif self.method != ConnectionMethod.SESSION:
             keys += ("host", "port", "cluster", "endpoint", "organization")
         return keys
-
-
-def _is_beside_tables(landing_zone: str) -> bool:
-    """Check whether a local landing zone has the mirrored tables beside it, as in OneLake."""
-    return Path(landing_zone).parts[-2:] == ("Files", "LandingZone")
 
 
 def _not_valid(error: ValidationError, hidden: Collection[str]) -> str:

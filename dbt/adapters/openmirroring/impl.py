@@ -40,7 +40,7 @@ from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.operations import catalog
 from dbt.adapters.openmirroring.operations.command import Command
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
-from dbt.adapters.openmirroring.spark.embedded.process import process_spark
+from dbt.adapters.openmirroring.spark.embedded.start import process_spark
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringColumn,
@@ -117,7 +117,7 @@ class OpenMirroringAdapter(SparkAdapter):
         self.checked: dict[tuple[str, str], OpenMirroringRelation] = {}
         self.user_code = UserCode()
         self.is_embedded = self.connections.will_embed
-        self.runs_python = self.connections.runs_python
+        self.runs_python = self.connections.credentials.method in ("session", "connect", "livy")
         self.connections.start_early()
 
     def relation_of(self, node: ManifestNode) -> OpenMirroringRelation:
@@ -145,8 +145,7 @@ class OpenMirroringAdapter(SparkAdapter):
     ) -> list[SparkColumn]:
         """Read the columns and the size of a table from `describe extended`.
 
-        dbt-spark mistakes a column whose name begins with # for a headline, and drops the columns
-        after it.
+        dbt-spark takes a column whose name begins with # for a headline, and drops the rest.
         """
         return list(described_columns(relation, raw_rows))
 
@@ -179,13 +178,11 @@ class OpenMirroringAdapter(SparkAdapter):
         its precision and an array without its element type.
         """
         if self._command.warehouse({}).handle:
-            columns: list[BaseColumn] = super().get_column_schema_from_query(sql)
-            return columns
+            return list(super().get_column_schema_from_query(sql))
         _, described = self.execute(f"describe query {sql}", fetch=True)
         return [self.Column.create(row["col_name"], row["data_type"]) for row in described]
 
     def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
-        """Return the catalog entry of a relation, or None if it does not exist."""
         rows = list(self._get_columns_for_catalog(relation))
         return catalog.catalog_table(rows) if rows else None
 
@@ -203,11 +200,7 @@ class OpenMirroringAdapter(SparkAdapter):
     def calculate_freshness_from_metadata_batch(
         self, sources: list[BaseRelation], *_args: Any, **_named: Any
     ) -> tuple[list[AdapterResponse | None], dict[BaseRelation, FreshnessResponse]]:
-        """Return how fresh sources are by the time when their rows were last written.
-
-        Raises:
-            DbtRuntimeError: if a source is a view, or its rows lie in no files
-        """
+        """Return how fresh sources are by the time when their rows were last written."""
         warehouse = self._command.warehouse(self._project.context)
         times = {
             each: catalog.last_written(warehouse, cast(OpenMirroringRelation, each))
@@ -219,10 +212,7 @@ class OpenMirroringAdapter(SparkAdapter):
         }
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
-        """Return the relations of a schema.
-
-        Some catalogs do not list views as tables, so views are listed separately too.
-        """
+        """List views separately too, because some catalogs do not list them as tables."""
         # Spark returns the schema without its catalog
         path = {"schema": schema_relation.schema}
         try:
@@ -231,9 +221,7 @@ class OpenMirroringAdapter(SparkAdapter):
             if "Namespace does not exist" in error.msg:  # the message of Iceberg's catalogs
                 return []
             raise
-        relations = [
-            cast(OpenMirroringRelation, relation).incorporate(path=path) for relation in listed
-        ]
+        relations: list[Any] = [relation.incorporate(path=path) for relation in listed]
         known = {str(relation.identifier).lower() for relation in relations}
         try:
             views: agate.Table = self.execute_macro(
@@ -244,23 +232,16 @@ class OpenMirroringAdapter(SparkAdapter):
             return relations
         for _, name, is_temporary in (row.values()[:3] for row in views.rows):
             if not is_temporary and name.lower() not in known:
-                view = self.Relation.create(
-                    schema=schema_relation.schema, identifier=name, type=RelationType.View
+                relations.append(
+                    self.Relation.create(**path, identifier=name, type=RelationType.View)
                 )
-                relations.append(view)
-        return self._without_checked(relations)
-
-    def _without_checked(self, relations: list[OpenMirroringRelation]) -> list[BaseRelation]:
-        """Leave out what `--empty` or `--sample` has made, for a command that builds nodes.
-
-        Such a relation is there for the models downstream and for unit tests. For its own node it
-        does not exist, because it was never published: is_incremental() is false.
-        """
         if not is_building():
-            return [*relations]
-        checked = [relation for relation in relations if relation.is_checked]
-        self.checked.update({relation.place: relation for relation in checked})
-        return [relation for relation in relations if not relation.is_checked]
+            return relations
+        # What `--empty` or `--sample` has made is there for the models downstream and for unit
+        # tests. For its own node it does not exist, because it was never published:
+        # is_incremental() is false.
+        self.checked.update({each.place: each for each in relations if each.is_checked})
+        return [each for each in relations if not each.is_checked]
 
     def drop_schema(self, relation: BaseRelation) -> None:
         """Drop a schema and its relations. Iceberg's catalogs drop only an empty schema."""
@@ -269,8 +250,7 @@ class OpenMirroringAdapter(SparkAdapter):
         super().drop_schema(relation)
 
     def _get_columns_for_catalog(self, relation: BaseRelation) -> Iterator[dict[str, Any]]:
-        """Yield the columns of a relation, each with the statistics of its publication."""
-        statistics: dict[str, Any] = {}
+        statistics: dict[str, Any] = {}  # of the last publication
         if relation.is_table:
             storage = self._destination.storage()
             statistics = catalog.published_statistics(
@@ -299,14 +279,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def materialize(self, context: Context) -> OpenMirroringRelation:
-        """Build a table-like node, publish its changes, and persist its documentation.
-
-        Args:
-            context: the dbt context of the node's materialization
-
-        Raises:
-            DbtRuntimeError: if a step fails; the message says what was changed
-        """
+        """Build a table-like node, publish its changes, and persist its documentation."""
         node = self._command.node(context)
         with self._command.running(node):
             try:
@@ -317,23 +290,12 @@ class OpenMirroringAdapter(SparkAdapter):
 
     @available
     def refuse_clone(self, context: Context) -> None:
-        """Check that a clone does not take the place of a mirrored table.
-
-        Args:
-            context: the dbt context of the clone
-
-        Raises:
-            CompilationError: if it does
-        """
+        """Check that a clone does not take the place of a mirrored table."""
         self._command.refuse_clone(context)
 
     @available
     def run_operations(self, graph: Graph) -> RunOperations:
-        """Return the operations that `dbt run-operation` can run.
-
-        Args:
-            graph: dbt's graph
-        """
+        """Return the operations that `dbt run-operation` can run."""
         return RunOperations(
             self._command,
             self._project,
@@ -349,14 +311,8 @@ class OpenMirroringAdapter(SparkAdapter):
         """Return a query of the rows whose counts differ between a model and its mirrored table.
 
         Args:
-            context: a dbt context
-            model: the relation of the model
             seconds: how long to wait until all published files are applied
-
-        Raises:
-            DbtRuntimeError: if they are not applied in time; the message says why
         """
-
         warehouse = self._command.warehouse(context)
         rows = self._command.compared_rows(warehouse, model)
         if rows is None:
@@ -366,7 +322,6 @@ class OpenMirroringAdapter(SparkAdapter):
     # Begin and end of a command
 
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
-        """Take the manifest that dbt has parsed."""
         super().set_macro_resolver(macro_resolver)
         self._command.after_parsing()
 
@@ -382,7 +337,7 @@ class OpenMirroringAdapter(SparkAdapter):
     def connection_named(
         self, name: str, query_header_context: ManifestNode | None = None, *args: Any, **named: Any
     ) -> Iterator[None]:
-        """Take a connection. dbt does so with each node before it compiles the node.
+        """Check a node before it is compiled, for which dbt takes a connection.
 
         With the first one of a command, the nodes are selected, and Spark has no statement yet.
         """

@@ -12,7 +12,7 @@ from pyspark.sql import Row
 from pyspark.sql.types import StringType, StructField, StructType
 
 from dbt.adapters.openmirroring.rest import client as rest_client
-from dbt.adapters.openmirroring.spark.livy import server as livy_server
+from dbt.adapters.openmirroring.spark import servers
 from dbt.adapters.openmirroring.spark.livy.client import LivyClient
 from tests.livy_server import LivyServer
 
@@ -72,8 +72,7 @@ class Livy:
         monkeypatch.setattr(rest_client, "RequestsTransport", Transport)
 
     def client(self, **settings: Any) -> LivyClient:
-        url = self.server.url
-        return LivyClient(livy_server.LivyServer(url, url, **settings), None)
+        return LivyClient(servers.LivyServer(self.server.url, **settings), None)
 
     def _answer(self, statement: str) -> list[tuple[str, ...]]:
         self.ran.append(statement)

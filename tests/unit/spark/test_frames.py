@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from dbt.adapters.openmirroring.spark.frames import FrameError, spark_frame
+from dbt.adapters.openmirroring.spark.python_models import PythonModelError, spark_frame
 
 UTC = dt.timezone.utc
 LARGE = Decimal("12345678901234567890.123456789012345678")
@@ -146,7 +146,7 @@ def test_a_value_that_fits_no_type_is_refused_with_its_column(
     convert: Convert, values: Any
 ) -> None:
     with pytest.raises(
-        FrameError, match="The column `value` of the Python model cannot be stored"
+        PythonModelError, match="The column `value` of the Python model cannot be stored"
     ):
         convert(values)
 
@@ -181,7 +181,7 @@ def test_time_spans_are_intervals(convert: Convert) -> None:
 @pytest.mark.parametrize("convert", ["no pyarrow"], indirect=True)
 @pytest.mark.parametrize("values", [[[1]], [{"a": 1}], [dt.timedelta(1)], [dt.time(1)]])
 def test_other_types_need_pyarrow(convert: Convert, values: list[Any]) -> None:
-    with pytest.raises(FrameError, match=r"`value` .* Without pyarrow there is no type"):
+    with pytest.raises(PythonModelError, match=r"`value` .* Without pyarrow there is no type"):
         convert(values)
 
 
@@ -263,7 +263,7 @@ def test_a_type_that_spark_does_not_have_is_refused(type_: pa.DataType) -> None:
     table = pa.table({"id": [1], "value": pa.nulls(1, type_)})
 
     with pytest.raises(
-        FrameError, match="The column `value` of the Python model cannot be stored"
+        PythonModelError, match="The column `value` of the Python model cannot be stored"
     ):
         spark_frame(table, Session())  # type: ignore[arg-type]
 
@@ -286,11 +286,11 @@ def test_names_are_those_of_the_frame() -> None:
     result: Any = spark_frame(frame, Session())  # type: ignore[arg-type]
 
     assert list(result.types) == ["a", "2026"]
-    with pytest.raises(FrameError, match="has more than one column `2`"):
+    with pytest.raises(PythonModelError, match="has more than one column `2`"):
         spark_frame(pd.DataFrame([[1, 2]], columns=["2", 2]), Session())  # type: ignore[arg-type]
-    with pytest.raises(FrameError, match="has more than one column `a`"):
+    with pytest.raises(PythonModelError, match="has more than one column `a`"):
         spark_frame(pa.table([[1], [2]], ["a", "a"]), Session())  # type: ignore[arg-type]
-    with pytest.raises(FrameError, match="has no columns"):
+    with pytest.raises(PythonModelError, match="has no columns"):
         spark_frame(pd.DataFrame(index=[1]), Session())  # type: ignore[arg-type]
 
 

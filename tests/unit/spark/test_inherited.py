@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.embedded.inherited import inherited, variables
+from dbt.adapters.openmirroring.spark.embedded.settings import inherited, variables
 
 
 @pytest.fixture

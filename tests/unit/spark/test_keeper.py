@@ -68,8 +68,7 @@ class Keeper:
             environment=dict(os.environ),
             folder=str(home),
             home=str(home),
-            log=str(home / "log"),
-            register=str(register or ""),
+            register=str(register or home.with_name("register")),
             inherited=SAME,
             pid=os.getpid(),
         )
@@ -81,10 +80,10 @@ class Keeper:
     def record(self) -> dict[str, Any]:
         return dict(json.loads((self.home / RECORD).read_text()))
 
-    def ask(self, other: Mapping[str, str] = {}, pid: int = 0) -> tuple[Client, Any]:
+    def ask(self, other: Mapping[str, str] = {}) -> tuple[Client, Any]:
         """Ask for the JVM, as a command does. Return its answer."""
         client = Client(socket.create_connection(("127.0.0.1", self.record["port"])))
-        given = {"secret": self.record["secret"], "pid": pid or os.getpid()}
+        given = {"secret": self.record["secret"], "pid": os.getpid()}
         return client, client.say(**given, inherited={**SAME, **other})
 
     def is_locked(self) -> bool:
@@ -133,7 +132,7 @@ def test_the_next_command_gets_the_jvm_that_was_returned(keeper: Keeper) -> None
 
     _, answer = keeper.ask()
 
-    assert answer["granted"].items() >= {**GATEWAY, "jvm": keeper.jvm, "commands": 2}.items()
+    assert answer["granted"].items() >= {**GATEWAY, "jvm": keeper.jvm}.items()
     assert is_alive(keeper.jvm)
 
 
@@ -182,21 +181,6 @@ def test_the_jvm_of_a_later_command_that_is_killed_is_killed(keeper: Keeper) -> 
     client, _ = keeper.ask()
 
     client.end()
-
-    keeper.wait_until_ended()
-
-
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux tells of other processes")
-def test_the_jvm_is_killed_though_a_fork_of_the_dead_command_keeps_its_connection(
-    keeper: Keeper,
-) -> None:
-    keeper.first.say(returned=60)
-    command = subprocess.Popen(["sleep", "60"])
-    _, answer = keeper.ask(pid=command.pid)  # this process has the connection
-    assert "granted" in answer
-
-    command.kill()
-    command.wait()
 
     keeper.wait_until_ended()
 
@@ -323,7 +307,7 @@ def test_a_register_of_another_machine_or_without_sense_ends_no_jvm(tmp_path: Pa
     register = tmp_path / "spark"
     keeper = Keeper(tmp_path / "home", register)
     keeper.first.say(returned=60)
-    for content in (b"", b"\xff\n\n", b"elsewhere\n/home", b"x"):
+    for content in (b"", b"\xff\n\n", b"elsewhere\n/home", b"x", b"\0"):
         register.write_bytes(content)
         time.sleep(0.7)
         assert is_alive(keeper.jvm)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,10 +43,35 @@ def test_another_program_at_the_port_of_a_keeper_that_was_killed_is_none(
 
         thread = threading.Thread(target=serve)
         thread.start()
-        started = object()
+        started = SimpleNamespace()
         module = "dbt.adapters.openmirroring.spark.embedded.lease._started"
         monkeypatch.setattr(module, lambda *_: started)
-        launch: object = None
 
-        assert take(tmp_path, {}, launch) == (started, [])  # type: ignore[arg-type]
+        assert take(tmp_path, {}, {}, {}, tmp_path / "register") is started  # type: ignore[comparison-overlap]
         thread.join()
+
+
+# a command whose code has forked a process, and which then ends without returning its lease
+FORKING = """
+import os, socket, sys, time
+from dbt.adapters.openmirroring.spark.embedded.lease import Lease
+
+lease = Lease(socket.create_connection(("127.0.0.1", int(sys.argv[1]))))
+if child := os.fork():
+    print(child, flush=True)
+    os._exit(0)
+os.close(1)
+time.sleep(60)
+"""
+
+
+def test_a_keeper_notices_the_end_of_a_command_whose_fork_lives_on() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as keeper:
+        command = [sys.executable, "-c", FORKING, str(keeper.getsockname()[1])]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        connection, _ = keeper.accept()
+
+    with connection:
+        connection.settimeout(20)
+        assert connection.recv(1) == b""
+    os.kill(int(done.stdout), signal.SIGKILL)  # it is there

@@ -15,9 +15,12 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.spark.livy import session as livy_session
 from dbt.adapters.openmirroring.spark.livy.client import LivyError
-from dbt.adapters.openmirroring.spark.livy.handle import LivyHandle
-from dbt.adapters.openmirroring.spark.livy.protocol import KEEP_ALIVE, CutOffError
-from dbt.adapters.openmirroring.spark.livy.session import LivySession, SessionEndedError
+from dbt.adapters.openmirroring.spark.livy.handle import CutOffError, LivyHandle
+from dbt.adapters.openmirroring.spark.livy.session import (
+    KEEP_ALIVE,
+    LivySession,
+    SessionEndedError,
+)
 from tests.livy_server import DROPPED, Fault
 from tests.unit.spark.livy import Livy
 
@@ -406,7 +409,7 @@ def test_a_session_is_found_again_by_the_next_command(livy: Livy, tmp_path: Path
     assert len(livy.server.created) == len(livy.server.sessions) == 1
 
 
-@pytest.mark.parametrize("fate", ["dead", "deleted", "elsewhere", "damaged", "no id"])
+@pytest.mark.parametrize("fate", ["dead", "deleted", "elsewhere", "damaged"])
 def test_a_session_that_cannot_be_found_again_is_replaced(
     livy: Livy, tmp_path: Path, fate: str
 ) -> None:
@@ -422,8 +425,6 @@ def test_a_session_that_cannot_be_found_again_is_replaced(
     content = json.loads(record.read_text())
     if fate == "elsewhere":
         record.write_text(json.dumps({**content, "url": "http://127.0.0.1:1/sessions"}))
-    if fate == "no id":
-        record.write_text(json.dumps({**content, "session": "../batches/0"}))
     if fate == "damaged":
         record.write_text("[")
 

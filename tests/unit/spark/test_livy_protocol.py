@@ -15,7 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql import types as t
 
 from dbt.adapters.openmirroring.spark.livy.driver import encoded
-from dbt.adapters.openmirroring.spark.livy.protocol import Answer, CutOffError, decoded
+from dbt.adapters.openmirroring.spark.livy.handle import Answer, CutOffError, decoded
 
 
 def sent(value: Any, type_: t.DataType) -> Any:
@@ -110,5 +110,5 @@ def test_an_answer_that_is_damaged_is_an_error(pieces: list[str]) -> None:
 
 @pytest.mark.parametrize("value", [["exec", "1"], ["date", "x"], ["date"], [], ["decimal", None]])
 def test_a_value_that_is_none_of_ours_is_an_error(value: Any) -> None:
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises((KeyError, ValueError, TypeError)):
         decoded(value)

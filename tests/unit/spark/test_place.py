@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dbt.adapters.openmirroring.spark.embedded import place
 from dbt.adapters.openmirroring.spark.embedded.place import (
-    SparkPlace,
     SparkPlaceError,
-    _Record,
+    check_place,
     is_at_home,
+    tie,
 )
 
 
@@ -27,12 +29,12 @@ def home(tmp_path: Path) -> Path:
 
 def use(home: Path) -> None:
     """Check and tie the place, as each start of Spark does."""
-    SparkPlace(home).check()
-    SparkPlace(home).tie()
+    check_place(home)
+    tie(home)
 
 
 def test_a_new_place_and_one_that_is_used_again_are_accepted(tmp_path: Path, home: Path) -> None:
-    SparkPlace(tmp_path / "new").check()
+    check_place(tmp_path / "new")
 
     use(home)
     use(home)
@@ -67,7 +69,7 @@ def test_without_metastore_and_tables_spark_begins_anew(home: Path) -> None:
     shutil.rmtree(home / "metastore_db")
     shutil.rmtree(home / "warehouse" / "sales.db")
 
-    SparkPlace(home).check()
+    check_place(home)
 
 
 @pytest.mark.parametrize("restored", ["metastore_db", "warehouse"])
@@ -112,18 +114,18 @@ def test_a_process_that_is_killed_while_it_ties_metastore_and_warehouse_does_no_
     if is_first:
         for record in home.rglob("openmirroring.json"):
             record.unlink()
-    write = _Record.write
+    write = place._write
     left = survived
 
-    def dying(record: _Record, folder: Path) -> None:
+    def dying(folder: Path, *record: Any) -> None:
         nonlocal left
         if not left:
             raise KeyboardInterrupt
         left -= 1
-        write(record, folder)
+        write(folder, *record)
 
     with monkeypatch.context() as patched:
-        patched.setattr(_Record, "write", dying)
+        patched.setattr(place, "_write", dying)
         with pytest.raises(KeyboardInterrupt):
             use(home)
 

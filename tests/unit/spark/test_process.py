@@ -11,8 +11,7 @@ from dbt.adapters.exceptions.connection import FailedToConnectError
 
 from dbt.adapters.openmirroring.spark.embedded import start as embedded
 from dbt.adapters.openmirroring.spark.embedded.lease import SparkInUseError
-from dbt.adapters.openmirroring.spark.embedded.process import ProcessSpark
-from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
+from dbt.adapters.openmirroring.spark.embedded.start import ProcessSpark, SparkSetup
 
 SHOP = SparkSetup(Path("shop"), {})
 

@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtConfigError
 from pyspark.sql.connect.client import DefaultChannelBuilder
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
-from dbt.adapters.openmirroring.spark import connect
+from dbt.adapters.openmirroring.spark import servers
 
 
 def credentials(**settings: Any) -> OpenMirroringCredentials:
@@ -77,7 +77,7 @@ def test_a_parameter_that_is_refused_is_not_shown(parameters: str) -> None:
 
 
 def test_a_client_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "pyspark_version", "3.5.8")
+    monkeypatch.setattr(servers, "pyspark_version", "3.5.8")
 
     with pytest.raises(DbtConfigError, match=r"needs PySpark 4.0 or newer, and this is 3.5.8"):
         credentials(host="sc://spark:15002")

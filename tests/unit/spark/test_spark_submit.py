@@ -11,8 +11,8 @@ from dbt.adapters.exceptions.connection import FailedToConnectError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
+from dbt.adapters.openmirroring.spark.embedded import jvm
 from dbt.adapters.openmirroring.spark.embedded import start as embedded
-from dbt.adapters.openmirroring.spark.embedded import submit as spark_submit
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup
 
 # stands for Spark's program: it notes what it gets, and ends without a JVM
@@ -50,7 +50,7 @@ def test_nobody_else_reads_the_settings_on_their_way(
     before = os.umask(0)
     try:
         with pytest.raises(PySparkRuntimeError):
-            spark_submit.launch_jvm({"spark.b": "ours"}, tmp_path)
+            jvm.launch_jvm({"spark.b": "ours"}, tmp_path)
     finally:
         os.umask(before)
 

@@ -10,38 +10,34 @@ from py4j.protocol import Py4JJavaError
 # JVM stack trace that Spark Connect adds.
 _NOISE = re.compile(r"(;\n'.*|\n+== SQL.*|\n\nJVM stacktrace:.*|\n\tat .*)", re.DOTALL)
 
-# The prefix that a Thrift server adds to a message.
+# the prefix that a Thrift server adds to a message
 _WRAPPING = re.compile(r"^org\.apache\.hive\S+: Error running query: (\[\S+\] )?[\w.$]+: ")
 
-
-# The error of a task, in the stack trace of the error that the task caused.
+# the error of a task, in the stack trace of the error that the task caused
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.*)", re.MULTILINE)
 
-# A Spark without the driver for OneLake: Hadoop knows the driver's name but not its class, or does
-# not know the scheme.
-_NO_DRIVER = re.compile(r'azurebfs\.\w+ not found|No FileSystem for scheme:? "?abfss?\b')
-_WITHOUT_DRIVER = (
-    "This Spark has no driver for abfss (hadoop-azure). If it is to write to the landing zone, "
-    "set `staging_location` in the profile."
-)
-
-# A Spark before version 4 cannot parse the arguments of a function in SQL.
-_NO_FUNCTION = re.compile(
-    r"Syntax error at or near '\('\.\(line.*== SQL ==.*create or replace function", re.DOTALL
-)
-_WITHOUT_FUNCTION = "Functions need Spark 4 or newer."
-
-# a folder whose name is longer than file systems allow
-_LONG_PARTITION = re.compile(r"Mkdirs failed to create \S*/[^/\s=]+=[^/\s]{200,}")
-_SHORTER_PARTITION = (
-    "A value of a column in `partition_by` is too long: Spark makes a folder of each value, and "
-    "the name of a folder can have 255 bytes. Use another column, or a part of this one."
-)
-
+# what a user can do about an error
 _REMEDIES = (
-    (_NO_DRIVER, _WITHOUT_DRIVER),
-    (_NO_FUNCTION, _WITHOUT_FUNCTION),
-    (_LONG_PARTITION, _SHORTER_PARTITION),
+    (
+        # Hadoop knows the driver's name but not its class, or does not know the scheme
+        re.compile(r'azurebfs\.\w+ not found|No FileSystem for scheme:? "?abfss?\b'),
+        "This Spark has no driver for abfss (hadoop-azure). If it is to write to the landing "
+        "zone, set `staging_location` in the profile.",
+    ),
+    (
+        # a Spark before version 4 cannot parse the arguments of a function in SQL
+        re.compile(
+            r"Syntax error at or near '\('\.\(line.*== SQL ==.*create or replace function",
+            re.DOTALL,
+        ),
+        "Functions need Spark 4 or newer.",
+    ),
+    (
+        # a folder whose name is longer than file systems allow
+        re.compile(r"Mkdirs failed to create \S*/[^/\s=]+=[^/\s]{200,}"),
+        "A value of a column in `partition_by` is too long: Spark makes a folder of each value, "
+        "and the name of a folder can have 255 bytes. Use another column, or a part of this one.",
+    ),
 )
 
 

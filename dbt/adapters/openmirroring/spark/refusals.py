@@ -9,11 +9,7 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 
 def refuse_grants(config: Mapping[str, Any]) -> None:
-    """Make sure that a node has no `grants`.
-
-    Raises:
-        CompilationError: if it has
-    """
+    """Raise a CompilationError if a node has `grants`."""
     if config.get("grants"):
         raise CompilationError(
             "`grants` cannot be applied: open-source Spark has no permissions. Remove them; "
@@ -29,14 +25,7 @@ def no_python_models() -> DbtRuntimeError:
 
 
 def refuse_function(function: Mapping[str, Any]) -> None:
-    """Make sure that Spark's catalog can hold a function.
-
-    Args:
-        function: the dbt node of the function
-
-    Raises:
-        CompilationError: if the catalog cannot hold it, or if it has `grants`
-    """
+    """Raise a CompilationError if Spark's catalog cannot hold the function of a dbt node."""
     language, kind = function.get("language"), function["config"].get("type")
     if language != "sql":
         raise CompilationError(

@@ -57,10 +57,7 @@ class Marks:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Marks:
-        """Read the marks from table properties. Ignore ids that are not of the expected form.
-
-        Anybody may set the properties of a table, so they are untrusted input.
-        """
+        """Read the marks from table properties, which anybody may set."""
 
         def found(name: str) -> str | None:
             value = properties.get(name, "")
@@ -80,9 +77,8 @@ class Marks:
 class OpenMirroringRelation(SparkRelation):
     """A relation that quotes its names, but matches them case-insensitively.
 
-    dbt's quote policy controls both. With quoting on, dbt would not find a model `Orders` in a
-    catalog that lists it as `orders`. So the policy stays that of dbt-spark, and rendering ignores
-    it.
+    dbt's quote policy controls both, so that dbt would not find a model `Orders` in a catalog that
+    lists it as `orders`. So the policy stays that of dbt-spark, and rendering ignores it.
     """
 
     version: str | None = None
@@ -116,29 +112,32 @@ class OpenMirroringRelation(SparkRelation):
             refuse_function(model)
         return found
 
+    # What follows is as of when dbt listed the schema. A comment or another property may contain
+    # the same text, which makes it ambiguous.
+
     @property
     def batch_id(self) -> str | None:
-        """The id of the batch that published this snapshot, as of when dbt listed the schema."""
+        """The id of the batch that published this snapshot."""
         # these formats are listed without properties, so any match would come from a comment
         if self.is_delta or self.is_iceberg:
             return None
-        properties = "\n".join(_PROPERTIES.findall(self.information or ""))
-        found = set(_BATCH_ID.findall(properties))
-        # a comment or another property may contain the same text, which makes the id ambiguous
+        found = set(_BATCH_ID.findall(self._listed_properties))
         return found.pop() if len(found) == 1 else None
 
     @property
     def is_checked(self) -> bool:
-        """Whether `--empty` or `--sample` has made this relation, as of when dbt listed it."""
-        listed = self.information or ""
-        return any(f"{CHECKED_PROPERTY}=true" in line for line in _PROPERTIES.findall(listed))
+        """Whether `--empty` or `--sample` has made this relation."""
+        return f"{CHECKED_PROPERTY}=true" in self._listed_properties
 
     @property
     def location(self) -> str:
-        """The URL of the table's folder, as of when dbt listed it; empty if it is unknown."""
+        """The URL of the table's folder; empty if it is unknown."""
         found = set(_LOCATION.findall(self.information or ""))
-        # a comment may contain the same text, which makes the location ambiguous
         return found.pop() if len(found) == 1 else ""
+
+    @property
+    def _listed_properties(self) -> str:
+        return "\n".join(_PROPERTIES.findall(self.information or ""))
 
     def carrying(self, batch_id: str) -> OpenMirroringRelation:
         """Return this relation as dbt would list it with the batch id in its properties."""

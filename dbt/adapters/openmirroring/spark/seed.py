@@ -16,14 +16,10 @@ SEED_VIEW = "openmirroring_seed"
 
 
 def seed_view(name: str, seed: agate.Table) -> str:
-    """Return a statement that creates a temporary view of strings.
+    """Return a statement that creates a temporary view of strings from the rows of a seed.
 
     All rows are one literal, because Spark's parser would take minutes for thousands of literals.
     It is in Base64, because settings decide what a backslash or ${} means in a literal.
-
-    Args:
-        name: the name of the view
-        seed: the table that dbt has read
     """
     rows = [[None if value is None else _text(value) for value in row] for row in seed.rows]
     content = base64.b64encode(json.dumps(rows).encode()).decode()

@@ -17,7 +17,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from dbt.adapters.openmirroring.spark import frames, python_models
+from dbt.adapters.openmirroring.spark.python_models import PythonModelError, create_view
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -72,15 +72,6 @@ class SessionHandle(SparkConnectionWrapper):
     def run(self, sql: str) -> None:
         """Run one statement."""
 
-    @property
-    @abstractmethod
-    def columns(self) -> Sequence[tuple[str, str, bool]]:
-        """The columns of the last statement: name, type, and whether they can be NULL."""
-
-    @property
-    def description(self) -> Sequence[tuple[Any, ...]]:
-        return [(name, type_, *[None] * 4, nullable) for name, type_, nullable in self.columns]
-
     @abstractmethod
     def fetchall(self) -> list[Row]:
         """Return all rows of the last statement."""
@@ -91,22 +82,14 @@ class SessionHandle(SparkConnectionWrapper):
 
     @abstractmethod
     def create_view(self, name: str, code: str, node: str) -> None:
-        """Run a Python model and register its result as a temporary view.
-
-        Args:
-            name: the name of the view, quoted
-            code: the code that dbt has compiled
-            node: the name of the node, for errors
+        """Run the code of a Python model, and register its result as a view of a quoted name.
 
         Raises:
             DbtRuntimeError: if the model raises an error, or returns no DataFrame
         """
 
     def follow(self) -> Tasks:
-        """Return a function for the progress of the statements that this thread runs from now on.
-
-        The function returns None where Spark does not report it.
-        """
+        """Follow the tasks of the statements that this thread runs from now on."""
         return lambda: None
 
     def run_to_end(self, sql: str) -> None:
@@ -130,19 +113,14 @@ class SessionHandle(SparkConnectionWrapper):
 
 
 class PySparkHandle(SessionHandle):
-    """A handle with a PySpark session in this process, or on a Spark Connect server.
-
-    Args:
-        session: a new session
-        settings: the settings of this session
-    """
+    """A handle with a new PySpark session in this process, or on a Spark Connect server."""
 
     def __init__(self, session: SparkSession, settings: Mapping[str, str]) -> None:
         self.session = session
         for key, value in settings.items():
             self.session.conf.set(key, value)
         self._result: DataFrame | None = None
-        self._tasks: Tasks | None = None
+        self._tasks: RemoteTasks | None = None
         # A tag of the jobs of this thread, to cancel no others: PySpark 3.5 can interrupt a
         # session only through Spark Connect. The thread's next handles use the same one.
         self._tag = f"dbt-{threading.get_ident()}"
@@ -154,8 +132,8 @@ class PySparkHandle(SessionHandle):
 
     def create_view(self, name: str, code: str, node: str) -> None:
         try:
-            python_models.create_view(name, code, self.session, node, frames.spark_frame)
-        except python_models.PythonModelError as error:
+            create_view(name, code, self.session, node)
+        except PythonModelError as error:
             raise DbtRuntimeError(str(error)) from error
 
     def run_to_end(self, sql: str) -> None:
@@ -163,13 +141,16 @@ class PySparkHandle(SessionHandle):
             self._result.write.format("noop").mode("overwrite").save()
 
     def follow(self) -> Tasks:
-        self._tasks = follow_tasks(self.session)
+        if self.is_driven_here:
+            return _tasks_of_thread(self.session.sparkContext)
+        self._tasks = RemoteTasks()
+        self.report_to(self)
         return self._tasks
 
     def report_to(self, other: PySparkHandle) -> None:
         """Let the progress that is followed by another handle include the tasks of this one."""
-        if isinstance(other._tasks, RemoteTasks):
-            other._tasks.watch(self.session)
+        if other._tasks:
+            self.session.registerProgressHandler(other._tasks.told)  # type: ignore[arg-type]
 
     @property
     def is_driven_here(self) -> bool:
@@ -183,9 +164,9 @@ class PySparkHandle(SessionHandle):
         return str(self.session.conf.get("spark.master", "")).startswith("local")
 
     @property
-    def columns(self) -> Sequence[tuple[str, str, bool]]:
+    def description(self) -> Sequence[tuple[Any, ...]]:
         fields = self._result.schema.fields if self._result is not None else []
-        return [(field.name, field.dataType.simpleString(), field.nullable) for field in fields]
+        return [(f.name, f.dataType.simpleString(), *[None] * 4, f.nullable) for f in fields]
 
     def fetchall(self) -> list[Row]:
         return self._result.collect() if self._result is not None else []
@@ -205,20 +186,7 @@ class PySparkHandle(SessionHandle):
             self.session.stop()
 
 
-def follow_tasks(session: Any) -> Tasks:
-    """Follow the tasks of the statements that this thread runs in a session from now on.
-
-    Args:
-        session: a session in this process, or of Spark Connect
-    """
-    if isinstance(session, SparkSession):
-        return _of_thread(session.sparkContext)
-    tasks = RemoteTasks()
-    tasks.watch(session)
-    return tasks
-
-
-def _of_thread(context: SparkContext) -> Tasks:
+def _tasks_of_thread(context: SparkContext) -> Tasks:
     """Follow the jobs of this thread by a job group.
 
     Each Python thread has a JVM thread of its own, so the group has only the jobs of this thread.
@@ -243,7 +211,7 @@ def _of_thread(context: SparkContext) -> Tasks:
 
 
 class RemoteTasks:
-    """The tasks of the Spark Connect sessions of one node."""
+    """The tasks of the Spark Connect sessions of one node, which report them."""
 
     def __init__(self) -> None:
         self._latest: tuple[int, int] | None = None
@@ -251,12 +219,7 @@ class RemoteTasks:
     def __call__(self) -> tuple[int, int] | None:
         return self._latest
 
-    def watch(self, session: Any) -> None:
-        """Follow all tasks of a session."""
-        if hasattr(session, "registerProgressHandler"):  # since PySpark 4.0
-            session.registerProgressHandler(self._told)
-
-    def _told(self, stages: Any, done: bool, **_: Any) -> None:
+    def told(self, stages: Any, done: bool, **_: Any) -> None:
         counts = ((stage.num_completed_tasks, stage.num_tasks) for stage in stages or ())
         self._latest = None if done else _sum(counts)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,6 @@ class TableDescription:
 
     Args:
         columns: the columns in the order of the table
-        layout: the storage layout
         location: the URL of the table's folder; empty if Spark does not report it
         statistics: the size in bytes; None if Spark does not report it, or only guesses
         has_defaults: whether a column has a default value, which old files may lack
@@ -75,29 +73,29 @@ class TableDescription:
 
     @classmethod
     def parse(cls, relation: BaseRelation, rows: Iterable[Mapping[str, Any]]) -> TableDescription:
-        """Parse the rows that `describe table extended` has returned.
-
-        Args:
-            relation: the relation of the table
-            rows: the rows, with `col_name`, `data_type` and `comment`
-        """
-        described = list(rows)
-        columns = described_columns(relation, described)
-        rest = _rows(described)[len(columns) :]
-        details = _details(rest)
+        """Parse the `col_name`, `data_type` and `comment` of `describe table extended`."""
+        sections = _sections(rows)
+        columns, details = _columns(relation, sections), _details(sections)
         # below the headline of the section is that of its columns
-        partitions = _section(rest, "# Partition Information")[1:]
-        layout = _layout(partitions, details)
-        statistics = (columns[0].table_stats or {}).get("stats:bytes:value") if columns else None
-        if layout.format in _GUESSING_FORMATS:
-            statistics = None
-        return cls(
-            tuple(columns),
-            layout,
-            details.get("Location", ""),
-            None if statistics is None else int(statistics),
-            bool(_section(rest, "# Column Default Values")),
+        partitions = [name for name, *_ in sections.get("# Partition Information", [])[1:]]
+        table_format = details.get("Provider", "").lower()
+        named = ("Num Buckets", "Bucket Columns", "Sort Columns")
+        buckets = [details[name].strip() for name in named if details.get(name, "[]") != "[]"]
+        has_folders = partitions and table_format not in RECORDING_FORMATS
+        zone = _ZONE.search(details.get("Storage Properties", "")) if has_folders else None
+        layout = Layout(
+            table_format,
+            tuple(map(str.lower, partitions)),
+            " ".join(buckets).lower(),
+            zone[1] if zone else "",
         )
+        statistics = (columns[0].table_stats or {}).get("stats:bytes:value") if columns else None
+        if statistics is not None and table_format not in _GUESSING_FORMATS:
+            statistics = int(statistics)
+        else:
+            statistics = None
+        has_defaults = bool(sections.get("# Column Default Values"))
+        return cls(tuple(columns), layout, details.get("Location", ""), statistics, has_defaults)
 
     @property
     def partition_types(self) -> list[tuple[str, str]]:
@@ -124,17 +122,39 @@ class TableDescription:
 
 
 def described_columns(
-    relation: BaseRelation, described: Sequence[Mapping[str, Any]]
+    relation: BaseRelation, described: Iterable[Mapping[str, Any]]
 ) -> list[OpenMirroringColumn]:
-    """Return the columns of a relation. As in dbt, each has the table's owner and statistics.
+    """Return the columns of a relation from the rows of `describe extended`.
 
-    Args:
-        relation: the relation
-        described: the rows of `describe extended`
+    As in dbt, each has the table's owner and statistics.
     """
-    rows = _rows(described)
-    columns = list(takewhile(_has_type, rows))
-    details = _details(rows[len(columns) :])
+    return _columns(relation, _sections(described))
+
+
+def _sections(described: Iterable[Mapping[str, Any]]) -> dict[str, list[_Row]]:
+    """Return the rows under each headline; those of the columns have none.
+
+    A headline has no type. A column may have any name, but it always has a type.
+    """
+    rows: list[_Row] = []
+    sections = {"": rows}
+    for each in described:
+        name, type_ = each["col_name"] or "", str(each["data_type"] or "")
+        if not type_ and (not name or name.startswith("#")):
+            rows = sections.setdefault(name or "blank", [])
+        else:
+            rows.append((name, type_, each["comment"]))
+    return sections
+
+
+def _details(sections: Mapping[str, list[_Row]]) -> dict[str, str]:
+    return {name: value for name, value, _ in sections.get("# Detailed Table Information", ())}
+
+
+def _columns(
+    relation: BaseRelation, sections: Mapping[str, list[_Row]]
+) -> list[OpenMirroringColumn]:
+    details = _details(sections)
     # a Hive metastore reports 0 rows for a table whose rows were never counted
     statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
     return [
@@ -150,45 +170,8 @@ def described_columns(
             dtype=data_type,
             column_comment=comment,
         )
-        for index, (name, data_type, comment) in enumerate(columns, start=1)
+        for index, (name, data_type, comment) in enumerate(sections[""], start=1)
     ]
-
-
-def _rows(described: Iterable[Mapping[str, Any]]) -> list[_Row]:
-    return [(r["col_name"] or "", str(r["data_type"] or ""), r["comment"]) for r in described]
-
-
-def _has_type(row: _Row) -> bool:
-    """Return False for a headline. A column may have any name, but it always has a type."""
-    return bool(row[1])
-
-
-def _section(rows: Sequence[_Row], headline: str) -> list[_Row]:
-    """Return the rows under a headline; none without it."""
-    start = next((i for i, row in enumerate(rows, 1) if row[:2] == (headline, "")), len(rows))
-
-    def is_in_section(row: _Row) -> bool:
-        return _has_type(row) or bool(row[0] and not row[0].startswith("#"))
-
-    return list(takewhile(is_in_section, rows[start:]))
-
-
-def _details(rows: Sequence[_Row]) -> dict[str, str]:
-    return {name: value for name, value, _ in _section(rows, "# Detailed Table Information")}
-
-
-def _layout(partitions: Sequence[_Row], details: Mapping[str, str]) -> Layout:
-    named = ("Num Buckets", "Bucket Columns", "Sort Columns")
-    buckets = [details[name].strip() for name in named if details.get(name, "[]") != "[]"]
-    table_format = details.get("Provider", "").lower()
-    has_folders = partitions and table_format not in RECORDING_FORMATS
-    zone = _ZONE.search(details.get("Storage Properties", "")) if has_folders else None
-    return Layout(
-        table_format,
-        tuple(name.lower() for name, *_ in partitions),
-        " ".join(buckets).lower(),
-        zone[1] if zone else "",
-    )
 
 
 def local_path(url: str) -> Path | None:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 import subprocess
 import time
 from contextlib import suppress
@@ -51,13 +50,14 @@ def find_java_home(wrapper_folder: Path) -> Path:
     Raises:
         FailedToConnectError: if there is no Java, or only a version that is too old
     """
+    given, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
     found = []
-    for executable in _installed():
-        version, home = _asked(executable)
-        if version >= REQUIRED_VERSION and (home / "bin" / "java").exists():
-            return home
+    for executable in filter(None, (f"{given}/bin/java" if given else None, on_path)):
+        version, home = _asked(Path(executable))
         what = f"Java {version}" if version else "not a working Java"
         if version >= REQUIRED_VERSION:
+            if (home / "bin" / "java").exists():
+                return home
             what += f", but {home}/bin/java is missing"
         found.append(f"{executable} is {what}")
     try:
@@ -108,16 +108,6 @@ def archive_options(java_home: Path, folder: Path) -> list[str]:
     return [*options, "-XX:+VerifySharedSpaces"]  # a damaged archive would crash Java
 
 
-def _installed() -> list[Path]:
-    home = os.environ.get("JAVA_HOME")
-    on_path = shutil.which("java")
-    candidates = [
-        Path(home) / "bin" / "java" if home else None,
-        Path(on_path) if on_path else None,
-    ]
-    return [candidate for candidate in candidates if candidate]
-
-
 def _asked(executable: Path) -> tuple[int, Path]:
     """Ask an executable for its version, 0 if it does not work, and for its Java home.
 
@@ -126,14 +116,12 @@ def _asked(executable: Path) -> tuple[int, Path]:
     beside = executable.resolve().parent.parent
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
-        # both options print to stderr
-        output = subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=True
-        ).stderr
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return 0, beside
-    version = re.search(r'version "(?:1\.)?(\d+)', output)
-    home = re.search(r"^ *java\.home = (.+)$", output, re.MULTILINE)
+    # both options print to stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
+    home = re.search(r"^ *java\.home = (.+)$", done.stderr, re.MULTILINE)
     return int(version[1]) if version else 0, Path(home[1]) if home else beside
 
 
@@ -146,6 +134,6 @@ def _wrapped(java: Path, folder: Path) -> Path:
     release.replace(folder / "release")
     written = executable.with_name(f"java.{os.getpid()}")
     written.write_bytes(os.fsencode(_WRAPPER.format(java=java)))
-    written.chmod(written.stat().st_mode | stat.S_IXUSR)
+    written.chmod(0o755)
     written.replace(executable)
     return folder

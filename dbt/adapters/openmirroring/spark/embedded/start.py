@@ -1,4 +1,4 @@
-"""The embedded Spark, for users who have none.
+"""The embedded Spark, for users who have none: its start and its end, and who uses it.
 
 Its tables are in a folder of the dbt project, or in `spark_folder` of the profile.
 """
@@ -10,37 +10,43 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
+from dbt_common.exceptions import DbtDatabaseError
 from platformdirs import user_cache_path
-from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.spark.embedded.inherited import (
+from dbt.adapters.openmirroring.spark.embedded.java import archive_options, find_java_home
+from dbt.adapters.openmirroring.spark.embedded.jvm import is_at_rest, put_back, remember
+from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD
+from dbt.adapters.openmirroring.spark.embedded.lease import Lease, SparkInUseError, take
+from dbt.adapters.openmirroring.spark.embedded.place import (
+    SparkPlaceError,
+    check_place,
+    is_at_home,
+    relocate,
+    tie,
+)
+from dbt.adapters.openmirroring.spark.embedded.settings import (
+    collector,
+    defaults,
     inherited,
     variables,
 )
-from dbt.adapters.openmirroring.spark.embedded.java import archive_options, find_java_home
-from dbt.adapters.openmirroring.spark.embedded.jvm_state import is_at_rest, put_back, remember
-from dbt.adapters.openmirroring.spark.embedded.lease import (
-    Launch,
-    Lease,
-    SparkInUseError,
-    take,
-)
-from dbt.adapters.openmirroring.spark.embedded.place import SparkPlace, SparkPlaceError, is_at_home
-from dbt.adapters.openmirroring.spark.embedded.settings import collector, defaults
 from dbt.adapters.openmirroring.spark.errors import explained, useful
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
 
@@ -48,6 +54,9 @@ logger = AdapterLogger("OpenMirroring")
 
 # the folder of the embedded Spark's files, in the folder of the dbt project
 FOLDER = ".spark"
+
+# the seconds for which a command that has failed waits for the start of a Spark that was ready
+_START_OF_READY_SPARK = 5.0
 
 
 @dataclass(frozen=True)
@@ -76,21 +85,6 @@ class SparkSetup:
         return (self.project / self.folder).resolve()
 
 
-def check_system() -> None:
-    """Check that the embedded Spark can run on this system.
-
-    On Windows, Spark needs programs that it does not bring, and its JVM would inherit no lock.
-
-    Raises:
-        FailedToConnectError: if it cannot
-    """
-    if sys.platform == "win32":
-        raise FailedToConnectError(
-            "The embedded Spark does not run on Windows. Run dbt in WSL, or use a Spark server: "
-            "set `method` in the profile to `livy`, `connect` or `thrift`."
-        )
-
-
 @dataclass(frozen=True)
 class EmbeddedSpark:
     """An embedded Spark that this process uses.
@@ -99,28 +93,32 @@ class EmbeddedSpark:
         java_home: the home of its Java
         session: the session from which each node gets a new one
         lease: the right to use the JVM
-        differing: what has ended another JVM that was ready
     """
 
     setup: SparkSetup
     java_home: Path
     session: SparkSession
     lease: Lease
-    differing: Sequence[str]
 
     @property
     def is_running(self) -> bool:
         return SparkContext._active_spark_context is self.session.sparkContext
 
-    def described(self) -> str:
-        """Return since when the JVM runs and how much memory it has, for `dbt debug`."""
-        since = self.lease.since
+    def described(self) -> Sequence[str]:
+        """Return what it uses, and since when its JVM runs, for `dbt debug`."""
+        process, since = f"(process {self.lease.jvm}", self.lease.since
         if since is None:
-            differing = ", ".join(self.differing)
+            differing = ", ".join(self.lease.differing)
             why = f"; the one that was ready differed in: {differing}" if differing else ""
-            return f"was started by this command (process {self.lease.jvm}){why}"
-        at = datetime.fromtimestamp(since).astimezone()
-        return f"was ready since {at:%H:%M:%S} (process {self.lease.jvm}{_memory(self.lease.jvm)})"
+            told = f"was started by this command {process}){why}"
+        else:
+            at = datetime.fromtimestamp(since).astimezone()
+            told = f"was ready since {at:%H:%M:%S} {process}{_memory(self.lease.jvm)})"
+        return (
+            f"has its files in {self.setup.home}",
+            f"uses the Java in {self.java_home}",
+            told,
+        )
 
     def give_back(self) -> None:
         """Stop Spark, and return its JVM for the next command as it was at its start."""
@@ -158,15 +156,15 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
         SparkInUseError: if another process uses the metastore, which only one can open at a time
         SparkPlaceError: if metastore and warehouse do not belong together
     """
-    home = _writable(setup.home)
+    home = setup.home
+    _check_writable(home)
     java_home = find_java_home(home / "java")
     conf = {**defaults(home), **setup.settings, **SESSION_SETTINGS}
     _refuse_noexec(home, conf)
-    place = SparkPlace(home) if is_at_home(conf, defaults(home)) else None
     silence_pyspark()
     java_options = collector(conf)
     if not _has_name():  # Java would take `?` for the user's home
-        java_options = [f"-Duser.home={os.environ.get('HOME') or home}", *java_options]
+        java_options.insert(0, f"-Duser.home={os.environ.get('HOME') or home}")
     lasting, passing = variables()
     environment = {
         **lasting,
@@ -175,28 +173,22 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
         # Spark's workers need the same Python version; by default Spark uses the one on the PATH
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
     }
-    archive = {"SPARK_SUBMIT_OPTS": _options([*java_options, *_archive(java_home, makes_archive)])}
-    scratch = home / "tmp"
-    scratch.mkdir(exist_ok=True)
-    log = home / "spark.log"
+    (home / "tmp").mkdir(exist_ok=True)
+    register = _register(home)
+    # To make an archive takes time. A machine that lives for one command would never use it.
+    archive = []
+    if makes_archive or register.exists():
+        with suppress(OSError):  # a cache folder that is out of reach
+            archive = archive_options(java_home, register.with_name("java"))
+    started_with = {**environment, "SPARK_SUBMIT_OPTS": _options([*java_options, *archive])}
+    given = inherited(home, conf, java_home, environment)
     lease = None
     try:
-        lease, differing = take(
-            home,
-            inherited(home, conf, java_home, environment),
-            Launch(conf, {**environment, **archive}, log, scratch, last_used()),
-        )
-        _forget()
-        # PySpark asks this JVM about an error of Java, from its first session in this process on
-        SparkContext._ensure_initialized(gateway=lease.gateway)
-        if lease.since is None:
-            if not _has_name():
-                _log_in(lease.gateway)
-            remember(lease.gateway)
-        session = _start(home, place, conf, lease)
+        lease = take(home, conf, started_with, given, register)
+        session = _started(home, conf, lease)
         session.sparkContext.pythonExec = environment["PYSPARK_PYTHON"]
         session.sparkContext.environment.update(passing)
-        return EmbeddedSpark(setup, java_home, session, lease, differing)
+        return EmbeddedSpark(setup, java_home, session, lease)
     except Exception as error:
         # a JVM error can be read only while the JVM runs
         text = useful(explained(error)) if isinstance(error, Py4JJavaError) else str(error)
@@ -207,42 +199,161 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
             raise
         reason = ": ".join((text or type(error).__name__).splitlines())
         raise FailedToConnectError(
-            f"Spark did not start: {reason}. Its log, {log}, says why. Check "
+            f"Spark did not start: {reason}. Its log, {home}/spark.log, says why. Check "
             "`server_side_parameters` in the profile."
         ) from None
 
 
-def _options(java_options: Iterable[str]) -> str:
-    return " ".join([*map(shlex.quote, java_options), os.environ.get("SPARK_SUBMIT_OPTS", "")])
-
-
-def _archive(java_home: Path, makes_archive: bool) -> list[str]:
-    """Return the options for an archive of classes.
-
-    To make one takes time. A machine that lives for one command would never use it.
-    """
-    used = last_used()
-    with suppress(OSError):  # a cache folder that is out of reach
-        if used and (makes_archive or used.exists()):
-            return archive_options(java_home, used.with_name("java"))
-    return []
-
-
-def _start(
-    home: Path, place: SparkPlace | None, conf: Mapping[str, str], lease: Lease
-) -> SparkSession:
+def _started(home: Path, conf: Mapping[str, str], lease: Lease) -> SparkSession:
     """Start Spark in a JVM. Nobody has the metastore open."""
-    if place:
-        place.check()
-    former = place.relocate(lease.gateway.jvm) if place else None
+    _forget()
+    # PySpark asks this JVM about an error of Java, from its first session in this process on
+    SparkContext._ensure_initialized(gateway=lease.gateway)
+    jvm = lease.gateway.jvm
+    if lease.since is None:
+        if not _has_name():  # Hadoop asks the system for it, and fails
+            users = jvm.org.apache.hadoop.security.UserGroupInformation
+            users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
+        remember(lease.gateway)
+    is_tied, former = is_at_home(conf, defaults(home)), None
+    if is_tied:
+        check_place(home)
+        former = relocate(home, jvm)
     context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=lease.gateway)
     session = SparkSession(context)
     session.sql("show databases").collect()  # starts the metastore
-    if place:
-        place.tie()
+    if is_tied:
+        tie(home)
     if former:
         fire_event(Note(msg=f"Spark's tables were moved from {former} to {home}"))
     return session
+
+
+class ProcessSpark:
+    """The embedded Spark of this process, and the commands that use it.
+
+    A process can have only one Spark, because PySpark stores it in a class attribute. So commands
+    that run at the same time share it. Between commands the process has none.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spark: EmbeddedSpark | None = None
+        self._failed_early: WeakKeyDictionary[Any, Exception] = WeakKeyDictionary()
+        self._commands: WeakSet[Any] = WeakSet()
+        self._patience = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether this process runs an embedded Spark. Waits for one that is still starting."""
+        with self._lock:
+            return self._spark is not None and self._spark.is_running
+
+    def start_early(self, command: object, setup: SparkSetup) -> None:
+        """Start a Spark in the background. `session` waits for it.
+
+        If the start fails, `session` raises the error for the same command. A later command starts
+        Spark again.
+        """
+        self._commands.add(command)
+        is_ready = (setup.home / RECORD).exists()
+        self._patience = _START_OF_READY_SPARK if is_ready else 0.0
+
+        def in_background() -> None:
+            with self._lock:
+                try:
+                    self._fitting(setup)
+                except Exception as error:
+                    self._failed_early[command] = error
+            self._give_back_unused()  # the command may have failed meanwhile
+
+        # a daemon, because dbt may end before Spark has started and must not wait for it
+        threading.Thread(target=in_background, name="embedded Spark", daemon=True).start()
+
+    def session(self, command: object, setup: SparkSetup) -> SparkSession:
+        """Return the session of a Spark, which is shared with other commands that run.
+
+        Args:
+            command: the command, which uses the session until it calls `release`
+
+        Raises:
+            FailedToConnectError: if Spark does not start, or if another command uses a Spark of
+                another project or with other settings
+        """
+        with self._lock:
+            failed = self._failed_early.pop(command, None)
+            if failed:
+                raise failed
+            found = self._fitting(setup)
+            self._commands.add(command)
+            return found.session
+
+    def _fitting(self, setup: SparkSetup) -> EmbeddedSpark:
+        if sys.platform == "win32":  # Spark needs other programs there, and a JVM inherits no lock
+            raise FailedToConnectError(
+                "The embedded Spark does not run on Windows. Run dbt in WSL, or use a Spark "
+                "server: set `method` in the profile to `livy`, `connect` or `thrift`."
+            )
+        found = self._spark
+        if found and found.is_running:
+            if found.setup == setup:
+                return found
+            raise FailedToConnectError(
+                "Another dbt command of this process uses the embedded Spark of "
+                f"{found.setup.project}, and a process can have one Spark at a time. Wait until "
+                "that command has ended, or run this one in a process of its own."
+            )
+        self._give_back()
+        self._spark = start(setup)
+        return self._spark
+
+    def release(self, command: object) -> None:
+        """Record that a command has ended. The last one returns the JVM.
+
+        If a new JVM is still starting, this method does not wait: the command has failed before
+        it used Spark. A JVM that was ready would be lost if the process ended now.
+        """
+        self._commands.discard(command)
+        self._give_back_unused()
+
+    def _give_back_unused(self) -> None:
+        if not self._commands and self._lock.acquire(timeout=self._patience):
+            try:
+                if not self._commands:
+                    self._give_back()
+            finally:
+                self._lock.release()
+
+    def _give_back(self) -> None:
+        found, self._spark = self._spark, None
+        if found:
+            found.give_back()
+
+    def check_alive(self, seconds: float) -> None:
+        """Check that the JVM of the embedded Spark has not ended.
+
+        Args:
+            seconds: how long to wait until its keeper has noticed
+
+        Raises:
+            DbtDatabaseError: if it has
+        """
+        spark = self._spark
+        if spark and spark.lease.has_ended(seconds):
+            raise DbtDatabaseError(
+                "Spark has ended while it was in use: somebody has stopped its process, or the "
+                f"machine had no memory left. Its log is {spark.setup.home}/spark.log. Run again; "
+                "the next run continues from what was published."
+            )
+
+    def print_state(self) -> None:
+        """Print for `dbt debug` what the embedded Spark uses, if this process has one."""
+        if self._spark:
+            for line in self._spark.described():
+                fire_event(Note(msg=f"  Embedded Spark {line}"))
+
+
+process_spark = ProcessSpark()
 
 
 def prepare_spark(setup: SparkSetup) -> str:
@@ -260,12 +371,15 @@ def prepare_spark(setup: SparkSetup) -> str:
     return f"The embedded Spark has started and ended with the Java in {spark.java_home}"
 
 
+def _options(java_options: Sequence[str]) -> str:
+    return " ".join([*map(shlex.quote, java_options), os.environ.get("SPARK_SUBMIT_OPTS", "")])
+
+
 def _memory(process: int) -> str:
     """Return how much memory a process has, as a text that follows a comma."""
     with suppress(OSError):  # only Linux has the file
-        status = Path(f"/proc/{process}/status").read_text()
-        for found in re.findall(r"VmRSS:\s+(\d+) kB", status):
-            return f", {int(found) // 1024} MB"
+        found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+        return f", {int(found[1]) // 1024} MB" if found else ""
     return ""
 
 
@@ -275,21 +389,16 @@ def _forget() -> None:
     SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
-def last_used() -> Path | None:
-    """Return the file that names the Spark which the user has used last on this machine.
-
-    Returns:
-        None if the user has no home folder
-    """
-    try:
+def _register(home: Path) -> Path:
+    """Return the file that names the Spark which the user has used last on this machine."""
+    with suppress(RuntimeError):  # the user has no home folder
         folder = user_cache_path("dbt-openmirroring")
-    except RuntimeError:
-        return None
-    # older versions of platformdirs return a path that begins with `~`
-    return folder / "spark" if folder.is_absolute() else None
+        if folder.is_absolute():  # older versions of platformdirs return one that begins with `~`
+            return folder / "spark"
+    return home / "cache" / "spark"
 
 
-def _writable(home: Path) -> Path:
+def _check_writable(home: Path) -> None:
     """Make the folder of Spark's files if it is missing, and check that it can be written."""
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -304,7 +413,6 @@ def _writable(home: Path) -> Path:
             "`spark_folder` in the profile to a folder that this user can write to and that "
             "lasts: Spark keeps its tables there."
         ) from None
-    return home
 
 
 def _has_name() -> bool:
@@ -319,12 +427,6 @@ def _has_name() -> bool:
     except KeyError:
         return False
     return True
-
-
-def _log_in(gateway: JavaGateway) -> None:
-    """Give the user of this process a name in Hadoop, which asks the system for it and fails."""
-    users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
-    users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
 
 
 def _refuse_noexec(home: Path, settings: Mapping[str, str]) -> None:

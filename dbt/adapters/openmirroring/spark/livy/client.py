@@ -10,7 +10,6 @@ definition `Livy-API-swagger` in microsoft/fabric-samples.
 from __future__ import annotations
 
 import base64
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +24,8 @@ from dbt.adapters.openmirroring.rest.client import (
     error_text,
     json_object,
 )
-from dbt.adapters.openmirroring.spark.livy.server import LivyServer
-from dbt.adapters.openmirroring.text.shown import shown
-
-_SESSION_ID = re.compile(r"[\w-]+")
+from dbt.adapters.openmirroring.spark.servers import LivyServer
+from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
 # the states of a session; Fabric adds states of its own for the time before Livy has the session
 _STARTING = ("starting", "not_started")
@@ -55,13 +52,7 @@ class LivyError(RestError):
 
 @dataclass(frozen=True)
 class SessionState:
-    """The state of a Livy session.
-
-    Args:
-        is_ready: whether the session takes statements
-        has_ended: whether the session will never take statements again
-        told: the state and its reason, in one line
-    """
+    """Whether a Livy session takes statements, or never will again, and why, in one line."""
 
     is_ready: bool
     has_ended: bool
@@ -82,18 +73,6 @@ class Statement:
     printed: str | None = None
     error: str = ""
 
-    @property
-    def has_ended(self) -> bool:
-        return self.state in ("available", "error", "cancelled")
-
-    @property
-    def lacks_output(self) -> bool:
-        """Whether the statement is reported as available, but without its output.
-
-        Livy reads the output before the state, which may change in between.
-        """
-        return self.state == "available" and self.printed is None and not self.error
-
 
 class LivyClient:
     """A client of Livy.
@@ -106,15 +85,16 @@ class LivyClient:
     """
 
     def __init__(self, server: LivyServer, credential: TokenCredential | None) -> None:
-        self._server = server
+        self.url = server.sessions
+        self._place = shown_url(server.url)
         # Livy requires this header if its protection against cross-site requests is on
         headers = {"X-Requested-By": "dbt-openmirroring"}
         if server.user and not credential:
             login = base64.b64encode(f"{server.user}:{server.password}".encode()).decode()
             headers["Authorization"] = f"Basic {login}"
         self._client = RestClient(
-            server.sessions,
-            server.shown_url,
+            self.url,
+            self._place,
             Retry(
                 # few, because Apache Livy always answers 500 for a session that has ended
                 most_attempts=3,
@@ -131,30 +111,18 @@ class LivyClient:
             unanswered=LivyError,
         )
 
-    @property
-    def url(self) -> str:
-        """The URL of Livy's sessions."""
-        return self._server.sessions
-
     def create(self, options: dict[str, Any]) -> str:
-        """Request a new session, which takes no statements until it is ready.
+        """Request a new session with options of Livy's documentation, and return its id.
 
         A request without an answer is not repeated, because each request starts a Spark.
-
-        Args:
-            options: the options of the session, as in Livy's documentation
-
-        Returns:
-            the id of the session
         """
         body = self._send("POST", "", "Livy has not started a session", options, repeatable=False)
-        session = str(body.get("id", ""))
-        if not is_session_id(session):
-            raise LivyError(f"Livy at {self._server.shown_url} has answered without a session id.")
-        return session
+        if body.get("id") is None:
+            raise LivyError(f"Livy at {self._place} has answered without a session id.")
+        return str(body["id"])
 
     def state(self, session: str) -> SessionState:
-        """Return the state of a session. A session that Livy does not know has ended."""
+        """Return the state of a session, which has ended if Livy does not know it."""
         try:
             body = self._send("GET", f"/{session}", "Livy does not tell the state of the session")
         except LivyError as error:
@@ -164,29 +132,21 @@ class LivyClient:
         return session_state(body)
 
     def delete(self, session: str) -> None:
-        """End a session."""
         self._send("DELETE", f"/{session}", "Livy has not ended the session")
 
     def submit(self, session: str, code: str) -> int:
-        """Submit code as a statement.
+        """Submit code as a statement, and return its number.
 
         The request may be repeated, so running the code twice must do no harm.
-
-        Returns:
-            the id of the statement
         """
         statement = {"kind": "pyspark", "code": code}
         path = f"/{session}/statements"
-        body = self._send("POST", path, "Livy has not taken the statement", statement)
-        number = body.get("id")
+        number = self._send("POST", path, "Livy has not taken the statement", statement).get("id")
         if not isinstance(number, int):
-            raise LivyError(
-                f"Livy at {self._server.shown_url} has answered without a statement id."
-            )
+            raise LivyError(f"Livy at {self._place} has answered without a statement id.")
         return number
 
     def statement(self, session: str, number: int) -> Statement:
-        """Return the state of a statement."""
         path = f"/{session}/statements/{number}"
         body = self._send("GET", path, "Livy does not tell the state of the statement")
         output = json_object(body.get("output"))
@@ -198,7 +158,6 @@ class LivyClient:
         return Statement(str(body.get("state", "")).lower(), printed, error)
 
     def cancel(self, session: str, number: int) -> None:
-        """Cancel a statement."""
         path = f"/{session}/statements/{number}/cancel"
         self._send("POST", path, "Livy has not cancelled the statement")
 
@@ -210,7 +169,7 @@ class LivyClient:
         content: dict[str, Any] | None = None,
         repeatable: bool = True,
     ) -> dict[str, Any]:
-        request = HttpRequest(method, f"{self._server.sessions}{path}", json=content)
+        request = HttpRequest(method, f"{self.url}{path}", json=content)
         methods = frozenset(("GET", "POST", "DELETE") if repeatable else ())
         response = self._client.call(request, doing, retry_on_methods=methods).http_response
         body = body_of(response)
@@ -218,15 +177,10 @@ class LivyClient:
             told = error_text(body) or f"HTTP {response.status_code} {shown(response.reason)}"
             way_out = _WAYS_OUT.get(response.status_code, "")
             raise LivyError(
-                f"{doing}. {self._server.shown_url} says: {told.rstrip('.')}. {way_out}".rstrip(),
+                f"{doing}. {self._place} says: {told.rstrip('.')}. {way_out}".rstrip(),
                 response.status_code,
             )
         return body
-
-
-def is_session_id(text: object) -> bool:
-    """Check whether a text can be the id of a session: a number, or in Fabric a GUID."""
-    return isinstance(text, str) and _SESSION_ID.fullmatch(text) is not None
 
 
 def session_state(body: dict[str, Any]) -> SessionState:
@@ -243,15 +197,15 @@ def session_state(body: dict[str, Any]) -> SessionState:
     )
     states = [str(state).lower() for state in named if state]
     ended = [state for state in states if state in _ENDED]
-    errors = body.get("errorInfo")
-    log = body.get("log")
+    errors, log = (
+        found if isinstance(found := body.get(name), list) else [] for name in ("errorInfo", "log")
+    )
     reasons = [
-        *(error_text(error) for error in (errors if isinstance(errors, list) else ())),
+        *map(error_text, errors),
         shown(fabric.get("errorMessage") or ""),
-        *(shown(line) for line in (log if isinstance(log, list) else ())[-1:]),
+        *map(shown, log[-1:]),
     ]
     state = (ended or states or ["unknown"])[-1]
-    told = ": ".join([state, *[reason for reason in reasons if reason][:1]])
-    is_ready = bool(states) and states[-1] in _READY
-    is_ready = is_ready and not ended and not set(states).intersection(_STARTING)
+    told = ": ".join([state, *filter(None, reasons)][:2])
+    is_ready = not ended and not set(states).intersection(_STARTING) and state in _READY
     return SessionState(is_ready, bool(ended), told)

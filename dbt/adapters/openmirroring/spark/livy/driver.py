@@ -1,7 +1,7 @@
 """The part of `method: livy` that runs in the driver of a Livy session.
 
 The adapter sends the source of this module to the session. So the module imports nothing but
-PySpark. `livy_protocol.py` is the other side.
+PySpark. `handle.py` is the other side.
 
 Livy's own SQL returns at most 1,000 rows and no exact decimals. So statements are PySpark code.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
 
 # maximum characters of an answer that are printed at once, because Livy keeps the outputs of the
@@ -33,7 +33,6 @@ class Driver:
     Args:
         spark: Livy's own Spark session
         create_view: the function of `python_models.py`
-        spark_frame: the function of `frames.py`
         explained: the function of `errors.py`
     """
 
@@ -41,12 +40,10 @@ class Driver:
         self,
         spark: SparkSession,
         create_view: Callable[..., None],
-        spark_frame: Callable[[Any, SparkSession], DataFrame],
         explained: Callable[[Py4JJavaError], str],
     ) -> None:
         self._spark = spark
         self._create_view = create_view
-        self._spark_frame = spark_frame
         self._explained = explained
         self._sessions: dict[str, SparkSession] = {}
         self._answers: dict[str, tuple[str, list[str]]] = {}
@@ -58,7 +55,10 @@ class Driver:
         session, request_id = request["session"], request["id"]
         if request_id not in self._seen:
             self._seen.add(request_id)
-            self._answers[session] = request_id, _pieces(self._answer(request))
+            answer = zlib.compress(json.dumps(self._answer(request)).encode())
+            text = base64.b64encode(answer).decode()
+            pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+            self._answers[session] = request_id, pieces
         self.show(session, request_id, 0)
 
     def show(self, session: str, request_id: str, piece: int) -> None:
@@ -76,21 +76,20 @@ class Driver:
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         self.forget(request["ended"])
         try:
-            session = self._session(request["session"], request["settings"])
+            session = self._sessions.get(request["session"])
+            if session is None:
+                session = self._spark.newSession()
+                for key, value in request["settings"].items():
+                    session.conf.set(key, value)
+                self._sessions[request["session"]] = session
             if "model" in request:
-                model = request["view"], request["model"], session, request["node"]
-                self._create_view(*model, self._spark_frame)
+                self._create_view(request["view"], request["model"], session, request["node"])
                 return {}
             result = session.sql(request["sql"])
-            columns = [
-                (field.name, field.dataType.simpleString(), field.nullable)
-                for field in result.schema.fields
-            ]
+            fields = result.schema.fields
+            columns = [(each.name, each.dataType.simpleString(), each.nullable) for each in fields]
             rows = [
-                [
-                    encoded(value, field.dataType)
-                    for value, field in zip(row, result.schema.fields)  # noqa: B905 - Python 3.9
-                ]
+                [encoded(value, each.dataType) for value, each in zip(row, fields)]  # noqa: B905 - Python 3.9
                 for row in result.collect()
             ]
         except Exception as error:
@@ -98,23 +97,11 @@ class Driver:
             return {"error": text or type(error).__name__}
         return {"columns": columns, "rows": rows}
 
-    def _session(self, name: str, settings: dict[str, str]) -> SparkSession:
-        if name not in self._sessions:
-            session = self._spark.newSession()
-            for key, value in settings.items():
-                session.conf.set(key, value)
-            self._sessions[name] = session
-        return self._sessions[name]
-
 
 def encoded(value: Any, type_: DataType) -> Any:
-    """Encode a value for JSON.
+    """Encode a value of PySpark for JSON, in which a timestamp is in the time of this process.
 
     NULL, numbers, booleans and strings stay as they are. Other values become [kind, content].
-
-    Args:
-        value: the value from PySpark; a timestamp is in the local time of this process
-        type_: the type in Spark
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -145,8 +132,3 @@ def encoded(value: Any, type_: DataType) -> Any:
         ]
         return ["struct", fields]
     return ["text", str(value)]
-
-
-def _pieces(answer: dict[str, Any]) -> list[str]:
-    text = base64.b64encode(zlib.compress(json.dumps(answer).encode())).decode()
-    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]

@@ -9,6 +9,7 @@ temporary views of its own.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import queue
 import threading
@@ -24,21 +25,39 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.spark.livy.client import (
-    LivyClient,
-    LivyError,
-    Statement,
-    is_session_id,
-)
-from dbt.adapters.openmirroring.spark.livy.protocol import (
-    KEEP_ALIVE,
-    START,
-    Answer,
-    Request,
-    forgetting,
-)
+from dbt.adapters.openmirroring.spark import errors, python_models
+from dbt.adapters.openmirroring.spark.livy import driver
+from dbt.adapters.openmirroring.spark.livy.client import LivyClient, LivyError, Statement
 
 logger = AdapterLogger("OpenMirroring")
+
+_SOURCES = {
+    module.__name__.rpartition(".")[2]: inspect.getsource(module)
+    for module in (errors, python_models, driver)
+}
+
+# The name of the driver in a session. It has a hash of the sources, because different versions of
+# dbt-openmirroring may share a Livy session.
+DRIVER = "openmirroring_" + hashlib.sha256(repr(_SOURCES).encode()).hexdigest()[:16]
+
+# The code that starts the driver, once per Livy session.
+_START_DRIVER = f"""\
+if {DRIVER!r} not in globals():
+    def {DRIVER}():
+        modules = {{}}
+        for name, source in {_SOURCES!r}.items():
+            modules[name] = {{"__name__": "openmirroring_" + name}}
+            exec(compile(source, "<dbt-openmirroring " + name + ">", "exec"), modules[name])
+        return modules["driver"]["Driver"](
+            spark,
+            modules["python_models"]["create_view"],
+            modules["errors"]["explained"],
+        )
+    {DRIVER} = {DRIVER}()
+"""
+
+# code that does nothing, to keep an idle session from being ended
+KEEP_ALIVE = "None"
 
 # seconds between statements that keep a session alive; Fabric ends an idle one after 20 minutes
 _KEEP_ALIVE = 240.0
@@ -94,7 +113,6 @@ class LivySession:
         """Return the id of a Livy session that takes statements. Start one if there is none.
 
         Args:
-            cancelled: set to cancel the start
             known: the Livy session in which the connection has its Spark session, if any
 
         Raises:
@@ -117,30 +135,43 @@ class LivySession:
                 ).start()
             return self._session
 
-    def run(self, session: str, request: Request, cancelled: threading.Event) -> Answer:
-        """Carry out a request.
-
-        Args:
-            cancelled: set to cancel the request
+    def run(self, session: str, code: str, cancelled: threading.Event) -> str:
+        """Run code and return the text that it prints.
 
         Raises:
             SessionEndedError: if the Livy session has ended
             LivyError: if Livy refuses the request or cannot be reached
-            CutOffError: if the answer did not arrive completely
-            DbtRuntimeError: if the request was cancelled
+            DbtRuntimeError: if the statement was cancelled
         """
-        piece, count = request.piece(0, self._print(session, request.code, cancelled))
-        pieces = [piece]
-        for number in range(1, count):
-            printed = self._print(session, request.code_of_piece(number), cancelled)
-            pieces.append(request.piece(number, printed)[0])
-        return Answer.parse(pieces)
+        self._is_used = True
+        number = None
+        try:
+            number = self._client.submit(session, code)
+            statement = self._wait(session, number, cancelled)
+        except SessionEndedError:
+            raise
+        except LivyError as error:
+            # A refused statement was not carried out. Without an answer, or with a server error,
+            # it may have been.
+            is_sent = number is not None or (error.status or 500) >= 500
+            self._check(session, is_sent, otherwise=error)
+            if not is_sent:
+                raise
+            raise LivyError(f"{error.msg} {_UNKNOWN}", error.status) from None
+        if statement.state == "cancelled":
+            raise DbtRuntimeError("The statement was cancelled in Livy.")
+        if statement.error.startswith("NameError: name 'openmirroring_"):
+            self._forget(session)
+            raise _ended(session, "its Python was started anew", is_sent=True)
+        if statement.error or statement.state == "error":
+            raise LivyError(f"Livy could not run the statement: {statement.error}")
+        return statement.printed or ""
 
     def connection_ended(self, name: str) -> None:
         """Let the next request report that a connection does not need its Spark session."""
         self._ended_connections.put(name)
 
-    def ended_connections(self) -> Sequence[str]:
+    def ended_connections(self) -> list[str]:
         """Return the connections that have ended since the last call."""
         ended = []
         with suppress(queue.Empty):
@@ -159,13 +190,13 @@ class LivySession:
         elif ended := self.ended_connections():
             # no request follows that could report them
             try:
-                self._client.submit(session, forgetting(ended))
+                self._client.submit(session, f"{DRIVER}.forget({ended!r})")
             except LivyError as error:
                 logger.debug(error.msg)
 
     def _check_known(self, session: str | None) -> None:
         if session not in (None, self._session):
-            raise ended_error(str(session), "while another statement ran", is_sent=False)
+            raise _ended(str(session), "while another statement ran", is_sent=False)
 
     def _delete(self, session: str) -> None:
         try:
@@ -181,8 +212,12 @@ class LivySession:
 
         A session that was started with other options, or for another identity, is ended.
         """
-        session, made_for = self._recorded()
-        if session is None:
+        try:
+            content = json.loads(self._record.read_text()) if self._record else {}
+            session, made_for = str(content["session"]), content["made_for"]
+            if content["url"] != self._client.url:
+                return None
+        except (OSError, ValueError, KeyError, TypeError):
             return None
         try:
             if self._client.state(session).has_ended:
@@ -198,15 +233,6 @@ class LivySession:
                 raise
             return None
         return session
-
-    def _recorded(self) -> tuple[str | None, object]:
-        try:
-            content = json.loads(self._record.read_text()) if self._record else {}
-            session = content["session"] if content["url"] == self._client.url else ""
-            made_for = content.get("made_for")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None, None
-        return (session if is_session_id(session) else None), made_for
 
     def _started(self, cancelled: threading.Event) -> str:
         name = f"dbt-openmirroring-{uuid.uuid4().hex[:12]}"
@@ -238,7 +264,7 @@ class LivySession:
                 is_told = True
                 fire_event(Note(msg=f"Waiting for Livy to start a Spark (session {session})"))
             self._pause(waited, cancelled)
-        self._print(session, START, cancelled)
+        self.run(session, _START_DRIVER, cancelled)
 
     def _keep_alive(self, session: str) -> None:
         """Send a statement from time to time while dbt sends none."""
@@ -250,40 +276,25 @@ class LivySession:
                 except LivyError as error:  # the next statement reports it
                     logger.debug(f"{error.msg}")
 
-    def _print(self, session: str, code: str, cancelled: threading.Event) -> str:
-        """Run code and return the text that it prints."""
-        self._is_used = True
-        number = None
-        try:
-            number = self._client.submit(session, code)
-            statement = self._wait(session, number, cancelled)
-        except SessionEndedError:
-            raise
-        except LivyError as error:
-            # A refused statement was not carried out. Without an answer, or with a server error,
-            # it may have been.
-            is_sent = number is not None or (error.status or 500) >= 500
-            self._check(session, is_sent, otherwise=error)
-            if not is_sent:
-                raise
-            raise LivyError(f"{error.msg} {_UNKNOWN}", error.status) from None
-        if statement.state == "cancelled":
-            raise DbtRuntimeError("The statement was cancelled in Livy.")
-        if statement.error.startswith("NameError: name 'openmirroring_"):
-            self._forget(session)
-            raise ended_error(session, "its Python was started anew", is_sent=True)
-        if statement.error or statement.state == "error":
-            raise LivyError(f"Livy could not run the statement: {statement.error}")
-        return statement.printed or ""
-
     def _wait(self, session: str, number: int, cancelled: threading.Event) -> Statement:
         started = time.monotonic()
         questions = lacking = 0
         while True:
-            statement = self._statement(session, number, questions)
-            lacking += statement.lacks_output
-            if statement.has_ended and (not statement.lacks_output or lacking > _QUESTIONS):
+            try:
+                statement = self._client.statement(session, number)
+            except LivyError as error:
+                # Fabric may not yet find a statement that it has just accepted
+                if error.status != 404 or questions > _QUESTIONS:
+                    raise
+                self._check(session, is_sent=True)
+                statement = Statement("waiting")
+            if statement.state in ("error", "cancelled"):
                 return statement
+            if statement.state == "available":
+                # Livy reads the output before the state, which may change in between
+                lacking += 1
+                if statement.error or statement.printed is not None or lacking > _QUESTIONS:
+                    return statement
             questions += 1
             if questions % _QUESTIONS == 0:
                 # Fabric may report a statement as running forever after its session has ended
@@ -291,34 +302,16 @@ class LivySession:
             try:
                 self._pause(time.monotonic() - started, cancelled)
             except BaseException:  # includes Ctrl-C in this thread
-                self._cancel(session, number)
+                with suppress(LivyError):
+                    self._client.cancel(session, number)
                 raise
-
-    def _statement(self, session: str, number: int, questions: int) -> Statement:
-        try:
-            return self._client.statement(session, number)
-        except LivyError as error:
-            # Fabric may not yet find a statement that it has just accepted
-            if error.status != 404 or questions > _QUESTIONS:
-                raise
-        self._check(session, is_sent=True)
-        return Statement("waiting")
-
-    def _cancel(self, session: str, number: int) -> None:
-        try:
-            self._client.cancel(session, number)
-        except LivyError as error:
-            logger.debug(error.msg)
 
     def _check(self, session: str, is_sent: bool, otherwise: LivyError | None = None) -> None:
-        """Make sure that a session has not ended.
+        """Raise SessionEndedError if a session has ended.
 
         Args:
             is_sent: whether a statement may have been carried out
             otherwise: the error to raise if Livy does not return the state
-
-        Raises:
-            SessionEndedError: if the session has ended
         """
         try:
             state = self._client.state(session)
@@ -328,7 +321,7 @@ class LivySession:
             raise
         if state.has_ended:
             self._forget(session)
-            raise ended_error(session, state.told, is_sent)
+            raise _ended(session, state.told, is_sent)
 
     def _forget(self, session: str) -> None:
         with self._lock:
@@ -336,11 +329,7 @@ class LivySession:
                 self._session = None
 
     def _pause(self, waited: float, cancelled: threading.Event) -> None:
-        """Wait before the next request for a state, for a quarter of the time waited so far.
-
-        Raises:
-            DbtRuntimeError: if the user has cancelled, or the command has ended
-        """
+        """Wait before the next request for a state, for a quarter of the time waited so far."""
         cancelled.wait(min(max(waited / 4, _FIRST_PAUSE), _LAST_PAUSE))
         self._stop_if(cancelled)
 
@@ -353,12 +342,8 @@ class LivySession:
             raise DbtRuntimeError("The statement was cancelled.")
 
 
-def ended_error(session: str, why: str, is_sent: bool) -> SessionEndedError:
-    """Return the error for a statement whose session has ended.
-
-    Args:
-        is_sent: whether the statement may have been carried out
-    """
+def _ended(session: str, why: str, is_sent: bool) -> SessionEndedError:
+    """Return the error for a statement, which may have been carried out if it was sent."""
     what = _UNKNOWN if is_sent else "The statement was not sent."
     return SessionEndedError(
         f"Livy's session {session} has ended ({why}). {what} The next node gets a new session; "

@@ -1,4 +1,4 @@
-"""Spark Connect: a client without a JVM for a Spark on a server."""
+"""The Spark servers of a profile: Spark Connect, a client without a JVM, and Livy."""
 
 from __future__ import annotations
 
@@ -12,25 +12,29 @@ from dbt_common.exceptions import DbtConfigError
 from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
+from dbt.adapters.openmirroring.text.shown import shown_url
+
 # the URL before `/;` and the parameters; a host may be an IPv6 address
 _ADDRESS = re.compile(r"sc://([^/;?#]*@)?(\[[^\]/]+\]|[^][/:;?#@]+)(:\d+)?/?")
 _PARAMETER = re.compile(r"[^=\s]+=[^=?#\s]+")
 
+# the only hosts that Fabric's tokens are sent to
+_FABRIC = re.compile(r"https://([\w-]+\.)*api\.fabric\.microsoft\.com/")
+_URL = re.compile(r"https?://[^/@?#;\s]+(/[^@?#;\s]*)?")
+
 
 @dataclass(frozen=True)
-class Server:
+class ConnectServer:
     """A Spark Connect server.
 
     Args:
         url: `sc://<host>:<port>`, which may have parameters after `/;`
-        shown_url: the URL without secrets, for messages
         token: the token that the client sends to the server
         use_ssl: whether to encrypt the connection
         timeout: the seconds to wait until the server answers
     """
 
     url: str = field(repr=False)
-    shown_url: str
     token: str | None = field(default=None, repr=False)
     use_ssl: bool = False
     timeout: int = 0
@@ -42,8 +46,8 @@ class Server:
             DbtConfigError: if `host` is not valid or has a token, or the client is not installed
                 or too old
         """
-        if not _ADDRESS.fullmatch(self._address):
-            given = self.shown_url or None
+        if not _ADDRESS.fullmatch(self.url.partition("/;")[0]):
+            given = shown_url(self.url) or None
             raise DbtConfigError(
                 f"`method: connect` needs `host: sc://<host>:<port>`, not {given!r}"
             )
@@ -72,16 +76,12 @@ class Server:
     @property
     def connection_string(self) -> str:
         """The connection string (Spark's documentation, "Client connection string")."""
-        given = self._parameters
+        address, given = self.url.partition("/;")[0], self._parameters
         if self.use_ssl:
             given.append("use_ssl=true")
         if self.token:  # may have any character, e.g. the `=` of base64
             given.append(f"token={quote(self.token, safe='')}")
-        return f"{self._address.rstrip('/')}/;{';'.join(given)}" if given else self._address
-
-    @property
-    def _address(self) -> str:
-        return self.url.partition("/;")[0]
+        return f"{address.rstrip('/')}/;{';'.join(given)}" if given else address
 
     @property
     def _parameters(self) -> list[str]:
@@ -105,7 +105,52 @@ class Server:
                 grpc.channel_ready_future(channel).result(timeout=self.timeout)
             except grpc.FutureTimeoutError:
                 raise FailedToConnectError(
-                    f"No Spark Connect server answered at {self.shown_url} within {self.timeout} "
-                    "seconds. Check `host`, `use_ssl` and `connect_timeout` in the profile, and "
-                    "that the server runs."
+                    f"No Spark Connect server answered at {shown_url(self.url)} within "
+                    f"{self.timeout} seconds. Check `host`, `use_ssl` and `connect_timeout` in "
+                    "the profile, and that the server runs."
                 ) from None
+
+
+@dataclass(frozen=True)
+class LivyServer:
+    """A Livy server.
+
+    Args:
+        url: the URL of Livy; in Fabric the "session job connection string" of a lakehouse
+        user, password: the login for an Apache Livy with basic authentication
+    """
+
+    url: str = field(repr=False)
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    def check(self) -> None:
+        """Make sure that the profile says how to reach Livy.
+
+        Raises:
+            DbtConfigError: if the URL is not valid, or the login is incomplete or for Fabric
+        """
+        if not _URL.fullmatch(self.url):
+            raise DbtConfigError(
+                f"`method: livy` needs `host: <URL of Livy>`, not {shown_url(self.url) or None!r}."
+                " In Fabric it is the session job connection string in the settings of the "
+                "lakehouse: https://api.fabric.microsoft.com/v1/workspaces/<id>/lakehouses/<id>/"
+                "livyapi/versions/2023-12-01/sessions"
+            )
+        if self.is_fabric and (self.user or self.password):
+            raise DbtConfigError(
+                "`user` and `password` are for Apache Livy. Set `authentication` for Fabric."
+            )
+        for given, missing in (("user", "password"), ("password", "user")):
+            if getattr(self, given) and not getattr(self, missing):
+                raise DbtConfigError(f"`method: livy` with `{given}` needs `{missing}` too.")
+
+    @property
+    def is_fabric(self) -> bool:
+        """Whether the server is Fabric's and gets Fabric's tokens."""
+        return bool(_FABRIC.match(f"{self.url}/"))
+
+    @property
+    def sessions(self) -> str:
+        """The URL of all sessions."""
+        return f"{self.url.rstrip('/').removesuffix('/sessions')}/sessions"
