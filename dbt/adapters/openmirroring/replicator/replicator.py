@@ -70,8 +70,7 @@ class Replicator:
         """Apply the new files of one table. Return None if the table has no folder.
 
         Args:
-            schema: the schema; empty for a table without a schema folder
-            table: the name of the table
+            schema: empty for a table without a schema folder
         """
         with self._alone() as monitoring:
             folder = self._folder(schema, table)
@@ -83,8 +82,7 @@ class Replicator:
         """Return a table if all files of its table folder are applied, else None.
 
         Args:
-            schema: the schema; empty for a table without a schema folder
-            table: the name of the table
+            schema: empty for a table without a schema folder
 
         Raises:
             TableError: if the table folder or a record in it is not valid, or is older or newer
