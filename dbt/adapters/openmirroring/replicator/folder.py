@@ -32,6 +32,7 @@ _LARGEST_RECORD = 4 * 2**20
 # bytes at the end of a file that tell it from another one of the same size
 _TAIL = 64 * 2**10
 
+# seconds for which applied files are kept
 _PROCESSED_SECONDS = 7 * 24 * 60 * 60
 
 _KINDS = {
@@ -49,7 +50,6 @@ class DataFile:
 
     Args:
         number: the number in its name; None if the order of the files is that of their times
-        size: the size in bytes
         modified: the modification time in nanoseconds since 1970
     """
 
@@ -290,11 +290,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def write_record(name: str, record: dict[str, Any], folder: int) -> None:
-    """Write a small JSON file atomically. It replaces an existing file of that name.
-
-    Args:
-        folder: the descriptor of the open folder
-    """
+    """Write a small JSON file atomically into an open folder."""
     new = f"_{name}.new"
     with suppress(FileNotFoundError):
         os.unlink(new, dir_fd=folder)

@@ -165,10 +165,6 @@ class MirroredTable:
     def merge_schema(self, file: str, schema: pa.Schema, keys: tuple[str, ...]) -> None:
         """Add the columns that only a file has, as nullable columns.
 
-        Args:
-            file: the name of the file, for messages
-            schema: the schema of the file
-
         Raises:
             TableError: if the file lacks a key column or a column that is not nullable, or if a
                 column differs from one of the table in its type or only in the case of its name
@@ -204,10 +200,10 @@ class MirroredTable:
             self._delta.alter.add_columns([Field(c.name, c.type, nullable=True) for c in new])
 
     def check(self, rows: pa.Table) -> None:
-        """Make sure that rows can be added. Deletes need values only in their keys.
+        """Check that no column that is not nullable has a NULL. Deletes need only their keys.
 
         Raises:
-            TableError: if there is a NULL in a column that the first file declares not nullable
+            TableError: if one has
         """
         for name, column in self.columns.items():
             if column.nullable or name not in rows.column_names:
@@ -268,7 +264,7 @@ class MirroredTable:
         Args:
             changes: the operations that count, with the row marker
             files: the files; one of them if only a part of it is applied
-            rows: the number of the file's rows that are applied after this part; None for all
+            rows: the number of this file's rows that are then applied; None for all
         """
         commit = self._recorded(files, rows)
         schema = pa.schema(self._delta.schema().to_arrow())

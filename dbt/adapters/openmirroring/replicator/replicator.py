@@ -109,11 +109,7 @@ class Replicator:
         return self.tables / folder.schema / folder.table
 
     def _replicate(self, folder: TableFolder, first: TableFolder) -> TableReport | None:
-        """Apply the new files of a table folder. Return None if it is dropped meanwhile.
-
-        Args:
-            first: the first folder of the same table
-        """
+        """Apply the new files of a table folder. Return None if it is dropped meanwhile."""
         try:
             if folder is not first:
                 raise TableError(
