@@ -44,8 +44,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     is_mirrored,
 )
-from dbt.adapters.openmirroring.operations.recover import Recovery, place_of
-from dbt.adapters.openmirroring.operations.restore import Restores
+from dbt.adapters.openmirroring.operations.recover import Recovery, Restores, place_of
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 if TYPE_CHECKING:
@@ -57,13 +56,7 @@ _HOOK = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
 
 
 class Command:
-    """A dbt command.
-
-    Args:
-        adapter: the adapter that dbt has created
-        project: the dbt project
-        destination: where the command publishes to
-    """
+    """A dbt command: its steps before its first node and after its last."""
 
     def __init__(
         self, adapter: OpenMirroringAdapter, project: Project, destination: Destination
@@ -128,11 +121,7 @@ class Command:
             self._check(nodes.values())
 
     def before_first_node(self, nodes: Sequence[ManifestNode]) -> None:
-        """Recover interrupted runs, before hooks run and nodes compile.
-
-        Args:
-            nodes: the nodes of the dbt project
-        """
+        """Recover interrupted runs, before hooks run and nodes compile."""
         if not self._destination.dry_run:
             self._before_publishing(nodes)
         if is_running_hooks():
@@ -199,11 +188,7 @@ class Command:
     def before_node(self, node: ManifestNode) -> None:
         """Bring a node and the tables that it reads to the state that was published last.
 
-        Batches that earlier runs have left are finished, and what Spark has lost is restored. This
-        happens before the node is compiled, because its SQL may depend on the result.
-
-        Args:
-            node: a node of dbt's manifest
+        This happens before the node is compiled, because its SQL may depend on the result.
 
         Raises:
             DbtRuntimeError: if the batch of the node itself cannot be finished, or if one of the
@@ -238,9 +223,12 @@ class Command:
 
         return allows
 
-    def _restore(self, node: ManifestNode, is_own: bool) -> None:
-        if self.warehouse({}).found(self._adapter.relation_of(node)) is None:
-            self._restores.restore(self.node_of(node.unique_id), is_own)
+    def _restore(self, found: ManifestNode, is_own: bool) -> None:
+        if self.warehouse({}).found(self._adapter.relation_of(found)) is None:
+            node = self.node_of(found.unique_id)
+            # a full refresh needs no rows from before
+            if not (is_own and node.is_full_refresh):
+                self._restores.restore(node)
 
     def _finish_holds(self, nodes: Sequence[ManifestNode]) -> None:
         """Repair snapshots that a killed process left half held, before anything reads them."""
@@ -272,9 +260,6 @@ class Command:
 
         The next run would see a view, and rebuild the mirrored table with what it can compute: the
         history of an incremental model or a dbt snapshot would be lost in Spark and in the mirror.
-
-        Raises:
-            CompilationError: if the relation is mirrored
         """
         target, config = context["this"], context["model"]["config"]
         warehouse = self.warehouse(context)
@@ -311,11 +296,10 @@ class Command:
     def compared_rows(
         self, warehouse: Warehouse, model: OpenMirroringRelation
     ) -> OpenMirroringRelation | None:
-        """Return the rows that the mirrored table of a model should contain.
+        """Return the relation with the rows that the mirrored table of a model should contain.
 
-        Returns:
-            the model; if it is held, the relation with the rows that were published last; None if
-            nothing was published yet, or in a dry run
+        Of a held model, these are not those of the model itself. None if nothing was published
+        yet, or in a dry run.
         """
         if self._destination.dry_run:
             return None

@@ -22,8 +22,6 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import terminal_width, text_table
 
-NOTHING = "Nothing was dropped."
-
 # a text that YAML reads as a name
 _PLAIN = re.compile(r"[a-zA-Z_][\w.-]*", re.ASCII)
 
@@ -69,9 +67,8 @@ def drop_orphans(
         lines.append(f"Nothing was dropped. To drop them, in the mirror too: {_command(given)}")
     else:
         dropped = [status.table for status in ours if _drop(tables, status, failed)]
-        lines.append(
-            f"Dropped {', '.join(dropped)}. Relations in Spark stay." if dropped else NOTHING
-        )
+        told = f"Dropped {', '.join(dropped)}. Relations in Spark stay."
+        lines.append(told if dropped else "Nothing was dropped.")
     if others:
         lines += _listed(others, "not of this target")
         lines.append("Each of these is dropped only if its name is given, as `table`.")

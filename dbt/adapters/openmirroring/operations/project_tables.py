@@ -149,10 +149,8 @@ class ProjectTables:
 
     Args:
         storage: the landing zone, which several projects may share
-        project: the name of the project
         schema: the schema of the target
         nodes: all enabled nodes, as in the graph
-        target: the name of the target
     """
 
     def __init__(

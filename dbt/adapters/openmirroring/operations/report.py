@@ -34,11 +34,6 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport, TableReport
 from dbt.adapters.openmirroring.text.shown import shown
 
-FILE = "mirror_report.html"
-
-# status of a mirrored database that applies published files
-RUNNING = "Running"
-
 # states of a table that only the service knows
 FAILING = "failing"
 BEHIND = "behind"
@@ -61,7 +56,6 @@ _TONES = {
 _MANY_BATCHES = 3_000
 _LISTED = 5
 
-
 # size of the drawing; each bar takes _STEP with the gap after it, so there is room for 100 bars
 WIDTH, HEIGHT = 300, 40
 _STEP = 3
@@ -73,17 +67,14 @@ _LEAST = 1.5
 def report(
     tables: ProjectTables, destination: Destination, heading: Heading, folder: Path
 ) -> Outcome:
-    """Write the page. Change nothing else, and send no statement to Spark.
-
-    Args:
-        folder: the folder to write to, which is dbt's target path
+    """Write the page to a folder, which is dbt's target path.
 
     Raises:
         DbtRuntimeError: if the page cannot be written
     """
     found, lines = destination.report()
     page = report_page(tables, heading, found, " ".join(lines).strip())
-    path = folder / FILE
+    path = folder / "mirror_report.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(html(page), encoding="utf-8")
@@ -99,7 +90,6 @@ def report_page(
     """Return the data of the page. Tables with problems come first.
 
     Args:
-        found: the report of the service
         problem: why the service has no report; empty if it has one
     """
     order = list(_TONES)
@@ -108,20 +98,14 @@ def report_page(
         heading,
         datetime.now(timezone.utc),
         found.description or problem,
-        found.status == RUNNING and not found.error,
+        found.status == "Running" and not found.error,
         tuple(sorted(on_page, key=lambda table: (order.index(table.state), table.status.table))),
     )
 
 
 @dataclass(frozen=True)
 class Heading:
-    """The project, target and landing zone of a page.
-
-    Args:
-        project: name of the dbt project
-        target: name of the target in its profile
-        landing_zone: the landing zone as the profile names it
-    """
+    """The names of the project and its target, and the landing zone as the profile names it."""
 
     project: str
     target: str
@@ -186,10 +170,12 @@ def _pieces(batch: PastBatch, axis: float, scale: float) -> Iterator[tuple[str, 
 
 
 def _title(batch: PastBatch) -> str:
+    return f"{_time(batch.published_at)} · {batch.publication} · {_changes(batch)}"
+
+
+def _changes(batch: PastBatch) -> str:
     rows = batch.rows
-    time = utc_text(datetime.fromisoformat(batch.published_at))
-    changes = f"+{rows.inserted:,} ~{rows.updated:,} -{rows.deleted:,}"
-    return f"{time} · {batch.publication} · {changes}"
+    return f"+{rows.inserted:,} ~{rows.updated:,} -{rows.deleted:,}"
 
 
 @dataclass(frozen=True)
@@ -224,7 +210,7 @@ class TableOnPage:
 
     @property
     def notes(self) -> list[str]:
-        pending = self.status.landed and self.status.landed.pending
+        pending = self.status.pending
         unfinished = f"pending: {pending.batch.summary}" if pending else ""
         return list(filter(None, (self.status.note, unfinished, self.applied.error, self.loss)))
 
@@ -236,12 +222,9 @@ class TableOnPage:
     def last(self) -> str:
         """The changes of the last batch, as text."""
         batch = self.batches[0]
-        rows = batch.rows
         if batch.publication in STARTS_FOLDER:
-            return f"{batch.publication} +{rows.inserted:,}"
-        if not rows:
-            return batch.publication
-        return f"+{rows.inserted:,} ~{rows.updated:,} -{rows.deleted:,}"
+            return f"{batch.publication} +{batch.rows.inserted:,}"
+        return _changes(batch) if batch.rows else batch.publication
 
     @cached_property
     def chart(self) -> Chart:
@@ -257,7 +240,7 @@ class Page:
         database: the state of the mirrored database, or why it is unknown; empty if no service
             reports anything
         is_running: whether the mirrored database applies published files
-        tables: the tables in the order of the page
+        tables: in the order of the page
     """
 
     heading: Heading
@@ -297,7 +280,7 @@ def html(page: Page) -> str:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(count=_count, size=_size, time=_time)
+    environment.filters.update(count="{:,}".format, size=_size, time=_time)
     source = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
     template = environment.from_string(source)
     return template.render(page=page, width=WIDTH, height=HEIGHT)
@@ -305,10 +288,6 @@ def html(page: Page) -> str:
 
 def _fit(value: Any) -> Any:
     return value if isinstance(value, (Markup, int, float)) else shown(value)
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
 
 
 def _size(number: int) -> str:

@@ -30,8 +30,8 @@ from dbt.adapters.openmirroring.operations.command import Command, is_gated
 from dbt.adapters.openmirroring.operations.database import DatabaseOperations
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.operations.recover import restore_tables
 from dbt.adapters.openmirroring.operations.report import Heading, report
-from dbt.adapters.openmirroring.operations.restore import restore_tables
 from dbt.adapters.openmirroring.service.reports import ServiceReport
 from dbt.adapters.openmirroring.spark.embedded.lease import stop_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark
