@@ -437,6 +437,16 @@ def test_a_long_running_operation_is_followed_to_its_end(server: FabricServer) -
     assert server.clock.slept[:2] == [20, 20]
 
 
+def test_a_long_running_operation_without_an_end_is_reported(server: FabricServer) -> None:
+    server.workspace("Sales")
+    server.operation = [{"status": "Running"}]
+
+    told = refusal(mirrored_database(server).create, {})
+
+    assert told.startswith("The mirrored database 'shop' was not created within 10 minutes.")
+    assert sum(server.clock.slept) == 600
+
+
 def test_the_failure_of_a_long_running_operation_is_reported(server: FabricServer) -> None:
     server.workspace("Sales")
     error = {"errorCode": "CorruptedPayload", "message": "It cannot be read."}

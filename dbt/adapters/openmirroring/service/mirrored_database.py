@@ -46,25 +46,19 @@ _SCHEMA_MAY_CHANGE = ("Initialized", "Stopped")
 class MirroredDatabase:
     """The mirrored database that a landing zone belongs to.
 
+    Every method raises FabricError if Fabric refuses a request or cannot be reached.
+
     Args:
         workspace, item: two names or two GUIDs, as in the landing zone's URL
-        credential: the credential to get tokens from
-        clock: the clock to wait for Fabric with
-
-    Every method raises FabricError if Fabric refuses a request or cannot be reached.
     """
 
     def __init__(
-        self,
-        workspace: str,
-        item: str,
-        credential: TokenCredential,
-        clock: Clock = time,
+        self, workspace: str, item: str, credential: TokenCredential, clock: Clock = time
     ) -> None:
         self._workspace = workspace
         self._item = item
         self._clock = clock
-        self._api = FabricApi(credential)
+        self._api = FabricApi(credential, clock)
 
     @property
     def name(self) -> str:
@@ -72,9 +66,6 @@ class MirroredDatabase:
 
     def create(self, settings: Settings) -> bool:
         """Create the database, and wait until it can be started.
-
-        Args:
-            settings: settings of its definition; Fabric's defaults apply to all others
 
         Returns:
             False if the database exists already; then nothing was changed
@@ -113,13 +104,10 @@ class MirroredDatabase:
             raise FabricError(f"{doing}: {shown(error)}") from error
 
     def update(self, settings: Settings) -> dict[str, tuple[Any, Any]]:
-        """Change the definition of the database.
-
-        Args:
-            settings: the settings to change; all others stay as they are
+        """Change some settings of the database.
 
         Returns:
-            the old and the new value of each setting that differed; empty if nothing was changed
+            the old and the new value of each that differed; empty if nothing was changed
         """
         before = self.definition()
         changes = before.changes(settings)
@@ -145,7 +133,7 @@ class MirroredDatabase:
         """Start mirroring, and wait until it runs.
 
         Returns:
-            the status before; if it is `Running`, nothing was changed
+            the status before; if it was `Running`, nothing was changed
         """
         report = self._wait(lambda status: status != "Initializing", "ready to be started")
         if report.status == "Running":
@@ -161,11 +149,7 @@ class MirroredDatabase:
         return report.status
 
     def stop(self) -> bool:
-        """Stop mirroring, and wait until it has stopped.
-
-        Returns:
-            False if it was not running
-        """
+        """Stop mirroring, and wait until it has stopped. Return False if it was not running."""
         report = self._status()
         if report.status in (*NOT_STARTED, "Stopped"):
             return False
@@ -209,13 +193,9 @@ class MirroredDatabase:
                 f"{doing}: Fabric reports no such endpoint (provisioning status: {status}). "
                 "Look at the page of the mirrored database in the Fabric portal."
             )
-        answer = self._api.run(
-            f"workspaces/{self._workspace_id}/sqlEndpoints/{id_}/refreshMetadata",
-            doing,
-            {"timeout": {"timeUnit": "Seconds", "value": int(TIMEOUT)}},
-            has_result=True,
-        )
-        tables = answer.get("value")
+        path = f"workspaces/{self._workspace_id}/sqlEndpoints/{id_}/refreshMetadata"
+        timeout = {"timeout": {"timeUnit": "Seconds", "value": int(TIMEOUT)}}
+        tables = self._api.run(path, doing, timeout, has_result=True).get("value")
         told = tables if isinstance(tables, list) else ()
         return [_table_sync(json_object(each)) for each in told]
 
@@ -268,12 +248,7 @@ class MirroredDatabase:
         return ServiceReport(shown(body.get("status") or ""), error_text(body.get("error")))
 
     def _wait(self, is_there: Callable[[str], bool], what: str) -> ServiceReport:
-        """Wait for a status.
-
-        Args:
-            is_there: returns whether a status is the awaited one
-            what: a word for the awaited status, for the error
-        """
+        """Wait for a status. `what` is a word for it, for the error."""
         report = ServiceReport()
         for _ in attempts(TIMEOUT, self._clock):
             report = self._status()
