@@ -379,7 +379,7 @@ def test_a_definition_is_changed_where_it_differs_and_nowhere_else(
         "enableDeltaChangeDataFeed": (None, True),
     }
     assert database.definition == defined(retentionInDays=7, enableDeltaChangeDataFeed=True)
-    assert by_id.definition().content == database.definition
+    assert by_id.definition() == database.definition
     server.requests.clear()
     assert by_id.update(settings) == {}
     assert "updateDefinition" not in server.paths()

@@ -12,6 +12,7 @@ from dbt.adapters.openmirroring.service.definition import (
     CHANGE_DATA_FEED,
     RETENTION,
     SCHEMA_SETTING,
+    text_of,
 )
 from dbt.adapters.openmirroring.text.shown import shown
 
@@ -78,7 +79,7 @@ class DatabaseOperations:
     @operation("mirror_definition")
     def definition(self) -> Iterator[str]:
         """Print `mirroring.json`, as Git integration stores it."""
-        yield from self._database.definition().text.splitlines()
+        yield from text_of(self._database.definition()).splitlines()
 
     @operation("mirror_start")
     def start(self) -> Iterator[str]:

@@ -19,6 +19,10 @@ from dbt.adapters.openmirroring.service.definition import (
     SCHEMA_SETTING,
     Definition,
     Settings,
+    definition_of,
+    new_definition,
+    parts_of,
+    settings_of,
 )
 from dbt.adapters.openmirroring.service.fabric_api import (
     NOT_FOUND,
@@ -76,7 +80,10 @@ class MirroredDatabase:
         created = self._api.run(
             path,
             f"The mirrored database {self.name!r} was not created",
-            {"displayName": self.name, "definition": {"parts": Definition.new(settings).parts}},
+            {
+                "displayName": self.name,
+                "definition": {"parts": parts_of(new_definition(settings))},
+            },
         )
         if "id" in created:
             # a list may not show the new database yet
@@ -99,7 +106,7 @@ class MirroredDatabase:
                 ) from None
             raise
         try:
-            return Definition.from_parts(json_object(body.get("definition")).get("parts"))
+            return definition_of(json_object(body.get("definition")).get("parts"))
         except ValueError as error:
             raise FabricError(f"{doing}: {shown(error)}") from error
 
@@ -109,8 +116,13 @@ class MirroredDatabase:
         Returns:
             the old and the new value of each that differed; empty if nothing was changed
         """
-        before = self.definition()
-        changes = before.changes(settings)
+        definition = self.definition()
+        present = settings_of(definition)
+        changes = {
+            name: (present.get(name), value)
+            for name, value in settings.items()
+            if present.get(name) != value
+        }
         if not changes:
             return changes
         report = self._wait(lambda status: status != "Initializing", "ready to be changed")
@@ -122,10 +134,11 @@ class MirroredDatabase:
                 "Nothing was changed. `dbt run-operation mirror_stop` stops it; when it starts "
                 "again, it starts from nothing with the files that are still there."
             )
+        present.update(settings)
         self._api.run(
             f"{self._path}/updateDefinition",
             f"The definition of the mirrored database {self.name!r} was not changed",
-            {"definition": {"parts": before.changed(settings).parts}},
+            {"definition": {"parts": parts_of(definition)}},
         )
         return changes
 
