@@ -52,11 +52,9 @@ def check(
         older_than: how long the service may need to apply a publication, and a run to finish one
         stale_after: how long nothing may be published of a table; None for any time
     """
-    checked = [each for each in tables.statuses() if each.state not in (ORPHAN, ELSEWHERE)]
+    checked = [each for each in tables.statuses(report) if each.state not in (ORPHAN, ELSEWHERE)]
     problems = [
-        problem
-        for status in checked
-        for problem in _problems(status, report, older_than, stale_after)
+        problem for status in checked for problem in _problems(status, older_than, stale_after)
     ]
     failed = [f"{each.table}: {each.problem}: {each.message}" for each in problems]
     if without_report:
@@ -66,7 +64,7 @@ def check(
             ok=not failed,
             problems=[asdict(problem) for problem in problems],
             service=service_record(report, without_report),
-            tables=table_records(tables, checked, report),
+            tables=table_records(tables, checked),
         )
     else:
         line = "" if failed else _fine(len(checked), report)
@@ -74,15 +72,12 @@ def check(
 
 
 def _problems(
-    status: TableStatus,
-    report: ServiceReport,
-    older_than: timedelta,
-    stale_after: timedelta | None,
+    status: TableStatus, older_than: timedelta, stale_after: timedelta | None
 ) -> Iterator[Problem]:
     now = datetime.now(timezone.utc)
     table, journal, pending = status.table, status.journal, status.pending
-    applied, published_at = status.applied(report), status.published_at
-    failure = _failure(status, applied, status.loss(report))
+    applied, published_at = status.applied, status.published_at
+    failure = _failure(status)
     if failure:
         yield Problem(table, "failed", failure)
     if status.state == BLOCKED:
@@ -102,14 +97,14 @@ def _problems(
             f"{status.note.rstrip('.')}. To publish it nevertheless: dbt run-operation "
             f"mirror_publish --args '{{table: {table}}}'",
         )
-    if journal and not failure and status.is_behind(report):
+    if journal and not failure and status.is_behind:
         since = _unapplied_since(journal, applied)
         if now - since > older_than:
             yield Problem(
                 table,
                 "behind",
                 f"Published at {utc_text(since)} UTC, not applied for {_told(now - since)}. The "
-                f"mirrored database is {report.description}; the table is "
+                f"mirrored database is {status.report.description}; the table is "
                 f"{applied.status or 'not listed'}. See its page in Fabric. For a local landing "
                 "zone: dbt run-operation mirror_replicate",
             )
@@ -123,11 +118,12 @@ def _problems(
         )
 
 
-def _failure(status: TableStatus, applied: TableReport, loss: str) -> str:
+def _failure(status: TableStatus) -> str:
     """Return why the service does not apply a table, and what to do; empty if it does."""
+    applied = status.applied
     rebuild = f"dbt run-operation mirror_rebuild --args '{{table: {status.table}}}'"
-    if loss:
-        return f"{loss} To publish a full load of the rows that Spark has: {rebuild}"
+    if status.loss:
+        return f"{status.loss} To publish a full load of the rows that Spark has: {rebuild}"
     if applied.status != FAILED and not applied.error:
         return ""
     what = "has stopped applying it" if applied.status == FAILED else "reports an error"

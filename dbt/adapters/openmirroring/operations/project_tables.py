@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -86,12 +87,14 @@ class TableStatus:
         table: `schema.table`, or the table alone at the root of the landing zone
         landed: the records in the landing zone; None if its name is not allowed there
         note: a line that the user should see; empty if there is no problem
+        report: the report of the service
     """
 
     table: str
     state: str
     landed: LandedTable | None
     note: str = ""
+    report: ServiceReport = ServiceReport()  # noqa: RUF009 - it is frozen
 
     @property
     def schema(self) -> str:
@@ -114,21 +117,24 @@ class TableStatus:
     def mirrored_table(self) -> str:
         return self.landed.folder.mirrored_table if self.landed else self.table
 
-    def applied(self, report: ServiceReport) -> TableReport:
-        """Return what the service reports about this table."""
-        return report.tables.get(self.mirrored_table, TableReport())
+    @property
+    def applied(self) -> TableReport:
+        """What the service reports about this table."""
+        return self.report.tables.get(self.mirrored_table, TableReport())
 
-    def is_behind(self, report: ServiceReport) -> bool:
-        """Check whether the service has yet to apply the last files of this table."""
-        if not report.status or not self.journal or not self.journal.batch.first_file:
+    @property
+    def is_behind(self) -> bool:
+        """Whether the service has yet to apply the last files of this table."""
+        if not self.report.status or not self.journal or not self.journal.batch.first_file:
             return False
-        return is_behind(self.applied(report), datetime.fromisoformat(self.journal.published_at))
+        return is_behind(self.applied, datetime.fromisoformat(self.journal.published_at))
 
-    def loss(self, report: ServiceReport) -> str:
-        """Return how the service has lost rows of this table; empty if it has not."""
-        if not report.status or not self.landed or not self.journal or self.pending:
+    @cached_property
+    def loss(self) -> str:
+        """How the service has lost rows of this table; empty if it has not."""
+        if not self.report.status or not self.landed or not self.journal or self.pending:
             return ""
-        return loss(self.landed.folder, self.journal, self.landed.files, report)
+        return loss(self.landed.folder, self.journal, self.landed.files, self.report)
 
 
 @dataclass(frozen=True)
@@ -169,11 +175,14 @@ class ProjectTables:
         self.mirrored = mirrored_nodes(self._nodes)
 
     def statuses(
-        self, has_published: Callable[[LandedTable], bool] = lambda _: True
+        self,
+        report: ServiceReport = ServiceReport(),  # noqa: B008 - it is frozen
+        has_published: Callable[[LandedTable], bool] = lambda _: True,
     ) -> list[TableStatus]:
         """Return the state of each mirrored node, and of other tables of this project.
 
         Args:
+            report: the report of the service
             has_published: returns whether this target has published a table of one of its nodes;
                 if nobody asks, it has published each that this project has
         """
@@ -197,7 +206,8 @@ class ProjectTables:
         if gone:
             here = [t for t in landed if t.is_of(self._project) and has_published(t)]
             found += self._without_node(gone, here)
-        return sorted(found, key=lambda status: status.table)
+        found.sort(key=lambda status: status.table)
+        return [replace(status, report=report) for status in found]
 
     def is_held(self, status: TableStatus) -> bool:
         """Check whether rows of a table are held by this project, whatever else its state is."""

@@ -31,7 +31,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     TableStatus,
     utc_text,
 )
-from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport, TableReport
+from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport
 from dbt.adapters.openmirroring.text.shown import shown
 
 # states of a table that only the service knows
@@ -93,7 +93,7 @@ def report_page(
         problem: why the service has no report; empty if it has one
     """
     order = list(_TONES)
-    on_page = [TableOnPage.of(status, found) for status in tables.statuses()]
+    on_page = [TableOnPage(_state(status), status) for status in tables.statuses(found)]
     return Page(
         heading,
         datetime.now(timezone.utc),
@@ -184,24 +184,10 @@ class TableOnPage:
 
     Args:
         state: one word for the most important fact about the table
-        applied: the service's report about the table
-        loss: how the service has lost rows of the table; empty if it has not
     """
 
     state: str
     status: TableStatus
-    applied: TableReport
-    loss: str = ""
-
-    @classmethod
-    def of(cls, status: TableStatus, found: ServiceReport) -> TableOnPage:
-        applied, loss = status.applied(found), status.loss(found)
-        state = status.state
-        if applied.status == FAILED or loss:
-            state = FAILING
-        elif state == PUBLISHED and status.is_behind(found):
-            state = BEHIND
-        return cls(state, status, applied, loss)
 
     @property
     def tone(self) -> str:
@@ -210,9 +196,9 @@ class TableOnPage:
 
     @property
     def notes(self) -> list[str]:
-        pending = self.status.pending
+        status, pending = self.status, self.status.pending
         unfinished = f"pending: {pending.batch.summary}" if pending else ""
-        return list(filter(None, (self.status.note, unfinished, self.applied.error, self.loss)))
+        return list(filter(None, (status.note, unfinished, status.applied.error, status.loss)))
 
     @property
     def batches(self) -> tuple[PastBatch, ...]:
@@ -229,6 +215,12 @@ class TableOnPage:
     @cached_property
     def chart(self) -> Chart:
         return Chart.of(self.batches)
+
+
+def _state(status: TableStatus) -> str:
+    if status.applied.status == FAILED or status.loss:
+        return FAILING
+    return BEHIND if status.state == PUBLISHED and status.is_behind else status.state
 
 
 @dataclass(frozen=True)

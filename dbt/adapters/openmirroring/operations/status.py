@@ -45,7 +45,7 @@ def status_lines(
     tables: ProjectTables, report: ServiceReport, width: int | None = None
 ) -> list[str]:
     """Return the states as a table of text. Without a width, its lines are whole and plain."""
-    rows = [_status_cells(status, report) for status in tables.statuses()]
+    rows = [_status_cells(status) for status in tables.statuses(report)]
     return list(text_table([_STATUS, *rows], (2, 3), width, {1: _painted} if width else {}))
 
 
@@ -91,15 +91,13 @@ def service_record(report: ServiceReport, problem: str) -> dict[str, Any]:
     return {"status": report.status or None, "error": report.error or problem or None}
 
 
-def table_records(
-    tables: ProjectTables, statuses: Sequence[TableStatus], report: ServiceReport
-) -> list[dict[str, Any]]:
+def table_records(tables: ProjectTables, statuses: Sequence[TableStatus]) -> list[dict[str, Any]]:
     nodes = {node.table: node.unique_id for node in tables.mirrored}
-    return [table_record(status, report, nodes.get(status.table)) for status in statuses]
+    return [table_record(status, nodes.get(status.table)) for status in statuses]
 
 
-def table_record(status: TableStatus, report: ServiceReport, node: str | None) -> dict[str, Any]:
-    journal, pending, applied = status.journal, status.pending, status.applied(report)
+def table_record(status: TableStatus, node: str | None) -> dict[str, Any]:
+    journal, pending, applied = status.journal, status.pending, status.applied
     batch = journal.batch if journal else None
     return {
         "table": status.table,
@@ -117,8 +115,8 @@ def table_record(status: TableStatus, report: ServiceReport, node: str | None) -
         "pending": pending.batch.summary if pending else None,
         "service_status": applied.status or None,
         "service_error": applied.error or None,
-        "behind": status.is_behind(report),
-        "lost": status.loss(report) or None,
+        "behind": status.is_behind,
+        "lost": status.loss or None,
         "applied_at": _utc(applied.last_sync),
         "visible_at": _utc(applied.visible),
     }
@@ -140,8 +138,8 @@ def batch_record(table: str, batch: PastBatch) -> dict[str, Any]:
     }
 
 
-def _status_cells(status: TableStatus, report: ServiceReport) -> tuple[str, ...]:
-    applied, journal, pending = status.applied(report), status.journal, status.pending
+def _status_cells(status: TableStatus) -> tuple[str, ...]:
+    applied, journal, pending = status.applied, status.journal, status.pending
     told: tuple[str, ...] = ("", "", "", "", "")
     if journal:
         batch = journal.batch
@@ -152,7 +150,7 @@ def _status_cells(status: TableStatus, report: ServiceReport) -> tuple[str, ...]
             utc_text(status.published_at),
             str(batch.rows),
         )
-    behind = "behind" if status.is_behind(report) else ""
+    behind = "behind" if status.is_behind else ""
     return (
         status.table,
         status.state,
@@ -161,7 +159,7 @@ def _status_cells(status: TableStatus, report: ServiceReport) -> tuple[str, ...]
         applied.status,
         utc_text(applied.last_sync),
         utc_text(applied.visible),
-        "; ".join(filter(None, (status.note, behind, applied.error, status.loss(report)))),
+        "; ".join(filter(None, (status.note, behind, applied.error, status.loss))),
     )
 
 
