@@ -11,17 +11,7 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.dbt_core.flags import (
-    is_building,
-    is_compiling,
-    is_parsing,
-    is_publishing,
-    is_running_hooks,
-    is_testing,
-    prefers_other_state,
-    reads_tables,
-    selected,
-)
+from dbt.adapters.openmirroring.dbt_core import flags
 from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable
@@ -117,14 +107,14 @@ class Command:
         gated = any(is_gated(node.config) for node in nodes.values())
         if self._destination.dry_run or not gated:
             nodes.pop(_HOOK, None)
-        if is_parsing():
+        if flags.command() == "parse":
             self._check(nodes.values())
 
     def before_first_node(self, nodes: Sequence[ManifestNode]) -> None:
         """Recover interrupted runs, before hooks run and nodes compile."""
         if not self._destination.dry_run:
             self._before_publishing(nodes)
-        if is_running_hooks():
+        if flags.is_running_hooks():
             # hooks run whatever is selected, and dbt compiles them one by one
             for hook in self._project.nodes.values():
                 if str(hook.resource_type) == "operation":
@@ -132,10 +122,10 @@ class Command:
 
     def _before_publishing(self, nodes: Sequence[ManifestNode]) -> None:
         # a project without mirrored nodes may have no landing zone
-        if is_publishing() and any(is_mirrored(node.config) for node in nodes):
+        if flags.is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._recover_before_compiling(nodes)
             self._finish_holds(nodes)
-        if is_testing() and not prefers_other_state():
+        if flags.is_testing() and not flags.prefers_other_state():
             self._note_builds([node for node in nodes if is_gated(node.config)])
 
     def check_selected(self) -> None:
@@ -145,13 +135,15 @@ class Command:
             CompilationError: if two nodes would be one table, or a node is not configured right
             MirrorError: if nothing can be published to the landing zone
         """
-        if self._is_checked or not (is_building() or is_compiling()):
+        if self._is_checked or not (flags.is_building() or flags.command() == "compile"):
             return
         self._is_checked = True
         everything = {**self._project.nodes, **self._project.functions}
-        nodes = [everything[unique_id] for unique_id in selected() if unique_id in everything]
+        nodes = [
+            everything[unique_id] for unique_id in flags.selected() if unique_id in everything
+        ]
         self._check(nodes)
-        if is_publishing() and any(is_mirrored(node.config) for node in nodes):
+        if flags.is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._destination.check_before_nodes()
 
     def _check(self, nodes: Iterable[ManifestNode]) -> None:
@@ -194,7 +186,7 @@ class Command:
             DbtRuntimeError: if the batch of the node itself cannot be finished, or if one of the
                 tables cannot be restored
         """
-        restores = self._destination.restores and reads_tables()
+        restores = self._destination.restores and flags.reads_tables()
         if not (self.recovery.has_postponed or restores):
             return
         for each in _with_tables_below(node, self._project.nodes):
