@@ -139,9 +139,7 @@ class Command:
             return
         self._is_checked = True
         everything = {**self._project.nodes, **self._project.functions}
-        nodes = [
-            everything[unique_id] for unique_id in flags.selected() if unique_id in everything
-        ]
+        nodes = [everything[name] for name in flags.selected() if name in everything]
         self._check(nodes)
         if flags.is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._destination.check_before_nodes()
