@@ -82,17 +82,22 @@ class HeldNodes:
         Args:
             gated: the unique ids of the nodes that are published after their tests
         """
-        took_part = [
-            node
+        builds = self.destination.builds
+        reasons = {
+            node: not_passed(node.unique_id, self.graph, statuses)
             for node in _in_order(self.tables.mirrored, self.graph)
-            if node.unique_id in gated and _took_part(node.unique_id, self.graph, statuses)
-        ]
-        reasons = {node: not_passed(node.unique_id, self.graph, statuses) for node in took_part}
-        passed = [node for node in took_part if not reasons[node]]
-        published = in_turn(passed, self._publish_build, self.threads)
+            if node.unique_id in gated
+            and node.unique_id in builds
+            and _took_part(node.unique_id, self.graph, statuses)
+        }
+        published = in_turn(
+            [node for node, why in reasons.items() if not why],
+            lambda node, wait: self._publish(node, wait, builds[node.unique_id]),
+            self.threads,
+        )
         kept = in_turn(
-            [node for node in took_part if reasons[node]],
-            lambda node, _: self._keep_build(node, reasons[node]),
+            [node for node, why in reasons.items() if why],
+            lambda node, _: self._keep(node, reasons[node]),
             self.threads,
         )
         return Outcome(published.lines + kept.lines, published.failed + kept.failed)
@@ -103,15 +108,7 @@ class HeldNodes:
         with self.opened(found) as node:
             return publish_held(node, self.destination, wait_for_turn, build)
 
-    def _publish_build(
-        self, found: MirroredNode, wait_for_turn: Callable[[], None]
-    ) -> MirrorResponse | None:
-        build = self.destination.builds.get(found.unique_id)
-        return self._publish(found, wait_for_turn, build) if build else None
-
-    def _keep_build(self, found: MirroredNode, why: str) -> str | None:
-        if found.unique_id not in self.destination.builds:
-            return None
+    def _keep(self, found: MirroredNode, why: str) -> str:
         with self.opened(found) as node:
             keep_held(node, self.destination, why)
         return f"held {why}"

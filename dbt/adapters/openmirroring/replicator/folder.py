@@ -135,8 +135,6 @@ class TableFolder:
     def data_files(self, metadata: TableMetadata) -> tuple[list[DataFile], list[str]]:
         """List the data files in the order in which they must be applied.
 
-        A link or a FIFO may stand in place of a data file. Opening it raises an error.
-
         Returns:
             the files of the table's format, and the names of the other files
         """
@@ -210,8 +208,7 @@ def find_folders(landing_zone: Path) -> tuple[list[TableFolder], dict[str, Table
     """Find the tables of a landing zone.
 
     Files are no tables, nor are items whose names begin with an underscore (best practices,
-    "Publishing"). A link or a FIFO may stand in place of a table folder; opening it raises an
-    error.
+    "Publishing"). Opening what is in place of a table folder raises an error.
 
     Returns:
         the table folders by name, and the error of each schema whose folder cannot be listed

@@ -315,10 +315,7 @@ class MirroredTable:
 
 
 def our_tables(root: Path) -> Iterator[MirroredTable]:
-    """Yield the tables under a root that the replicator has made from table folders.
-
-    Links and other files are left alone. Tables whose drop was interrupted are deleted.
-    """
+    """Yield the tables that the replicator has made. Delete those whose drop was interrupted."""
     for path in sorted(root.glob("*/*")):
         if not _is_plain(path):
             continue
@@ -334,7 +331,7 @@ def our_tables(root: Path) -> Iterator[MirroredTable]:
 
 
 def _ours(path: Path) -> DeltaTable | None:
-    """Return the Delta table at a path if the replicator has made it, else None."""
+    """Return the Delta table at a path if the replicator has made it."""
     if not _is_plain(path) or not DeltaTable.is_deltatable(str(path)):
         return None
     delta = DeltaTable(path)

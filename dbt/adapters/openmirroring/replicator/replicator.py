@@ -19,8 +19,6 @@ from dbt.adapters.openmirroring.replicator.table_scan import TableScan, check_sa
 class Replicator:
     """A mirrored database on this machine, which applies a landing zone to Delta tables.
 
-    Its only inputs are the specification and the files. The Delta logs record its progress.
-
     Args:
         landing_zone: the folder `<item>/Files/LandingZone`; tables go to
             `<item>/Tables/<schema>/<table>`, status to `<item>/Files/Monitoring`
@@ -140,10 +138,7 @@ class Replicator:
 
     @contextmanager
     def _alone(self) -> Iterator[int]:
-        """Hold the lock that allows one scan at a time, across processes.
-
-        Yields:
-            the descriptor of the folder `Files/Monitoring`
+        """Hold the lock that allows one scan at a time: the open folder `Files/Monitoring`.
 
         Raises:
             ReplicatorError: if `Tables` is a link, or `Files/Monitoring` is no folder
