@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 
 from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
 from dbt.adapters.openmirroring.service.reports import (
@@ -48,19 +48,6 @@ _WITHOUT_REPORT = (
 )
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """The last answer of the service, and when it was given by the clock of the service."""
-
-    given_at: float
-    report: ServiceReport | None
-    error: ServiceError | None = None
-
-    @property
-    def is_unavailable(self) -> bool:
-        return isinstance(self.error, ServiceUnavailableError)
-
-
 class Service:
     """The service of a landing zone. It reuses reports, so that Fabric does not throttle requests.
 
@@ -74,7 +61,8 @@ class Service:
         self._ask = ask
         self._clock = clock
         self._lock = threading.Lock()
-        self._answer: _Answer | None = None
+        self._answer: ServiceReport | ServiceError | None = None
+        self._answered_at = -inf
         self._warnings: set[str] = set()
 
     def report(self, max_age: float = 0) -> ServiceReport | None:
@@ -88,31 +76,26 @@ class Service:
                 again for a minute
         """
         with self._lock:
-            last = self._answer
-            if last and last.is_unavailable:
+            if isinstance(self._answer, ServiceUnavailableError):
                 max_age = max(max_age, CHECK_AGE)
-            if last is None or self._clock.monotonic() - last.given_at >= max_age:
-                last = self._answer = self._new_answer()
-        if last.error:
-            raise last.error
-        return last.report
-
-    def _new_answer(self) -> _Answer:
-        report, error = None, None
-        try:
-            report = self._ask()
-        except ServiceError as refused:
-            error = refused
-        # after the question, because its retries may take longer than an answer is valid
-        return _Answer(self._clock.monotonic(), report, error)
+            if self._clock.monotonic() - self._answered_at >= max_age:
+                try:
+                    self._answer = self._ask()
+                except ServiceError as error:
+                    self._answer = error
+                # after the question, because its retries may take longer than an answer is valid
+                self._answered_at = self._clock.monotonic()
+            answer = self._answer
+        if isinstance(answer, ServiceError):
+            raise answer
+        return answer
 
     def _report_before(self) -> ServiceReport | None:
         """Return a report for the check before a publication; None if there is none.
 
         If the service is unavailable, this warns once, and does not ask again in this command.
         """
-        last = self._answer
-        if last and last.is_unavailable:
+        if isinstance(self._answer, ServiceUnavailableError):
             return None
         try:
             report = self.report(CHECK_AGE)
