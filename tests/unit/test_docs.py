@@ -205,7 +205,7 @@ def test_the_tables_of_json_have_each_field_that_operations_print() -> None:
         *json_documents(),
         *(field.name for field in fields(Problem)),
         *service_record(ServiceReport(), ""),
-        *table_record(status, None),
+        *table_record(status),
         *batch_record("sales.orders", batch),
     }
 

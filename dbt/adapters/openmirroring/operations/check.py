@@ -19,7 +19,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     TableStatus,
     utc_text,
 )
-from dbt.adapters.openmirroring.operations.status import service_record, table_records, to_json
+from dbt.adapters.openmirroring.operations.status import service_record, table_record, to_json
 from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport, TableReport
 
 
@@ -64,7 +64,7 @@ def check(
             ok=not failed,
             problems=[asdict(problem) for problem in problems],
             service=service_record(report, without_report),
-            tables=table_records(tables, checked),
+            tables=[table_record(each) for each in checked],
         )
     else:
         line = "" if failed else _fine(len(checked), report)

@@ -94,14 +94,7 @@ class DatabaseOperations:
 
     @operation("mirror_stop", confirm=NAME)
     def stop(self, *, confirm: str | None = None) -> Iterator[str]:
-        """Stop the mirrored database.
-
-        Args:
-            confirm: the name of the mirrored database
-
-        Raises:
-            CompilationError: if `confirm` is not the name
-        """
+        """Stop the mirrored database, if `confirm` is its name."""
         name = self._database.name
         if confirm != name:
             raise CompilationError(

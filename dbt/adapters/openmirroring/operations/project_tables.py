@@ -87,6 +87,7 @@ class TableStatus:
         table: `schema.table`, or the table alone at the root of the landing zone
         landed: the records in the landing zone; None if its name is not allowed there
         note: a line that the user should see; empty if there is no problem
+        node: unique id of its node here; None if it has none
         report: the report of the service
     """
 
@@ -94,6 +95,7 @@ class TableStatus:
     state: str
     landed: LandedTable | None
     note: str = ""
+    node: str | None = None
     report: ServiceReport = ServiceReport()  # noqa: RUF009 - it is frozen
 
     @property
@@ -255,10 +257,10 @@ class ProjectTables:
         try:
             folder = TableFolder(node.schema if node.schema_folder else "", node.identifier)
         except MirrorError as error:
-            return TableStatus(node.table, BLOCKED, None, error.msg)
+            return TableStatus(node.table, BLOCKED, None, error.msg, node.unique_id)
         table = landed_table(files, folder)
         state, note = self._state_of(table)
-        return TableStatus(node.table, state, table, note)
+        return TableStatus(node.table, state, table, note, node.unique_id)
 
     def _state_of(self, table: LandedTable) -> tuple[str, str]:
         if table.problem:

@@ -75,7 +75,7 @@ class RunOperations:
         if format == "text":
             return Outcome((*lines, *status.status_lines(self._tables, report, terminal_width())))
         service = status.service_record(report, _without_report(report, lines))
-        records = status.table_records(self._tables, self._tables.statuses(report))
+        records = [status.table_record(each) for each in self._tables.statuses(report)]
         return Outcome((status.to_json(service=service, tables=records),))
 
     @operation("mirror_check", older_than=SPAN, stale_after=SPAN, format=FORMAT)

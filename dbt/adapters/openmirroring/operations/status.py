@@ -6,7 +6,6 @@ The fields of the JSON are in docs/operations.md. None stands for what a table d
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -91,18 +90,13 @@ def service_record(report: ServiceReport, problem: str) -> dict[str, Any]:
     return {"status": report.status or None, "error": report.error or problem or None}
 
 
-def table_records(tables: ProjectTables, statuses: Sequence[TableStatus]) -> list[dict[str, Any]]:
-    nodes = {node.table: node.unique_id for node in tables.mirrored}
-    return [table_record(status, nodes.get(status.table)) for status in statuses]
-
-
-def table_record(status: TableStatus, node: str | None) -> dict[str, Any]:
+def table_record(status: TableStatus) -> dict[str, Any]:
     journal, pending, applied = status.journal, status.pending, status.applied
     batch = journal.batch if journal else None
     return {
         "table": status.table,
         "mirrored_table": status.mirrored_table,
-        "node": node,
+        "node": status.node,
         "state": status.state,
         "note": status.note or None,
         "publication": batch.publication if batch else None,
