@@ -115,7 +115,9 @@ def _parquet_rows(path: Path) -> Rows:
 
     def read(_: pa.Schema) -> Iterator[pa.RecordBatch]:
         with _parquet(path) as parquet:
-            yield from parquet.iter_batches(at_once, use_threads=False)
+            # batches of two row groups would need twice the memory
+            for group in range(parquet.num_row_groups):
+                yield from parquet.iter_batches(at_once, [group], use_threads=False)
 
     return Rows(path.name, pa.schema(mirrored), ROW_MARKER in schema.names, read, row_size)
 
