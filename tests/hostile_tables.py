@@ -133,18 +133,6 @@ def _with_a_name_that_is_not_utf8(folder: Path, elsewhere: Path) -> Path:
     return _land_good(folder).rename(folder.with_name(folder.name + os.fsdecode(b"_caf\xe9")))
 
 
-def land_repeated(path: Path, rows: int, size: int, **columns: pa.Array) -> None:
-    """A file of few bytes that has one value of so many bytes in each of its rows.
-
-    Args:
-        columns: others, after that of the value
-    """
-    values = pa.DictionaryArray.from_arrays(
-        pa.repeat(pa.scalar(0, pa.int32()), rows), ["x" * size]
-    )
-    pq.write_table(pa.table({"name": values, **columns}), path, store_schema=False)
-
-
 def _with_two_columns_of_a_name() -> pa.Table:
     return pa.table([pa.array([1]), pa.array([2])], names=["id", "id"])
 

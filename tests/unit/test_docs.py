@@ -20,18 +20,19 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
+from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
-from dbt.adapters.openmirroring.operations.json_output import (
-    BatchRecord,
-    CheckDocument,
-    HistoryDocument,
-    ProblemRecord,
-    ServiceRecord,
-    StatusDocument,
-    TableRecord,
+from dbt.adapters.openmirroring.operations.check import Problem
+from dbt.adapters.openmirroring.operations.project_tables import NOT_PUBLISHED, TableStatus
+from dbt.adapters.openmirroring.operations.status import (
+    batch_record,
+    service_record,
+    table_record,
 )
 from dbt.adapters.openmirroring.service.authentication import Identity
+from dbt.adapters.openmirroring.service.reports import ServiceReport
 from tests.pages import FENCE, Block, blocks_of
 
 ROOT = Path(__file__).parents[2]
@@ -200,12 +201,26 @@ def test_the_tables_of_json_have_each_field_that_operations_print() -> None:
     section = (ROOT / "docs" / "operations.md").read_text().partition("\n## JSON")[2]
     rows = re.findall(r"^\| (.+) \|", section.partition("\n## ")[0], re.MULTILINE)
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    documents = (
-        *(StatusDocument, HistoryDocument, CheckDocument),
-        *(ServiceRecord, TableRecord, BatchRecord, ProblemRecord),
-    )
+    status = TableStatus("sales.orders", NOT_PUBLISHED, None)
+    time = "2026-11-23T06:00:00.000+00:00"
+    batch = PastBatch("2026112306000000000000", time, "initial", "", RowCounts(), 1, 1, 1, "")
+    printed = {
+        *json_documents(),
+        *(field.name for field in fields(Problem)),
+        *service_record(ServiceReport(), ""),
+        *table_record(status),
+        *batch_record("sales.orders", batch),
+    }
 
-    assert not {field.name for each in documents for field in fields(each)} - told
+    assert not printed - told
+
+
+def json_documents() -> Iterator[str]:
+    """The fields of the documents: the arguments of `to_json`."""
+    for path in (ROOT / "dbt" / "adapters" / "openmirroring" / "operations").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and "to_json" in ast.unparse(node.func):
+                yield from (str(keyword.arg) for keyword in node.keywords)
 
 
 def test_every_refused_option_of_another_adapter_is_reported() -> None:

@@ -34,8 +34,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
 }
 
-# upward arrows, for types only: a protocol of the adapter would repeat its one class
-FOR_TYPES = {("node.warehouse", "impl"), ("operations.command", "impl")}
+# upward arrows, for types only: a protocol would repeat its one class
+FOR_TYPES = {
+    ("node.warehouse", "impl"),
+    ("operations.command", "impl"),
+    ("landing_zone.publisher", "service.monitoring"),
+}
 
 
 def module_name(path: Path) -> str:

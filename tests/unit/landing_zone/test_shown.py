@@ -30,6 +30,7 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.node.changes import changes_between
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
+from dbt.adapters.openmirroring.operations.status import status_lines
 from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 from dbt.adapters.openmirroring.service.monitoring_files import monitoring_report
@@ -96,7 +97,7 @@ def test_the_owner_of_a_table_is_shown_in_the_status(storage: Storage, project: 
     for nodes in ([orders], []):
         tables = ProjectTables(storage, "shop", "sales", nodes)
         lines = [
-            *tables.status_lines(report),
+            *status_lines(tables, report),
             *drop_orphans(tables, True, None, None, lambda _: True).lines,
         ]
         assert all(line.isprintable() for line in lines), lines

@@ -15,6 +15,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     mirrored_nodes,
 )
+from dbt.adapters.openmirroring.operations.status import status_lines
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.onelake_server import ROOT, OneLakeServer
 from tests.unit.operations.tables import publish
@@ -75,7 +76,7 @@ def test_a_name_of_several_tables_is_refused(storage: Storage) -> None:
 
 def status_of_orders(storage: Storage, report: ServiceReport) -> list[str]:
     """The cells of the service, as far as they have anything."""
-    _, line = ProjectTables(storage, "shop", "sales", [node("orders")]).status_lines(report)
+    _, line = status_lines(ProjectTables(storage, "shop", "sales", [node("orders")]), report)
     return _after_changes(line)
 
 
@@ -116,7 +117,7 @@ def test_a_table_without_a_schema_folder_has_the_default_schema_in_the_service(
     at_root = node("orders")
     at_root["config"]["schema_folder"] = False
 
-    _, line = ProjectTables(storage, "shop", "sales", [at_root]).status_lines(report)
+    _, line = status_lines(ProjectTables(storage, "shop", "sales", [at_root]), report)
 
     assert _after_changes(line) == ["Replicating", f"{after:%Y-%m-%d %H:%M:%S}"]
 
@@ -141,11 +142,11 @@ def test_the_state_has_a_colour_in_a_terminal_only(
     green = "\x1b[32mpublished\x1b[0m"
 
     monkeypatch.setattr("dbt_common.ui.USE_COLOR", True)
-    assert green in tables.status_lines(ServiceReport(), 80)[1]
-    assert green not in tables.status_lines(ServiceReport())[1]
+    assert green in status_lines(tables, ServiceReport(), 80)[1]
+    assert green not in status_lines(tables, ServiceReport())[1]
 
     monkeypatch.setattr("dbt_common.ui.USE_COLOR", False)  # --no-use-colors
-    assert green not in tables.status_lines(ServiceReport(), 80)[1]
+    assert green not in status_lines(tables, ServiceReport(), 80)[1]
 
 
 def test_a_batch_without_files_leaves_no_table_behind(storage: Storage) -> None:

@@ -195,21 +195,6 @@ def with_names_that_are_none(tables: dict[str, Any]) -> str:
     return json.dumps(tables)
 
 
-def with_names_that_cannot_be_sorted(tables: dict[str, Any]) -> str:
-    (table,) = tables["tables"]
-    return json.dumps({"tables": [table, {**table, "sourceTableName": 5}]})
-
-
-def with_figures_that_are_none(tables: dict[str, Any]) -> str:
-    tables["tables"][0]["metrics"]["processedByte"] = "1"
-    return json.dumps(tables)
-
-
-def with_figures_that_are_endless(tables: dict[str, Any]) -> str:
-    tables["tables"][0]["metrics"]["processedRowCount"] = 10**4299 - 1 + 9 * 10**4299
-    return json.dumps(tables)
-
-
 def of_many_bytes(tables: dict[str, Any]) -> str:
     return json.dumps(tables) + " " * 5_000_000
 
@@ -220,9 +205,6 @@ def of_many_bytes(tables: dict[str, Any]) -> str:
         deep,
         without_names,
         with_names_that_are_none,
-        with_names_that_cannot_be_sorted,
-        with_figures_that_are_none,
-        with_figures_that_are_endless,
         of_many_bytes,
     ],
 )
@@ -238,9 +220,7 @@ def test_damaged_figures_begin_anew(item: Item, damaged: Any) -> None:
 
     (table,) = json.loads(path.read_text())["tables"]
     assert table["sourceTableName"] == "orders"
-    assert table["metrics"]["processedRowCount"] == (
-        3 if damaged is with_names_that_cannot_be_sorted else 1
-    )
+    assert table["metrics"]["processedRowCount"] == 1
 
 
 @pytest.mark.parametrize("name", ["tables.json", "_tables.json.new"])

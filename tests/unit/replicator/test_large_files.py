@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dbt.adapters.openmirroring.replicator import mirrored_table, table_scan
 from dbt.adapters.openmirroring.replicator import rows as data_rows
+from dbt.adapters.openmirroring.replicator import table_scan
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
-from tests.hostile_tables import FIRST, land_repeated
+from tests.hostile_tables import FIRST
 from tests.unit.replicator.item import Item, rows
 
 # scans a landing zone, and prints how many bytes that took
@@ -37,31 +36,6 @@ def scanned(item: Item) -> tuple[str, int, int]:
     return status, int(count), int(kilobytes) // 1024
 
 
-@pytest.mark.variant
-def test_a_value_that_is_in_many_rows_takes_little_memory(item: Item) -> None:
-    item.metadata()
-    land_repeated(item.folder() / FIRST, 30_000, 40_000)
-
-    status, count, megabytes = scanned(item)
-
-    assert (status, count) == ("Replicating", 30_000)
-    assert megabytes < 1_000
-
-
-@pytest.mark.variant
-def test_a_value_that_is_in_many_changes_takes_little_memory(item: Item) -> None:
-    item.keyed()
-    count = 15_000
-    ids = pa.array(range(count), pa.int64())
-    markers = pa.repeat(pa.scalar(4, pa.int32()), count)
-    land_repeated(item.folder() / FIRST, count, 60_000, id=ids, __rowMarker__=markers)
-
-    status, found, megabytes = scanned(item)
-
-    assert (status, found) == ("Replicating", count)
-    assert megabytes < 1_500
-
-
 @pytest.mark.more
 def test_very_many_changes_of_a_key_take_little_memory(item: Item) -> None:
     item.keyed()
@@ -78,19 +52,6 @@ def test_very_many_changes_of_a_key_take_little_memory(item: Item) -> None:
 
     assert (status, found) == ("Replicating", 1)
     assert megabytes < 900
-
-
-@pytest.mark.variant
-def test_declared_columns_that_are_missing_take_little_memory(item: Item) -> None:
-    columns = [{"Name": f"c{number}", "DataType": "Double"} for number in range(100)]
-    item.metadata(FileFormat="csv", SchemaDefinition={"Columns": columns})
-    content = b"c0\r\n" + b"1\r\n" * 500_000
-    item.land_bytes(f"{1:020d}.csv.gz", gzip.compress(content))
-
-    status, found, megabytes = scanned(item)
-
-    assert (status, found) == ("Replicating", 500_000)
-    assert megabytes < 200
 
 
 class Killed(BaseException):
@@ -177,7 +138,7 @@ def test_nothing_of_a_file_is_applied_if_its_last_part_is_bad(item: Item) -> Non
 def test_rows_that_are_too_large_to_be_streamed_are_added_in_parts(
     item: Item, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirrored_table, "_GATHERED_BYTES", 100)
+    monkeypatch.setattr(table_scan, "_STREAMED", 10)
     item.metadata()
     content = rows(*((number, "x" * 50) for number in range(5)))
     land_changes(item, content)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -139,22 +137,3 @@ def test_files_without_numbers_are_counted(item: Item, tmp_path: Path) -> None:
     by_time(item, "d", 30, "d")
 
     assert_refused(item, item.scan(), "1 of its files were applied, and the table has 3")
-
-
-def of_an_earlier_version(item: Item) -> None:
-    record = item.folder() / "_mirrored_table.json"
-    record.write_text(json.dumps({"id": json.loads(record.read_text())["id"]}))
-
-
-@pytest.mark.parametrize("change", [of_an_earlier_version, lambda item: None])
-def test_a_folder_is_checked_from_the_first_scan_of_this_version_on(
-    replicated: Item, tmp_path: Path, change: Callable[[Item], None]
-) -> None:
-    change(replicated)
-    assert replicated.scan().status == "Replicating"
-    replicated.land(4, rows((4, "d", 4)))
-    assert replicated.scan().rows == 2
-
-    replicated.land(2, rows((2, "new", 4)))
-
-    assert_refused(replicated, replicated.scan(), "has a number that was applied before")

@@ -379,7 +379,7 @@ def test_a_definition_is_changed_where_it_differs_and_nowhere_else(
         "enableDeltaChangeDataFeed": (None, True),
     }
     assert database.definition == defined(retentionInDays=7, enableDeltaChangeDataFeed=True)
-    assert by_id.definition().content == database.definition
+    assert by_id.definition() == database.definition
     server.requests.clear()
     assert by_id.update(settings) == {}
     assert "updateDefinition" not in server.paths()
@@ -435,6 +435,16 @@ def test_a_long_running_operation_is_followed_to_its_end(server: FabricServer) -
 
     assert mirrored_database(server).create({})
     assert server.clock.slept[:2] == [20, 20]
+
+
+def test_a_long_running_operation_without_an_end_is_reported(server: FabricServer) -> None:
+    server.workspace("Sales")
+    server.operation = [{"status": "Running"}]
+
+    told = refusal(mirrored_database(server).create, {})
+
+    assert told.startswith("The mirrored database 'shop' was not created within 10 minutes.")
+    assert sum(server.clock.slept) == 600
 
 
 def test_the_failure_of_a_long_running_operation_is_reported(server: FabricServer) -> None:

@@ -25,14 +25,44 @@ def _flags() -> Any:
     return get_flags()
 
 
+def command() -> str | None:
+    """Return the name of the command, e.g. `run`; None outside of commands."""
+    name: str | None = getattr(_flags(), "WHICH", None)
+    return name
+
+
 def uses_spark() -> bool:
     """Check whether the command always runs statements in Spark."""
-    return getattr(_flags(), "WHICH", None) in _USING_SPARK
+    return command() in _USING_SPARK
 
 
 def reads_tables() -> bool:
     """Check whether the command reads the tables of the project."""
-    return getattr(_flags(), "WHICH", None) in _READING
+    return command() in _READING
+
+
+def is_building() -> bool:
+    """Check whether the command builds nodes, perhaps with `--empty` or `--sample`."""
+    return command() in _BUILDING
+
+
+def is_publishing() -> bool:
+    """Check whether the command builds nodes with all their rows."""
+    return is_building() and _has_all_rows()
+
+
+def is_testing() -> bool:
+    """Check whether the command may run data tests on all rows."""
+    return command() in _TESTING and _has_all_rows()
+
+
+def is_running_hooks() -> bool:
+    """Check whether the command runs the hooks of the project."""
+    return command() in (*_BUILDING, *_TESTING)
+
+
+def _has_all_rows() -> bool:
+    return not (getattr(_flags(), "EMPTY", False) or getattr(_flags(), "SAMPLE", None))
 
 
 def is_in_command() -> bool:
@@ -45,41 +75,18 @@ def is_in_command() -> bool:
     return context is not None and main is not None and context.find_root().command is main.cli
 
 
-def is_publishing() -> bool:
-    """Check whether the command builds nodes with all their rows."""
-    return _is_one_of(*_BUILDING)
-
-
-def is_building() -> bool:
-    """Check whether the command builds nodes, perhaps with `--empty` or `--sample`."""
-    return getattr(_flags(), "WHICH", None) in _BUILDING
-
-
-def is_parsing() -> bool:
-    """Check whether the command only parses the project."""
-    return getattr(_flags(), "WHICH", None) == "parse"
-
-
-def is_compiling() -> bool:
-    """Check whether the command only compiles nodes."""
-    return getattr(_flags(), "WHICH", None) == "compile"
+def prefers_other_state() -> bool:
+    """Check whether dbt reads nodes that it does not build in the state of another target."""
+    flags = _flags()
+    return bool(getattr(flags, "DEFER", False) and getattr(flags, "FAVOR_STATE", False))
 
 
 def selected() -> Sequence[str]:
     """Return the unique ids of what the command has selected; none with `dbt retry`."""
     from dbt import selected_resources
 
-    if getattr(_flags(), "WHICH", None) == "retry":  # dbt has those of an earlier command
-        return ()
-    return selected_resources.SELECTED_RESOURCES
-
-
-def _is_one_of(*commands: str) -> bool:
-    """Check whether dbt runs one of the commands, without `--empty` and `--sample`."""
-    flags = _flags()
-    if getattr(flags, "WHICH", None) not in commands:
-        return False
-    return not (getattr(flags, "EMPTY", False) or getattr(flags, "SAMPLE", None))
+    # with `retry`, dbt has those of an earlier command
+    return () if command() == "retry" else selected_resources.SELECTED_RESOURCES
 
 
 def terminal() -> Callable[[str], None] | None:
@@ -95,22 +102,6 @@ def terminal() -> Callable[[str], None] | None:
         return None
     # the line break is part of the string, because other threads of dbt print meanwhile
     return lambda line: print(f"{line}\n", end="", file=sys.stderr, flush=True)
-
-
-def is_testing() -> bool:
-    """Check whether the command may run data tests on all rows."""
-    return _is_one_of(*_TESTING)
-
-
-def prefers_other_state() -> bool:
-    """Check whether dbt reads nodes that it does not build in the state of another target."""
-    flags = _flags()
-    return bool(getattr(flags, "DEFER", False) and getattr(flags, "FAVOR_STATE", False))
-
-
-def is_running_hooks() -> bool:
-    """Check whether the command runs the hooks of the project."""
-    return getattr(_flags(), "WHICH", None) in (*_BUILDING, *_TESTING)
 
 
 def project_folder(profile: AdapterRequiredConfig) -> Path:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, StagedFile
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -36,15 +36,8 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.text.shown import shown
 
-
-class ServiceWatch(Protocol):
-    """The service that a rebuild waits for. `service/monitoring.py` documents it."""
-
-    def check_answer(self, table: str) -> None: ...
-
-    def wait_until_gone(self, table: str, dropped: bool) -> None: ...
-
-    def wait_until_back(self, table: str) -> None: ...
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.service.monitoring import Service
 
 
 class Publication(PublishedTable):
@@ -54,7 +47,7 @@ class Publication(PublishedTable):
         storage: the storage of the landing zone
         table: the table folder
         owner: the owner that publishes the table
-        service: the watch that a rebuild or an initial load waits with; None if there is none
+        service: the service that a rebuild or an initial load waits for; None if there is none
 
     Raises:
         ConcurrentPublicationError: if another run is publishing this table
@@ -65,7 +58,7 @@ class Publication(PublishedTable):
         storage: Storage,
         table: TableFolder,
         owner: Owner,
-        service: ServiceWatch | None = None,
+        service: Service | None = None,
     ) -> None:
         super().__init__(storage, table, owner)
         self.published_at: datetime | None = None

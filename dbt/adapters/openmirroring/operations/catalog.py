@@ -14,8 +14,6 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
@@ -71,11 +69,8 @@ def published_statistics(storage: Storage, schema: str, identifier: str) -> dict
     except MirrorError as error:  # the documentation is useful without these statistics
         logger.debug(f"{schema}.{identifier}: {error}")
         return {}
-    return statistics(table, journal) if journal else {}
-
-
-def statistics(table: TableFolder, journal: Journal) -> dict[str, Any]:
-    """Return the last publication of a table as statistics for dbt's catalog."""
+    if journal is None:
+        return {}
     batch = journal.batch
     rows = batch.rows
     format_ = batch.definition.landing_format

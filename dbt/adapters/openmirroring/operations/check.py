@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 
 from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.operations.json_output import (
-    CheckDocument,
-    ProblemRecord,
-    ServiceRecord,
-    table_records,
-    to_json,
-)
 from dbt.adapters.openmirroring.operations.project_tables import (
     BLOCKED,
     ELSEWHERE,
@@ -26,102 +19,111 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     TableStatus,
     utc_text,
 )
+from dbt.adapters.openmirroring.operations.status import service_record, table_record, to_json
 from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport, TableReport
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long something may take before it is a problem.
+class Problem:
+    """A problem of a mirrored table, as the JSON has it.
 
     Args:
-        older_than: for the service to apply a publication, and for a run to finish one
-        stale_after: since the last publication of a table; None for any time
+        problem: `failed`, `blocked`, `held`, `behind` or `stale`
+        message: what is wrong, and what to do
     """
 
-    older_than: timedelta
-    stale_after: timedelta | None = None
+    table: str
+    problem: str
+    message: str
 
 
 def check(
-    tables: ProjectTables, report: ServiceReport, problem: str, patience: Patience, as_json: bool
+    tables: ProjectTables,
+    report: ServiceReport,
+    without_report: str,
+    older_than: timedelta,
+    stale_after: timedelta | None,
+    as_json: bool,
 ) -> Outcome:
     """Look for problems of the mirrored tables that have a node here.
 
     Args:
-        report: the report of the service
-        problem: why the service could not be asked; empty if it could
-        as_json: whether to print JSON instead of a line
+        without_report: why the service could not be asked; empty if it could
+        older_than: how long the service may need to apply a publication, and a run to finish one
+        stale_after: how long nothing may be published of a table; None for any time
     """
-    now = datetime.now(timezone.utc)
-    checked = [each for each in tables.statuses() if each.state not in (ORPHAN, ELSEWHERE)]
+    checked = [each for each in tables.statuses(report) if each.state not in (ORPHAN, ELSEWHERE)]
     problems = [
-        ProblemRecord(status.table, kind, message)
-        for status in checked
-        for kind, message in _problems(status, report, patience, now)
+        problem for status in checked for problem in _problems(status, older_than, stale_after)
     ]
     failed = [f"{each.table}: {each.problem}: {each.message}" for each in problems]
-    if problem:
-        failed.insert(0, f"Nobody knows which tables have failed or are behind: {problem}")
+    if without_report:
+        failed.insert(0, f"Nobody knows which tables have failed or are behind: {without_report}")
     if as_json:
-        service = ServiceRecord.of(report, problem)
-        records = table_records(tables, checked, report)
-        line = to_json(CheckDocument(not failed, problems, service, records))
+        line = to_json(
+            ok=not failed,
+            problems=[asdict(problem) for problem in problems],
+            service=service_record(report, without_report),
+            tables=[table_record(each) for each in checked],
+        )
     else:
         line = "" if failed else _fine(len(checked), report)
     return Outcome((line,) if line else (), tuple(failed))
 
 
 def _problems(
-    status: TableStatus, report: ServiceReport, patience: Patience, now: datetime
-) -> Iterator[tuple[str, str]]:
-    """Yield the kind of each problem of a table, and what is wrong and what to do."""
-    applied, journal = status.applied(report), status.journal
-    failure = _failure(status, applied, status.loss(report))
+    status: TableStatus, older_than: timedelta, stale_after: timedelta | None
+) -> Iterator[Problem]:
+    now = datetime.now(timezone.utc)
+    table, journal, pending = status.table, status.journal, status.pending
+    applied, published_at = status.applied, status.published_at
+    failure = _failure(status)
     if failure:
-        yield "failed", failure
+        yield Problem(table, "failed", failure)
     if status.state == BLOCKED:
-        yield "blocked", f"The next run refuses to publish it: {status.note}"
-    pending = status.landed.pending if status.landed else None
-    if status.state == UNFINISHED and pending:
-        begun = pending.batch.begun_at
-        if now - begun > patience.older_than:
-            yield (
-                "blocked",
-                f"A run that began at {utc_text(begun)} UTC has left {pending.batch.summary}. To "
-                "finish it: dbt run-operation mirror_recover",
-            )
+        message = f"The next run refuses to publish it: {status.note}"
+        yield Problem(table, "blocked", message)
+    if status.state == UNFINISHED and pending and now - pending.batch.begun_at > older_than:
+        yield Problem(
+            table,
+            "blocked",
+            f"A run that began at {utc_text(pending.batch.begun_at)} UTC has left "
+            f"{pending.batch.summary}. To finish it: dbt run-operation mirror_recover",
+        )
     if status.state == HELD:
-        yield (
+        yield Problem(
+            table,
             "held",
             f"{status.note.rstrip('.')}. To publish it nevertheless: dbt run-operation "
-            f"mirror_publish --args '{{table: {status.table}}}'",
+            f"mirror_publish --args '{{table: {table}}}'",
         )
-    if journal and not failure and status.is_behind(report):
+    if journal and not failure and status.is_behind:
         since = _unapplied_since(journal, applied)
-        if now - since > patience.older_than:
-            yield (
+        if now - since > older_than:
+            yield Problem(
+                table,
                 "behind",
                 f"Published at {utc_text(since)} UTC, not applied for {_told(now - since)}. The "
-                f"mirrored database is {report.description}; the table is "
+                f"mirrored database is {status.report.description}; the table is "
                 f"{applied.status or 'not listed'}. See its page in Fabric. For a local landing "
                 "zone: dbt run-operation mirror_replicate",
             )
-    if journal and patience.stale_after is not None:
-        published_at = datetime.fromisoformat(journal.published_at)
-        if now - published_at > patience.stale_after:
-            yield (
-                "stale",
-                f"Published last at {utc_text(published_at)} UTC, {_told(now - published_at)} "
-                "ago. Run its node, or see in dbt's log why its runs fail. Runs without changes "
-                "publish nothing.",
-            )
+    if published_at and stale_after is not None and now - published_at > stale_after:
+        yield Problem(
+            table,
+            "stale",
+            f"Published last at {utc_text(published_at)} UTC, {_told(now - published_at)} ago. "
+            "Run its node, or see in dbt's log why its runs fail. Runs without changes publish "
+            "nothing.",
+        )
 
 
-def _failure(status: TableStatus, applied: TableReport, loss: str) -> str:
+def _failure(status: TableStatus) -> str:
     """Return why the service does not apply a table, and what to do; empty if it does."""
+    applied = status.applied
     rebuild = f"dbt run-operation mirror_rebuild --args '{{table: {status.table}}}'"
-    if loss:
-        return f"{loss} To publish a full load of the rows that Spark has: {rebuild}"
+    if status.loss:
+        return f"{status.loss} To publish a full load of the rows that Spark has: {rebuild}"
     if applied.status != FAILED and not applied.error:
         return ""
     what = "has stopped applying it" if applied.status == FAILED else "reports an error"

@@ -11,17 +11,7 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.dbt_core.flags import (
-    is_building,
-    is_compiling,
-    is_parsing,
-    is_publishing,
-    is_running_hooks,
-    is_testing,
-    prefers_other_state,
-    reads_tables,
-    selected,
-)
+from dbt.adapters.openmirroring.dbt_core import flags
 from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable
@@ -44,8 +34,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     is_mirrored,
 )
-from dbt.adapters.openmirroring.operations.recover import Recovery, place_of
-from dbt.adapters.openmirroring.operations.restore import Restores
+from dbt.adapters.openmirroring.operations.recover import Recovery, Restores, place_of
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 if TYPE_CHECKING:
@@ -57,13 +46,7 @@ _HOOK = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
 
 
 class Command:
-    """A dbt command.
-
-    Args:
-        adapter: the adapter that dbt has created
-        project: the dbt project
-        destination: where the command publishes to
-    """
+    """A dbt command: its steps before its first node and after its last."""
 
     def __init__(
         self, adapter: OpenMirroringAdapter, project: Project, destination: Destination
@@ -124,18 +107,14 @@ class Command:
         gated = any(is_gated(node.config) for node in nodes.values())
         if self._destination.dry_run or not gated:
             nodes.pop(_HOOK, None)
-        if is_parsing():
+        if flags.command() == "parse":
             self._check(nodes.values())
 
     def before_first_node(self, nodes: Sequence[ManifestNode]) -> None:
-        """Recover interrupted runs, before hooks run and nodes compile.
-
-        Args:
-            nodes: the nodes of the dbt project
-        """
+        """Recover interrupted runs, before hooks run and nodes compile."""
         if not self._destination.dry_run:
             self._before_publishing(nodes)
-        if is_running_hooks():
+        if flags.is_running_hooks():
             # hooks run whatever is selected, and dbt compiles them one by one
             for hook in self._project.nodes.values():
                 if str(hook.resource_type) == "operation":
@@ -143,10 +122,10 @@ class Command:
 
     def _before_publishing(self, nodes: Sequence[ManifestNode]) -> None:
         # a project without mirrored nodes may have no landing zone
-        if is_publishing() and any(is_mirrored(node.config) for node in nodes):
+        if flags.is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._recover_before_compiling(nodes)
             self._finish_holds(nodes)
-        if is_testing() and not prefers_other_state():
+        if flags.is_testing() and not flags.prefers_other_state():
             self._note_builds([node for node in nodes if is_gated(node.config)])
 
     def check_selected(self) -> None:
@@ -156,13 +135,13 @@ class Command:
             CompilationError: if two nodes would be one table, or a node is not configured right
             MirrorError: if nothing can be published to the landing zone
         """
-        if self._is_checked or not (is_building() or is_compiling()):
+        if self._is_checked or not (flags.is_building() or flags.command() == "compile"):
             return
         self._is_checked = True
         everything = {**self._project.nodes, **self._project.functions}
-        nodes = [everything[unique_id] for unique_id in selected() if unique_id in everything]
+        nodes = [everything[name] for name in flags.selected() if name in everything]
         self._check(nodes)
-        if is_publishing() and any(is_mirrored(node.config) for node in nodes):
+        if flags.is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._destination.check_before_nodes()
 
     def _check(self, nodes: Iterable[ManifestNode]) -> None:
@@ -199,17 +178,13 @@ class Command:
     def before_node(self, node: ManifestNode) -> None:
         """Bring a node and the tables that it reads to the state that was published last.
 
-        Batches that earlier runs have left are finished, and what Spark has lost is restored. This
-        happens before the node is compiled, because its SQL may depend on the result.
-
-        Args:
-            node: a node of dbt's manifest
+        This happens before the node is compiled, because its SQL may depend on the result.
 
         Raises:
             DbtRuntimeError: if the batch of the node itself cannot be finished, or if one of the
                 tables cannot be restored
         """
-        restores = self._destination.restores and reads_tables()
+        restores = self._destination.restores and flags.reads_tables()
         if not (self.recovery.has_postponed or restores):
             return
         for each in _with_tables_below(node, self._project.nodes):
@@ -238,9 +213,12 @@ class Command:
 
         return allows
 
-    def _restore(self, node: ManifestNode, is_own: bool) -> None:
-        if self.warehouse({}).found(self._adapter.relation_of(node)) is None:
-            self._restores.restore(self.node_of(node.unique_id), is_own)
+    def _restore(self, found: ManifestNode, is_own: bool) -> None:
+        if self.warehouse({}).found(self._adapter.relation_of(found)) is None:
+            node = self.node_of(found.unique_id)
+            # a full refresh needs no rows from before
+            if not (is_own and node.is_full_refresh):
+                self._restores.restore(node)
 
     def _finish_holds(self, nodes: Sequence[ManifestNode]) -> None:
         """Repair snapshots that a killed process left half held, before anything reads them."""
@@ -272,9 +250,6 @@ class Command:
 
         The next run would see a view, and rebuild the mirrored table with what it can compute: the
         history of an incremental model or a dbt snapshot would be lost in Spark and in the mirror.
-
-        Raises:
-            CompilationError: if the relation is mirrored
         """
         target, config = context["this"], context["model"]["config"]
         warehouse = self.warehouse(context)
@@ -311,11 +286,10 @@ class Command:
     def compared_rows(
         self, warehouse: Warehouse, model: OpenMirroringRelation
     ) -> OpenMirroringRelation | None:
-        """Return the rows that the mirrored table of a model should contain.
+        """Return the relation with the rows that the mirrored table of a model should contain.
 
-        Returns:
-            the model; if it is held, the relation with the rows that were published last; None if
-            nothing was published yet, or in a dry run
+        Of a held model, these are not those of the model itself. None if nothing was published
+        yet, or in a dry run.
         """
         if self._destination.dry_run:
             return None

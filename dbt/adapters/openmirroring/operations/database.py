@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.operations.arguments import Flag, Name, number, operation
+from dbt.adapters.openmirroring.operations.arguments import FLAG, NAME, number, operation
 from dbt.adapters.openmirroring.service.definition import (
     CHANGE_DATA_FEED,
     RETENTION,
     SCHEMA_SETTING,
+    text_of,
 )
 from dbt.adapters.openmirroring.text.shown import shown
 
@@ -31,13 +32,18 @@ class DatabaseOperations:
     def __init__(self, database: MirroredDatabase) -> None:
         self._database = database
 
-    @operation("mirror_create_database")
+    @operation(
+        "mirror_create_database",
+        default_schema=NAME,
+        retention_days=number(1, 30),
+        change_data_feed=FLAG,
+    )
     def create(
         self,
         *,
-        default_schema: Name | None = None,
-        retention_days: Annotated[int, number(1, 30)] | None = None,
-        change_data_feed: Flag | None = None,
+        default_schema: str | None = None,
+        retention_days: int | None = None,
+        change_data_feed: bool | None = None,
     ) -> Iterator[str]:
         """Create the mirrored database, or change its definition if it exists.
 
@@ -45,13 +51,10 @@ class DatabaseOperations:
 
         Args:
             default_schema: schema of tables without a schema. If it is set, every other table gets
-                the schema of its folder. The default of a new database is `dbo`
+                the schema of its folder
             retention_days: days for which Fabric keeps deleted files
             change_data_feed: whether the tables have Delta's change data feed. Fabric has it for
                 all tables of a mirrored database or for none
-
-        Raises:
-            CompilationError: if an argument is not allowed
         """
         given = {
             SCHEMA_SETTING: default_schema,
@@ -76,7 +79,7 @@ class DatabaseOperations:
     @operation("mirror_definition")
     def definition(self) -> Iterator[str]:
         """Print `mirroring.json`, as Git integration stores it."""
-        yield from self._database.definition().text.splitlines()
+        yield from text_of(self._database.definition()).splitlines()
 
     @operation("mirror_start")
     def start(self) -> Iterator[str]:
@@ -89,16 +92,9 @@ class DatabaseOperations:
         if before == "Stopped":
             yield _PUBLISH_ANEW
 
-    @operation("mirror_stop")
-    def stop(self, *, confirm: Name | None = None) -> Iterator[str]:
-        """Stop the mirrored database.
-
-        Args:
-            confirm: the name of the mirrored database
-
-        Raises:
-            CompilationError: if `confirm` is not the name
-        """
+    @operation("mirror_stop", confirm=NAME)
+    def stop(self, *, confirm: str | None = None) -> Iterator[str]:
+        """Stop the mirrored database, if `confirm` is its name."""
         name = self._database.name
         if confirm != name:
             raise CompilationError(

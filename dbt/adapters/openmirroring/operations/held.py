@@ -44,9 +44,6 @@ class HeldNodes:
     """The nodes of a project whose rows are held.
 
     Args:
-        tables: the mirrored tables of the project
-        graph: the nodes in dbt's graph
-        destination: where they are published
         opened: opens a node in a connection of its own
         threads: number of tables that are compared at the same time
     """
@@ -58,16 +55,19 @@ class HeldNodes:
     threads: int = 1
 
     def publish_all(self, table: str | None) -> Outcome:
-        """Publish the held rows, regardless of their tests.
+        """Publish the held rows of one table or of all, regardless of their tests.
 
-        Args:
-            table: `schema.table`, the table alone, or the name or unique id of its node; None for
-                all
+        The rows of a node may be held while its table is unfinished or blocked. Publishing it then
+        finishes it, or says why it is blocked.
 
         Raises:
             DbtRuntimeError: if no mirrored table, or more than one, matches `table`
         """
-        held = held_nodes(self.tables) if table is None else [self.tables.node(table)]
+        if table is None:
+            names = {each.table for each in self.tables.statuses() if self.tables.is_held(each)}
+            held = [node for node in self.tables.mirrored if node.table in names]
+        else:
+            held = [self.tables.node(table)]
         outcome = in_turn(_in_order(held, self.graph), self._publish, self.threads)
         if outcome == Outcome(()):
             told = "Nothing is held." if table is None else f"{held[0].table} is not held."
@@ -81,19 +81,23 @@ class HeldNodes:
 
         Args:
             gated: the unique ids of the nodes that are published after their tests
-            statuses: the statuses in this command
         """
-        took_part = [
-            node
+        builds = self.destination.builds
+        reasons = {
+            node: not_passed(node.unique_id, self.graph, statuses)
             for node in _in_order(self.tables.mirrored, self.graph)
-            if node.unique_id in gated and _took_part(node.unique_id, self.graph, statuses)
-        ]
-        reasons = {node: not_passed(node.unique_id, self.graph, statuses) for node in took_part}
-        passed = [node for node in took_part if not reasons[node]]
-        published = in_turn(passed, self._publish_build, self.threads)
+            if node.unique_id in gated
+            and node.unique_id in builds
+            and _took_part(node.unique_id, self.graph, statuses)
+        }
+        published = in_turn(
+            [node for node, why in reasons.items() if not why],
+            lambda node, wait: self._publish(node, wait, builds[node.unique_id]),
+            self.threads,
+        )
         kept = in_turn(
-            [node for node in took_part if reasons[node]],
-            lambda node, _: self._keep_build(node, reasons[node]),
+            [node for node, why in reasons.items() if why],
+            lambda node, _: self._keep(node, reasons[node]),
             self.threads,
         )
         return Outcome(published.lines + kept.lines, published.failed + kept.failed)
@@ -104,15 +108,7 @@ class HeldNodes:
         with self.opened(found) as node:
             return publish_held(node, self.destination, wait_for_turn, build)
 
-    def _publish_build(
-        self, found: MirroredNode, wait_for_turn: Callable[[], None]
-    ) -> MirrorResponse | None:
-        build = self.destination.builds.get(found.unique_id)
-        return self._publish(found, wait_for_turn, build) if build else None
-
-    def _keep_build(self, found: MirroredNode, why: str) -> str | None:
-        if found.unique_id not in self.destination.builds:
-            return None
+    def _keep(self, found: MirroredNode, why: str) -> str:
         with self.opened(found) as node:
             keep_held(node, self.destination, why)
         return f"held {why}"
@@ -148,22 +144,8 @@ def in_turn(nodes: Sequence[MirroredNode], work: Work, threads: int) -> Outcome:
     )
 
 
-def held_nodes(tables: ProjectTables) -> list[MirroredNode]:
-    """Return the nodes with held rows, according to the landing zone.
-
-    The rows of a node may be held while its table is unfinished or blocked. Publishing it then
-    finishes it, or says why it is blocked.
-    """
-    held = {status.table for status in tables.statuses() if tables.is_held(status)}
-    return [node for node in tables.mirrored if node.table in held]
-
-
 def not_passed(unique_id: str, graph: Graph, statuses: Statuses) -> str:
-    """Return why a node is not published; empty if all its tests passed in this command.
-
-    Args:
-        unique_id: unique id of the node
-    """
+    """Return why a node is not published; empty if all its tests passed in this command."""
     tests = {
         test_id: statuses.get(test_id)
         for test_id, test in graph.items()

@@ -42,11 +42,6 @@ def check_nodes(
 ) -> None:
     """Check nodes without Spark and the landing zone, so that the user sees all errors at once.
 
-    Args:
-        in_onelake: whether the landing zone is in OneLake
-        is_embedded: whether Spark is the embedded one
-        runs_python: whether Spark runs Python models
-
     Raises:
         CompilationError: if nodes are not configured right; the message names each of them
     """
@@ -98,9 +93,6 @@ def refuse_same_tables(nodes: Iterable[ManifestNode]) -> None:
 
     dbt checks this too, but `Orders` and `orders` are two names for it. For Spark they are one
     table, so that each node would replace the rows of the other one.
-
-    Args:
-        nodes: all enabled nodes of the dbt project, as in dbt's manifest
 
     Raises:
         CompilationError: if two nodes would be one table
@@ -157,14 +149,9 @@ def _shown(node: ManifestNode) -> str:
 
 
 def why_not_mirrored(node: ManifestNode, project: Project) -> str:
-    """Return why a node is not mirrored although its configuration looks like it.
+    """Return why a node is not mirrored although its configuration looks like it, as a warning.
 
-    Args:
-        node: the node, as in dbt's manifest
-        project: the dbt project
-
-    Returns:
-        a text for a warning; empty if the node is mirrored, or does not look like it
+    It is empty if the node is mirrored, or does not look like it.
 
     Raises:
         CompilationError: if the node asks to be mirrored with `mirror: true`

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -21,8 +20,6 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 )
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import terminal_width, text_table
-
-NOTHING = "Nothing was dropped."
 
 # a text that YAML reads as a name
 _PLAIN = re.compile(r"[a-zA-Z_][\w.-]*", re.ASCII)
@@ -49,17 +46,19 @@ def drop_orphans(
     Raises:
         DbtRuntimeError: if a table in `table` is no orphan
     """
-    statuses = tables.statuses() if table is not None else tables.statuses(has_published)
-    found = [status for status in statuses if status.state in (ORPHAN, ELSEWHERE)]
+    # Spark need not be asked about tables that are named
+    statuses = tables.statuses() if table else tables.statuses(has_published=has_published)
+    found = [each for each in statuses if each.state in (ORPHAN, ELSEWHERE)]
+    given: dict[str, str | Sequence[str]] = {}
     if schema is not None:
-        found = [status for status in found if status.schema == schema]
-    given: dict[str, Any] = {} if schema is None else {"schema": schema}
+        found = [each for each in found if each.schema == schema]
+        given["schema"] = schema
     if table is not None:
         names = [table] if isinstance(table, str) else table
         found = _named(found, names)
         given["table"] = names if len(names) > 1 else names[0]
-    ours = [status for status in found if table is not None or status.state == ORPHAN]
-    others = [status for status in found if status not in ours]
+    ours = [each for each in found if table is not None or each.state == ORPHAN]
+    others = [each for each in found if each not in ours]
     lines = _listed(ours, "orphan")
     failed: list[str] = []
     if not ours:
@@ -69,9 +68,8 @@ def drop_orphans(
         lines.append(f"Nothing was dropped. To drop them, in the mirror too: {_command(given)}")
     else:
         dropped = [status.table for status in ours if _drop(tables, status, failed)]
-        lines.append(
-            f"Dropped {', '.join(dropped)}. Relations in Spark stay." if dropped else NOTHING
-        )
+        told = f"Dropped {', '.join(dropped)}. Relations in Spark stay."
+        lines.append(told if dropped else "Nothing was dropped.")
     if others:
         lines += _listed(others, "not of this target")
         lines.append("Each of these is dropped only if its name is given, as `table`.")
@@ -105,7 +103,7 @@ def _drop(tables: ProjectTables, orphan: TableStatus, failed: list[str]) -> bool
     return dropped
 
 
-def _command(given: Mapping[str, Any]) -> str:
+def _command(given: Mapping[str, str | Sequence[str]]) -> str:
     arguments = ", ".join(["dry_run: false", *(f"{k}: {_yaml(v)}" for k, v in given.items())])
     return f"dbt run-operation mirror_drop_orphans --args {shlex.quote(f'{{{arguments}}}')}"
 

@@ -1,14 +1,21 @@
-"""The mirrored tables of a dbt project, in its graph and in the landing zone."""
+"""The mirrored tables of a dbt project, in its graph and in the landing zone.
+
+A landing zone may serve several targets, people and dbt projects, and the name of a project does
+not tell them apart: `dbt init` proposes one, and every checkout has it. Whether a model of another
+target is enabled is not known either. So a table without a node belongs to this target only if the
+journals show it: this target has published it last, in one of its schemas, and in a command that
+has also published tables that have a node here, at least indirectly.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dbt_common import ui
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.lost_table import loss
@@ -23,10 +30,8 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.operations.ownership import doubt, published_together
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 from dbt.adapters.openmirroring.text.shown import shown
-from dbt.adapters.openmirroring.text.table import text_table
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.dbt_core.project import Config
@@ -58,7 +63,6 @@ class MirroredNode:
     """A mirrored node.
 
     Args:
-        unique_id: unique id in the graph
         schema, identifier: schema and identifier of its relation in Spark
         schema_folder: whether its table folder is in the folder of its schema
     """
@@ -83,12 +87,16 @@ class TableStatus:
         table: `schema.table`, or the table alone at the root of the landing zone
         landed: the records in the landing zone; None if its name is not allowed there
         note: a line that the user should see; empty if there is no problem
+        node: unique id of its node here; None if it has none
+        report: the report of the service
     """
 
     table: str
     state: str
     landed: LandedTable | None
     note: str = ""
+    node: str | None = None
+    report: ServiceReport = ServiceReport()  # noqa: RUF009 - it is frozen
 
     @property
     def schema(self) -> str:
@@ -100,53 +108,35 @@ class TableStatus:
         return self.landed.journal if self.landed else None
 
     @property
+    def pending(self) -> Manifest | None:
+        return self.landed.pending if self.landed else None
+
+    @property
+    def published_at(self) -> datetime | None:
+        return datetime.fromisoformat(self.journal.published_at) if self.journal else None
+
+    @property
     def mirrored_table(self) -> str:
         return self.landed.folder.mirrored_table if self.landed else self.table
 
-    def applied(self, report: ServiceReport) -> TableReport:
-        """Return the service's report about this table."""
-        return report.tables.get(self.mirrored_table, TableReport())
+    @property
+    def applied(self) -> TableReport:
+        """What the service reports about this table."""
+        return self.report.tables.get(self.mirrored_table, TableReport())
 
-    def is_behind(self, report: ServiceReport) -> bool:
-        """Check whether the service has yet to apply the last files of this table."""
-        journal = self.journal
-        if not report.status or not journal or not journal.batch.first_file:
+    @property
+    def is_behind(self) -> bool:
+        """Whether the service has yet to apply the last files of this table."""
+        if not self.report.status or not self.journal or not self.journal.batch.first_file:
             return False
-        published_at = datetime.fromisoformat(journal.published_at)
-        return is_behind(self.applied(report), published_at)
+        return is_behind(self.applied, datetime.fromisoformat(self.journal.published_at))
 
-    def loss(self, report: ServiceReport) -> str:
-        """Return how the service has lost rows of this table; empty if it has not."""
-        if not report.status or not self.landed or not self.journal or self.landed.pending:
+    @cached_property
+    def loss(self) -> str:
+        """How the service has lost rows of this table; empty if it has not."""
+        if not self.report.status or not self.landed or not self.journal or self.pending:
             return ""
-        return loss(self.landed.folder, self.journal, self.landed.files, report)
-
-    def cells(self, report: ServiceReport) -> tuple[str, ...]:
-        applied = self.applied(report)
-        synced = applied.last_sync
-        journal = self.journal
-        pending = self.landed.pending if self.landed else None
-        behind = "behind" if self.is_behind(report) else ""
-        told: tuple[str, ...] = ("", "", "", "", "")
-        if journal:
-            batch = journal.batch
-            told = (
-                f"#{batch.last_file}",
-                f"{batch.table_rows:,}",
-                batch.publication,
-                utc_text(datetime.fromisoformat(journal.published_at)),
-                str(batch.rows),
-            )
-        return (
-            self.table,
-            self.state,
-            *told,
-            pending.batch.summary if pending else "",
-            applied.status,
-            utc_text(synced) if synced else "",
-            utc_text(applied.visible) if applied.visible else "",
-            "; ".join(filter(None, (self.note, behind, applied.error, self.loss(report)))),
-        )
+        return loss(self.landed.folder, self.journal, self.landed.files, self.report)
 
 
 @dataclass(frozen=True)
@@ -167,10 +157,8 @@ class ProjectTables:
 
     Args:
         storage: the landing zone, which several projects may share
-        project: the name of the project
         schema: the schema of the target
         nodes: all enabled nodes, as in the graph
-        target: the name of the target
     """
 
     def __init__(
@@ -189,11 +177,14 @@ class ProjectTables:
         self.mirrored = mirrored_nodes(self._nodes)
 
     def statuses(
-        self, has_published: Callable[[LandedTable], bool] = lambda _: True
+        self,
+        report: ServiceReport = ServiceReport(),  # noqa: B008 - it is frozen
+        has_published: Callable[[LandedTable], bool] = lambda _: True,
     ) -> list[TableStatus]:
         """Return the state of each mirrored node, and of other tables of this project.
 
         Args:
+            report: the report of the service
             has_published: returns whether this target has published a table of one of its nodes;
                 if nobody asks, it has published each that this project has
         """
@@ -217,26 +208,12 @@ class ProjectTables:
         if gone:
             here = [t for t in landed if t.is_of(self._project) and has_published(t)]
             found += self._without_node(gone, here)
-        return sorted(found, key=lambda status: status.table)
+        found.sort(key=lambda status: status.table)
+        return [replace(status, report=report) for status in found]
 
     def is_held(self, status: TableStatus) -> bool:
         """Check whether rows of a table are held by this project, whatever else its state is."""
         return status.landed is not None and status.landed.is_held_of(self._project)
-
-    def status_lines(self, report: ServiceReport, width: int | None = None) -> list[str]:
-        """Return the states as a table of text.
-
-        Args:
-            report: the report of the service
-            width: width of the terminal, in characters; None prints whole lines without colours
-        """
-        headline = (
-            *("mirrored table", "state", "last", "rows", "publication", "published (UTC)"),
-            *("changes", "pending", "service", "applied (UTC)", "visible (UTC)", ""),
-        )
-        rows = [status.cells(report) for status in self.statuses()]
-        paint = {1: _painted} if width else {}
-        return list(text_table([headline, *rows], (2, 3), width, paint))
 
     def drop(self, orphan: TableStatus) -> bool:
         """Drop a table folder. Return False if it was published since its state was read.
@@ -280,10 +257,10 @@ class ProjectTables:
         try:
             folder = TableFolder(node.schema if node.schema_folder else "", node.identifier)
         except MirrorError as error:
-            return TableStatus(node.table, BLOCKED, None, error.msg)
+            return TableStatus(node.table, BLOCKED, None, error.msg, node.unique_id)
         table = landed_table(files, folder)
         state, note = self._state_of(table)
-        return TableStatus(node.table, state, table, note)
+        return TableStatus(node.table, state, table, note, node.unique_id)
 
     def _state_of(self, table: LandedTable) -> tuple[str, str]:
         if table.problem:
@@ -317,18 +294,28 @@ class ProjectTables:
             gone: the tables of this project that have no node here
             here: the tables that this target has published, and that have one
         """
-        together = published_together(_journals(here), _journals(gone))
+        together = _published_together(_journals(here), _journals(gone))
         for table, journal in zip(gone, _journals(gone), strict=True):
             why = self._why_orphan(journal.batch.owner.node)
-            other = doubt(
-                journal,
-                together,
-                project=self._project,
-                target=self._target,
-                schemas=self._schemas,
-            )
+            other = self._other_publisher(journal, together)
             state, note = (ELSEWHERE, f"{other}; here, {why}") if other else (ORPHAN, why)
             yield TableStatus(str(table.folder), state, table, note)
+
+    def _other_publisher(self, journal: Journal, together: Collection[str]) -> str:
+        """Return why somebody else may publish a table without a node; empty if nobody does."""
+        owner = journal.batch.owner
+        if not owner.target:
+            return "an earlier version of dbt-openmirroring published it last, for some target"
+        if owner.target != self._target:
+            return f"the target {shown(owner.target)!r} published it last"
+        if owner.schema not in self._schemas:
+            return f"this target has no schema {shown(owner.schema)!r}"
+        if journal.batch.id not in together:
+            return (
+                "no command published it together with a table that is here, so it may be of "
+                f"another project {self._project!r}"
+            )
+        return ""
 
     def _why_orphan(self, unique_id: str) -> str:
         for node in self.mirrored:
@@ -341,6 +328,28 @@ class ProjectTables:
 
 def _journals(tables: Iterable[LandedTable]) -> list[Journal]:
     return [table.journal for table in tables if table.journal]
+
+
+def _published_together(here: Iterable[Journal], others: Iterable[Journal]) -> set[str]:
+    """Find tables that were published in one command with a table that is here.
+
+    A table that was published together with one of these counts too.
+
+    Returns:
+        the ids of the last batches of those that were found
+    """
+
+    def commands_of(journal: Journal) -> set[str]:
+        return {batch.invocation_id for batch in journal.batches} - {""}
+
+    commands = {command for journal in here for command in commands_of(journal)}
+    found: set[str] = set()
+    left = list(others)
+    while more := [journal for journal in left if not commands.isdisjoint(commands_of(journal))]:
+        found.update(journal.batch.id for journal in more)
+        commands.update(command for journal in more for command in commands_of(journal))
+        left = [journal for journal in left if journal not in more]
+    return found
 
 
 def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[MirroredNode]:
@@ -358,14 +367,6 @@ def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[MirroredNode]:
     ]
 
 
-def utc_text(utc: datetime) -> str:
-    """Return a time as the operations print it."""
-    return f"{utc:%Y-%m-%d %H:%M:%S}"
-
-
-def _painted(state: str) -> str:
-    if state == BLOCKED:
-        return ui.red(state)
-    if state in (UNFINISHED, HELD, ORPHAN):
-        return ui.yellow(state)
-    return ui.green(state) if state == PUBLISHED else state
+def utc_text(utc: datetime | None) -> str:
+    """Return a time as the operations print it; empty without one."""
+    return f"{utc:%Y-%m-%d %H:%M:%S}" if utc else ""

@@ -1,9 +1,11 @@
-"""Finishing the batches that earlier runs have committed, but not completed."""
+"""Bringing tables to the state that was published last: unfinished batches, lost snapshots."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from dbt.adapters.contracts.relation import RelationType
@@ -15,9 +17,16 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.restore import Restored, restore
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.operations.held import in_turn
+from dbt.adapters.openmirroring.operations.project_tables import (
+    MirroredNode,
+    Outcome,
+    ProjectTables,
+)
+from dbt.adapters.openmirroring.spark.relation import Marks, OpenMirroringRelation
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -26,7 +35,7 @@ Place = tuple[str, str]
 
 
 class Recovery:
-    """Finishes the batches that earlier runs have left.
+    """Finishes the batches that earlier runs have committed, but not completed.
 
     A batch that may wait for Fabric is postponed until a node needs it.
 
@@ -155,3 +164,88 @@ class _Postponed:
 def place_of(schema: object, identifier: object) -> Place:
     """Return the place of a relation, in which Spark ignores case."""
     return str(schema).lower(), str(identifier).lower()
+
+
+class Restores:
+    """Restores the snapshots that a command needs and Spark has lost, each of them once.
+
+    Attributes:
+        for_dry_run: what was restored for a dry run
+
+    Args:
+        running: shows the progress of a node to the user
+    """
+
+    def __init__(
+        self, destination: Destination, running: Callable[[Node], AbstractContextManager[None]]
+    ) -> None:
+        self._destination = destination
+        self._running = running
+        self._lock = threading.Lock()
+        self._restored: dict[str, Future[None]] = {}
+        self.for_dry_run: list[tuple[Node, Restored]] = []
+
+    def restore(self, node: Node) -> None:
+        """Restore the snapshot of a node. If several need it, the others wait for the first.
+
+        Raises:
+            DbtRuntimeError: if it cannot be restored
+        """
+        name = node.owner.node
+        with self._lock:
+            is_first = name not in self._restored
+            result = self._restored.setdefault(name, Future())
+        if is_first:
+            try:
+                self._restore(node)
+                result.set_result(None)
+            except BaseException as error:
+                result.set_exception(error)
+        result.result()
+
+    def _restore(self, node: Node) -> None:
+        with self._running(node):
+            restored = restore(node, self._destination)
+        if restored:
+            if self._destination.dry_run:
+                self.for_dry_run.append((node, restored))
+            fire_event(Note(msg=f"{node.target}: {restored}"))
+
+    def drop_those_of_dry_run(self) -> None:
+        """Drop what was restored for a dry run, which leaves nothing behind."""
+        while self.for_dry_run:
+            node, restored = self.for_dry_run.pop()
+            warehouse, target = node.warehouse, node.target
+            try:
+                # a run on the same Spark may have published it again
+                if Marks.of(warehouse.properties(target)).batch_id == restored.batch_id:
+                    warehouse.drop(target)
+            except DbtRuntimeError as error:
+                logger.debug(f"{target} was not dropped: {error.msg}")
+
+
+def restore_tables(
+    tables: ProjectTables,
+    destination: Destination,
+    connected: Callable[[MirroredNode], AbstractContextManager[Node]],
+    threads: int,
+    table: str | None,
+) -> Outcome:
+    """Bring back rows that were published last.
+
+    Args:
+        connected: takes a connection for a node
+        threads: how many tables are restored at the same time
+        table: the table whose rows take the place of others that Spark has; None restores all
+            tables that Spark has lost, and replaces nothing
+    """
+
+    def restore_one(found: MirroredNode, _: Callable[[], None]) -> Restored | None:
+        with connected(found) as node:
+            return restore(node, destination, replaces=table is not None)
+
+    found = tables.mirrored if table is None else [tables.node(table)]
+    outcome = in_turn(found, restore_one, threads)
+    if outcome == Outcome(()):
+        return Outcome(("Spark has the rows that were published last. Nothing was restored.",))
+    return outcome

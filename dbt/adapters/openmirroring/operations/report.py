@@ -31,13 +31,8 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     TableStatus,
     utc_text,
 )
-from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport, TableReport
+from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport
 from dbt.adapters.openmirroring.text.shown import shown
-
-FILE = "mirror_report.html"
-
-# status of a mirrored database that applies published files
-RUNNING = "Running"
 
 # states of a table that only the service knows
 FAILING = "failing"
@@ -61,7 +56,6 @@ _TONES = {
 _MANY_BATCHES = 3_000
 _LISTED = 5
 
-
 # size of the drawing; each bar takes _STEP with the gap after it, so there is room for 100 bars
 WIDTH, HEIGHT = 300, 40
 _STEP = 3
@@ -73,17 +67,14 @@ _LEAST = 1.5
 def report(
     tables: ProjectTables, destination: Destination, heading: Heading, folder: Path
 ) -> Outcome:
-    """Write the page. Change nothing else, and send no statement to Spark.
-
-    Args:
-        folder: the folder to write to, which is dbt's target path
+    """Write the page to a folder, which is dbt's target path.
 
     Raises:
         DbtRuntimeError: if the page cannot be written
     """
     found, lines = destination.report()
     page = report_page(tables, heading, found, " ".join(lines).strip())
-    path = folder / FILE
+    path = folder / "mirror_report.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(html(page), encoding="utf-8")
@@ -99,29 +90,22 @@ def report_page(
     """Return the data of the page. Tables with problems come first.
 
     Args:
-        found: the report of the service
         problem: why the service has no report; empty if it has one
     """
     order = list(_TONES)
-    on_page = [TableOnPage.of(status, found) for status in tables.statuses()]
+    on_page = [TableOnPage(_state(status), status) for status in tables.statuses(found)]
     return Page(
         heading,
         datetime.now(timezone.utc),
         found.description or problem,
-        found.status == RUNNING and not found.error,
+        found.status == "Running" and not found.error,
         tuple(sorted(on_page, key=lambda table: (order.index(table.state), table.status.table))),
     )
 
 
 @dataclass(frozen=True)
 class Heading:
-    """The project, target and landing zone of a page.
-
-    Args:
-        project: name of the dbt project
-        target: name of the target in its profile
-        landing_zone: the landing zone as the profile names it
-    """
+    """The names of the project and its target, and the landing zone as the profile names it."""
 
     project: str
     target: str
@@ -186,10 +170,12 @@ def _pieces(batch: PastBatch, axis: float, scale: float) -> Iterator[tuple[str, 
 
 
 def _title(batch: PastBatch) -> str:
+    return f"{_time(batch.published_at)} · {batch.publication} · {_changes(batch)}"
+
+
+def _changes(batch: PastBatch) -> str:
     rows = batch.rows
-    time = utc_text(datetime.fromisoformat(batch.published_at))
-    changes = f"+{rows.inserted:,} ~{rows.updated:,} -{rows.deleted:,}"
-    return f"{time} · {batch.publication} · {changes}"
+    return f"+{rows.inserted:,} ~{rows.updated:,} -{rows.deleted:,}"
 
 
 @dataclass(frozen=True)
@@ -198,24 +184,10 @@ class TableOnPage:
 
     Args:
         state: one word for the most important fact about the table
-        applied: the service's report about the table
-        loss: how the service has lost rows of the table; empty if it has not
     """
 
     state: str
     status: TableStatus
-    applied: TableReport
-    loss: str = ""
-
-    @classmethod
-    def of(cls, status: TableStatus, found: ServiceReport) -> TableOnPage:
-        applied, loss = status.applied(found), status.loss(found)
-        state = status.state
-        if applied.status == FAILED or loss:
-            state = FAILING
-        elif state == PUBLISHED and status.is_behind(found):
-            state = BEHIND
-        return cls(state, status, applied, loss)
 
     @property
     def tone(self) -> str:
@@ -224,9 +196,9 @@ class TableOnPage:
 
     @property
     def notes(self) -> list[str]:
-        pending = self.status.landed and self.status.landed.pending
+        status, pending = self.status, self.status.pending
         unfinished = f"pending: {pending.batch.summary}" if pending else ""
-        return list(filter(None, (self.status.note, unfinished, self.applied.error, self.loss)))
+        return list(filter(None, (status.note, unfinished, status.applied.error, status.loss)))
 
     @property
     def batches(self) -> tuple[PastBatch, ...]:
@@ -236,16 +208,19 @@ class TableOnPage:
     def last(self) -> str:
         """The changes of the last batch, as text."""
         batch = self.batches[0]
-        rows = batch.rows
         if batch.publication in STARTS_FOLDER:
-            return f"{batch.publication} +{rows.inserted:,}"
-        if not rows:
-            return batch.publication
-        return f"+{rows.inserted:,} ~{rows.updated:,} -{rows.deleted:,}"
+            return f"{batch.publication} +{batch.rows.inserted:,}"
+        return _changes(batch) if batch.rows else batch.publication
 
     @cached_property
     def chart(self) -> Chart:
         return Chart.of(self.batches)
+
+
+def _state(status: TableStatus) -> str:
+    if status.applied.status == FAILED or status.loss:
+        return FAILING
+    return BEHIND if status.state == PUBLISHED and status.is_behind else status.state
 
 
 @dataclass(frozen=True)
@@ -257,7 +232,7 @@ class Page:
         database: the state of the mirrored database, or why it is unknown; empty if no service
             reports anything
         is_running: whether the mirrored database applies published files
-        tables: the tables in the order of the page
+        tables: in the order of the page
     """
 
     heading: Heading
@@ -297,7 +272,7 @@ def html(page: Page) -> str:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(count=_count, size=_size, time=_time)
+    environment.filters.update(count="{:,}".format, size=_size, time=_time)
     source = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
     template = environment.from_string(source)
     return template.render(page=page, width=WIDTH, height=HEIGHT)
@@ -305,10 +280,6 @@ def html(page: Page) -> str:
 
 def _fit(value: Any) -> Any:
     return value if isinstance(value, (Markup, int, float)) else shown(value)
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
 
 
 def _size(number: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 from dbt.adapters.openmirroring.dbt_core.project import Graph, Project
 from dbt.adapters.openmirroring.destination import replica
@@ -12,35 +13,25 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.repair import repair
 from dbt.adapters.openmirroring.node.response import MirrorResponse
+from dbt.adapters.openmirroring.operations import held, status
 from dbt.adapters.openmirroring.operations.arguments import (
-    Flag,
-    Format,
-    Limit,
-    Name,
-    Names,
-    Results,
-    Span,
+    FLAG,
+    FORMAT,
+    LIMIT,
+    NAME,
+    NAMES,
+    RESULTS,
+    SPAN,
     operation,
     timedelta_of,
 )
-from dbt.adapters.openmirroring.operations.check import Patience, check
+from dbt.adapters.openmirroring.operations.check import check
 from dbt.adapters.openmirroring.operations.command import Command, is_gated
 from dbt.adapters.openmirroring.operations.database import DatabaseOperations
-from dbt.adapters.openmirroring.operations.held import HeldNodes
-from dbt.adapters.openmirroring.operations.history import history
-from dbt.adapters.openmirroring.operations.json_output import (
-    ServiceRecord,
-    StatusDocument,
-    table_records,
-    to_json,
-)
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
-from dbt.adapters.openmirroring.operations.project_tables import (
-    Outcome,
-    ProjectTables,
-)
+from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.operations.recover import restore_tables
 from dbt.adapters.openmirroring.operations.report import Heading, report
-from dbt.adapters.openmirroring.operations.restore import restore_tables
 from dbt.adapters.openmirroring.service.reports import ServiceReport
 from dbt.adapters.openmirroring.spark.embedded.lease import stop_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark
@@ -48,12 +39,13 @@ from dbt.adapters.openmirroring.text.table import terminal_width
 
 
 class RunOperations:
-    """The run-operations of a dbt project.
+    """The run-operations of a dbt project. docs/operations.md documents their arguments.
+
+    `table` is `schema.table`, the table alone, or the name or unique id of its node. Without it,
+    an operation is for all tables.
 
     Args:
         command: the dbt command that runs one of them
-        project: the dbt project
-        destination: where the project is published to
         graph: dbt's graph of the project
         own_spark: returns the embedded Spark of the target
     """
@@ -76,39 +68,30 @@ class RunOperations:
     def _tables(self) -> ProjectTables:
         return self._command.tables(self._graph)
 
-    @operation("mirror_status")
-    def status(self, *, format: Format = "text") -> Outcome:
-        """Report the state of each mirrored table, and of the mirrored database in Fabric.
-
-        No statement is sent to Spark.
-
-        Args:
-            format: `json` prints JSON instead of lines
-        """
+    @operation("mirror_status", format=FORMAT)
+    def status(self, *, format: str = "text") -> Outcome:
+        """Report the state of each mirrored table, and of the mirrored database in Fabric."""
         report, lines = self._destination.report()
-        if format == "json":
-            records = table_records(self._tables, self._tables.statuses(), report)
-            service = ServiceRecord.of(report, _problem(report, lines))
-            return Outcome((to_json(StatusDocument(service, records)),))
-        return Outcome((*lines, *self._tables.status_lines(report, terminal_width())))
+        if format == "text":
+            return Outcome((*lines, *status.status_lines(self._tables, report, terminal_width())))
+        service = status.service_record(report, _without_report(report, lines))
+        records = [status.table_record(each) for each in self._tables.statuses(report)]
+        return Outcome((status.to_json(service=service, tables=records),))
 
-    @operation("mirror_check")
+    @operation("mirror_check", older_than=SPAN, stale_after=SPAN, format=FORMAT)
     def check(
-        self,
-        *,
-        older_than: Span = "2h",
-        stale_after: Span | None = None,
-        format: Format = "text",
+        self, *, older_than: str = "2h", stale_after: str | None = None, format: str = "text"
     ) -> Outcome:
-        """Fail if a mirrored table needs somebody. Nothing is changed, and Spark is not asked.
-
-        `operations.check` documents the arguments.
-        """
+        """Fail if a mirrored table needs somebody."""
         report, lines = self._destination.report()
-        patience = Patience(
-            timedelta_of(older_than), timedelta_of(stale_after) if stale_after else None
+        return check(
+            self._tables,
+            report,
+            _without_report(report, lines),
+            timedelta_of(older_than),
+            timedelta_of(stale_after) if stale_after else None,
+            format == "json",
         )
-        return check(self._tables, report, _problem(report, lines), patience, format == "json")
 
     @operation("mirror_report")
     def report(self) -> Outcome:
@@ -117,60 +100,37 @@ class RunOperations:
         heading = Heading(project.name, project.target, destination.place)
         return report(self._tables, destination, heading, project.target_folder)
 
-    @operation("mirror_history")
+    @operation("mirror_history", table=NAME, limit=LIMIT, format=FORMAT)
     def history(
-        self, *, table: Name | None = None, limit: Limit = 10, format: Format = "text"
+        self, *, table: str | None = None, limit: int = 10, format: str = "text"
     ) -> Outcome:
-        """Report the last batches of each mirrored table.
-
-        `operations.history` documents the arguments.
-        """
-        return history(self._tables, table, limit, format == "json")
+        """Report the last batches of each mirrored table."""
+        return status.history(self._tables, table, limit, format == "json")
 
     @operation("mirror_recover")
     def recover(self) -> Outcome:
         """Finish the batches that an earlier run of this dbt project committed."""
         return self._command.recovery.finish_all(self._tables)
 
-    @operation("mirror_rebuild")
-    def rebuild(self, *, table: Name) -> Outcome:
-        """Publish the current state of a table in Spark as a rebuild.
-
-        Args:
-            table: `schema.table`, the table alone, or the name or unique id of its node
-
-        Raises:
-            DbtRuntimeError: if there is no such table, or if a step fails
-        """
+    @operation("mirror_rebuild", table=NAME)
+    def rebuild(self, *, table: str) -> Outcome:
+        """Publish the current state of a table in Spark as a rebuild."""
         return self._publish(rebuild, table)
 
-    @operation("mirror_restore")
-    def restore(self, *, table: Name | None = None) -> Outcome:
+    @operation("mirror_restore", table=NAME)
+    def restore(self, *, table: str | None = None) -> Outcome:
         """Bring back the rows that were published last from the mirrored tables.
 
-        Args:
-            table: as for `rebuild`. Its rows take the place of others that Spark has. None
-                restores all tables that Spark has lost, and replaces nothing
+        Those of `table` take the place of others that Spark has. Without it, only what Spark has
+        lost is restored.
         """
         self._destination.restores = True
-        return restore_tables(
-            self._tables,
-            self._destination,
-            self._command.connected,
-            self._project.threads,
-            table,
-        )
+        connected, threads = self._command.connected, self._project.threads
+        return restore_tables(self._tables, self._destination, connected, threads, table)
 
-    @operation("mirror_repair")
-    def repair(self, *, table: Name) -> Outcome:
-        """Publish the difference between a mirrored table and the rows that Spark has of it.
-
-        Args:
-            table: as for `rebuild`
-
-        Raises:
-            DbtRuntimeError: if there is no such table, or if a step fails
-        """
+    @operation("mirror_repair", table=NAME)
+    def repair(self, *, table: str) -> Outcome:
+        """Publish the difference between a mirrored table and the rows that Spark has of it."""
         return self._publish(repair, table)
 
     def _publish(
@@ -182,17 +142,13 @@ class RunOperations:
             response = publish(node, self._destination)
         return Outcome((f"{found.table}: {response}",))
 
-    @operation("mirror_publish")
-    def publish_held(self, *, table: Name | None = None) -> Outcome:
-        """Publish held nodes, whether or not their tests have passed.
-
-        Args:
-            table: as for `rebuild`; None for all
-        """
+    @operation("mirror_publish", table=NAME)
+    def publish_held(self, *, table: str | None = None) -> Outcome:
+        """Publish held nodes, whether or not their tests have passed."""
         return self._held_nodes().publish_all(table)
 
-    @operation("mirror_publish_tested")
-    def publish_tested(self, *, results: Results) -> Outcome:
+    @operation("mirror_publish_tested", results=RESULTS)
+    def publish_tested(self, *, results: Sequence[Any]) -> Outcome:
         """Publish the held nodes whose tests have all passed in this command.
 
         Args:
@@ -202,19 +158,20 @@ class RunOperations:
         gated = {name for name, node in self._graph["nodes"].items() if is_gated(node["config"])}
         return self._held_nodes().publish_tested(gated, statuses)
 
-    def _held_nodes(self) -> HeldNodes:
+    def _held_nodes(self) -> held.HeldNodes:
         nodes, threads = self._graph["nodes"], self._project.threads
         connected = self._command.connected
-        return HeldNodes(self._tables, nodes, self._destination, connected, threads)
+        return held.HeldNodes(self._tables, nodes, self._destination, connected, threads)
 
-    @operation("mirror_drop_orphans")
+    @operation("mirror_drop_orphans", dry_run=FLAG, schema=NAME, table=NAMES)
     def drop_orphans(
-        self, *, dry_run: Flag = True, schema: Name | None = None, table: Names | None = None
+        self,
+        *,
+        dry_run: bool = True,
+        schema: str | None = None,
+        table: str | Sequence[str] | None = None,
     ) -> Outcome:
-        """Drop the table folders that belong to no mirrored node any more, or only list them.
-
-        `operations.orphans` documents the arguments.
-        """
+        """Drop the table folders that belong to no mirrored node any more, or only list them."""
         if not dry_run:
             self._destination.require_run()
         self._destination.replicate_at_the_end(not dry_run)
@@ -222,30 +179,17 @@ class RunOperations:
 
     @operation("mirror_prepare")
     def prepare(self) -> Outcome:
-        """Start and end the embedded Spark once, so that later starts are faster.
-
-        Raises:
-            DbtRuntimeError: if this target uses another Spark, or if it does not start
-        """
+        """Start and end the embedded Spark once, so that later starts are faster."""
         return Outcome((prepare_spark(self._own_spark()),))
 
     @operation("mirror_stop_spark")
     def stop_spark(self) -> Outcome:
-        """End the embedded Spark that is ready for the next command.
-
-        Raises:
-            DbtRuntimeError: if this target uses another Spark
-        """
+        """End the embedded Spark that is ready for the next command."""
         return Outcome((stop_spark(self._own_spark().home),))
 
     @operation("mirror_replicate")
     def replicate(self) -> Outcome:
-        """Apply the published files to the mirrored tables on this machine.
-
-        Raises:
-            DbtRuntimeError: if the replicator is not installed, or does not support the landing
-                zone
-        """
+        """Apply the published files to the mirrored tables on this machine."""
         self._destination.require_run()
         lines, failed = replica.replicate(self._destination.landing_zone)
         told = f"Not replicated: {', '.join(failed)}"
@@ -257,6 +201,6 @@ class RunOperations:
         return DatabaseOperations(self._destination.database)
 
 
-def _problem(report: ServiceReport, lines: Sequence[str]) -> str:
+def _without_report(report: ServiceReport, lines: Sequence[str]) -> str:
     """Return why the service could not be asked; empty if it could."""
     return "" if report.status else " ".join(lines).strip()

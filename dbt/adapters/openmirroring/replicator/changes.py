@@ -25,11 +25,7 @@ class Marker(IntEnum):
 
 
 def check_operations(rows: pa.Table, keys: tuple[str, ...]) -> None:
-    """Make sure that operations can be reduced.
-
-    Args:
-        rows: the operations, with the row marker
-        keys: the key columns; without them only inserts are allowed
+    """Check that operations can be reduced.
 
     Raises:
         TableError: if a marker is unknown, an operation needs a key, or a key is NULL
@@ -60,7 +56,6 @@ def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
 
     Args:
         rows: the checked operations in the order of the files, with the row marker
-        keys: the key columns; without them only inserts are allowed
 
     Returns:
         the operations that count; at most one for each key is no insert

@@ -29,12 +29,3 @@ class TableError(DbtRuntimeError):
         if isinstance(error, TableError):
             return error
         return cls("SystemError", str(error) or type(error).__name__)
-
-
-def unreadable(name: str, reason: object) -> TableError:
-    """Return the error for a file that is empty, incomplete or corrupt."""
-    return TableError(
-        "InputValidationError",
-        f"{name} cannot be read: {reason}. The files after it wait until a valid file of the same "
-        "name is in its place.",
-    )

@@ -32,6 +32,7 @@ _LARGEST_RECORD = 4 * 2**20
 # bytes at the end of a file that tell it from another one of the same size
 _TAIL = 64 * 2**10
 
+# seconds for which applied files are kept
 _PROCESSED_SECONDS = 7 * 24 * 60 * 60
 
 _KINDS = {
@@ -49,7 +50,6 @@ class DataFile:
 
     Args:
         number: the number in its name; None if the order of the files is that of their times
-        size: the size in bytes
         modified: the modification time in nanoseconds since 1970
     """
 
@@ -70,33 +70,21 @@ class FilledTable:
     Args:
         id: the id of the mirrored table
         applied: the number of applied files that may be in the folder no more
-        applying: the number of applied files after the last commit, which may not have happened;
-            None in a record of an earlier version
+        applying: the number of applied files after the last commit, which may not have happened
         last: the digest of the last applied file; empty if that is unknown
     """
 
     id: str
     applied: int = 0
-    applying: int | None = None
+    applying: int = 0
     last: str = ""
-
-    @classmethod
-    def of(cls, record: dict[str, Any]) -> FilledTable:
-        """Read a record, which others can write too."""
-        id_, applied, applying = (record.get(name) for name in ("id", "applied", "applying"))
-        if type(applied) is not int or type(applying) is not int:
-            return cls(str(id_))
-        return cls(str(id_), applied, applying, str(record.get("last") or ""))
 
 
 class TableFolder:
-    """The folder of one table. A `with` block keeps it open.
+    """The folder of one table, in a schema folder or in the landing zone itself.
 
-    A publisher may drop and recreate the folder meanwhile. Then the new one is neither marked as
-    filled, nor are its files moved away.
-
-    Args:
-        path: the path of the folder, in a schema folder or in the landing zone itself
+    A `with` block keeps it open. A publisher may drop and recreate the folder meanwhile. Then the
+    new one is neither marked as filled, nor are its files moved away.
     """
 
     def __init__(self, path: Path) -> None:
@@ -140,14 +128,12 @@ class TableFolder:
             return False
 
     def metadata(self) -> TableMetadata | None:
-        """Return what `_metadata.json` declares, or None if there is no such file."""
+        """Return what `_metadata.json` declares; None if there is no such file."""
         record = read_record(self.path / "_metadata.json")
         return None if record is None else TableMetadata.parse(record)
 
     def data_files(self, metadata: TableMetadata) -> tuple[list[DataFile], list[str]]:
         """List the data files in the order in which they must be applied.
-
-        A link or a FIFO may stand in place of a data file. Opening it raises an error.
 
         Returns:
             the files of the table's format, and the names of the other files
@@ -178,8 +164,12 @@ class TableFolder:
 
     def filled(self) -> FilledTable | None:
         """Return the record of the mirrored table that was made from this folder, or None."""
-        record = read_record(self.path / _FILLED_TABLE)
-        return None if record is None else FilledTable.of(record)
+        path = self.path / _FILLED_TABLE
+        record = read_record(path)
+        try:
+            return None if record is None else FilledTable(**record)
+        except TypeError as error:
+            raise _invalid(path, str(error)) from None
 
     def fills(self, table: FilledTable) -> None:
         """Remember which mirrored table is made from this folder, and how far."""
@@ -218,8 +208,7 @@ def find_folders(landing_zone: Path) -> tuple[list[TableFolder], dict[str, Table
     """Find the tables of a landing zone.
 
     Files are no tables, nor are items whose names begin with an underscore (best practices,
-    "Publishing"). A link or a FIFO may stand in place of a table folder; opening it raises an
-    error.
+    "Publishing"). Opening what is in place of a table folder raises an error.
 
     Returns:
         the table folders by name, and the error of each schema whose folder cannot be listed
@@ -233,12 +222,10 @@ def find_folders(landing_zone: Path) -> tuple[list[TableFolder], dict[str, Table
         elif not _is_file(path):
             try:
                 found = _entries(checked(path, is_folder=True))
-            except FileNotFoundError:  # deleted meanwhile
-                continue
+                tables += [TableFolder(each) for each in found if not _is_file(each)]
             except (TableError, OSError) as error:
-                unreadable[path.name.removesuffix(SCHEMA_SUFFIX)] = TableError.of(error)
-                continue
-            tables += [TableFolder(each) for each in found if not _is_file(each)]
+                if not isinstance(error, FileNotFoundError):  # otherwise it was deleted meanwhile
+                    unreadable[path.name.removesuffix(SCHEMA_SUFFIX)] = TableError.of(error)
     return tables, unreadable
 
 
@@ -300,11 +287,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def write_record(name: str, record: dict[str, Any], folder: int) -> None:
-    """Write a small JSON file atomically. It replaces an existing file of that name.
-
-    Args:
-        folder: the descriptor of the open folder
-    """
+    """Write a small JSON file atomically into an open folder."""
     new = f"_{name}.new"
     with suppress(FileNotFoundError):
         os.unlink(new, dir_fd=folder)

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from dbt.adapters.openmirroring.replicator.errors import TableError
 
 PARQUET = "parquet"
 
-DATA_TYPES = (
-    "Double", "Single", "Int16", "Int32", "Int64", "DateTime", "IDate", "ITime", "String",
-    "Boolean", "ByteArray",
-)  # fmt: skip
+# the data types of `SchemaDefinition`, and the types that Arrow's reader converts their text to
+TEXT_TYPES = {
+    "Double": pa.float64(),
+    "Single": pa.float32(),
+    "Int16": pa.int16(),
+    "Int32": pa.int32(),
+    "Int64": pa.int64(),
+    # the reader accepts a column of timestamps only if all of them have a zone, or none has
+    "DateTime": pa.string(),
+    "IDate": pa.date32(),
+    "ITime": pa.time64("us"),
+    "String": pa.string(),
+    "Boolean": pa.bool_(),
+    "ByteArray": pa.binary(),
+}
 
 _STRATEGIES = {"sequentialfilename": False, "lastupdatetimefiledetection": True}
 
-# The allowed values for delimited text; the first is the default (specification, "Delimited text
-# requirements").
+# The allowed values for delimited text, in the order of `TextFormat`; the first is the default
+# (specification, "Delimited text requirements").
 _ALLOWED = {
     "RowSeparator": ("\r\n", "\n", "\r"),
     "ColumnSeparator": (",", ";", "|", "\t"),
@@ -82,79 +95,72 @@ class TableMetadata:
         Raises:
             TableError: if the specification does not allow a value
         """
-        properties = _Properties(record)
-        keys = properties.get("keyColumns") or []
+        properties = _properties(record)
+        keys = properties.get("keycolumns") or []
         if not isinstance(keys, list) or not all(isinstance(key, str) and key for key in keys):
             raise _invalid(f"keyColumns must be a list of names, not {keys!r}")
         if both := clash(keys):
             raise _invalid(f"keyColumns has {both}")
-        strategy = properties.get("fileDetectionStrategy", "SequentialFileName")
-        if str(strategy).casefold() not in _STRATEGIES:
+        strategy = properties.get("filedetectionstrategy", "SequentialFileName")
+        by_time = _STRATEGIES.get(str(strategy).casefold())
+        if by_time is None:
             raise _invalid(
                 "fileDetectionStrategy must be SequentialFileName or LastUpdateTimeFileDetection, "
                 f"not {strategy!r}"
             )
-        upsert = properties.flag("isUpsertDefaultRowMarker")
+        upsert = _flag(properties, "isUpsertDefaultRowMarker", False)
         if upsert and not keys:
             raise _invalid("isUpsertDefaultRowMarker needs keyColumns")
-        extension, text = _file_format(properties)
-        by_time = _STRATEGIES[str(strategy).casefold()]
-        return cls(tuple(keys), by_time, upsert, extension, text)
+        return cls(tuple(keys), by_time, upsert, *_file_format(properties))
 
 
-def _file_format(properties: _Properties) -> tuple[str, TextFormat | None]:
-    of_text = ("SchemaDefinition", "FileFormatTypeProperties", "FileExtension")
+def _file_format(properties: Mapping[str, Any]) -> tuple[str, TextFormat | None]:
+    """Return the extension of the data files, and the format of delimited text."""
+    of_text = ("schemadefinition", "fileformattypeproperties", "fileextension")
     described = any(map(properties.get, of_text))
-    name = properties.get("FileFormat") or ("csv" if described else PARQUET)
-    if str(name).casefold() == PARQUET:
+    name = str(properties.get("fileformat") or ("csv" if described else PARQUET))
+    if name.casefold() == PARQUET:
         return PARQUET, None
-    if str(name).casefold() not in ("csv", "delimitedtext"):
+    if name.casefold() not in ("csv", "delimitedtext"):
         raise _invalid(f"FileFormat must be CSV or DelimitedText, not {name!r}")
-    extension = properties.get("FileExtension") or ("csv" if name.casefold() == "csv" else None)
+    extension = properties.get("fileextension") or ("csv" if name.casefold() == "csv" else None)
     if not extension:
         raise _invalid("DelimitedText needs FileExtension")
     return str(extension).lstrip("."), _text_format(properties)
 
 
-def _text_format(properties: _Properties) -> TextFormat:
-    options = _Properties(properties.get("FileFormatTypeProperties") or {})
-    if not options.flag("FirstRowAsHeader", default=True):
+def _text_format(properties: Mapping[str, Any]) -> TextFormat:
+    options = _properties(properties.get("fileformattypeproperties") or {})
+    if not _flag(options, "FirstRowAsHeader", True):
         raise _invalid("FirstRowAsHeader must be true")
-    values = {name: options.get(name, allowed[0]) for name, allowed in _ALLOWED.items()}
+    values = {name: options.get(name.casefold(), a[0]) for name, a in _ALLOWED.items()}
     for name, value in values.items():
         if value not in _ALLOWED[name]:
             raise _invalid(f"{name} must be one of {_ALLOWED[name]}, not {value!r}")
-    encoding = options.get("Encoding", "UTF-8")
+    encoding = options.get("encoding", "UTF-8")
     if str(encoding).casefold() not in _ENCODINGS:
         raise _invalid(f"Encoding must be one of {', '.join(_ENCODINGS)}, not {encoding!r}")
-    return TextFormat(
-        _columns(properties),
-        row_separator=values["RowSeparator"],
-        column_separator=values["ColumnSeparator"],
-        quote=values["QuoteCharacter"],
-        escape=values["EscapeCharacter"],
-        null=str(options.get("NullValue", "")),
-        encoding=str(encoding),
-    )
+    row, column, quote, escape = values.values()
+    null = str(options.get("nullvalue", ""))
+    return TextFormat(_columns(properties), row, column, quote, escape, null, str(encoding))
 
 
-def _columns(properties: _Properties) -> tuple[TextColumn, ...]:
-    definition = _Properties(properties.get("SchemaDefinition") or {})
-    described = definition.get("Columns") or []
+def _columns(properties: Mapping[str, Any]) -> tuple[TextColumn, ...]:
+    definition = _properties(properties.get("schemadefinition") or {})
+    described = definition.get("columns") or []
     if not isinstance(described, list):
         raise _invalid(f"Columns must be a list, not {described!r}")
-    types = {name.casefold(): name for name in DATA_TYPES}
+    types = {name.casefold(): name for name in TEXT_TYPES}
     columns = []
     for item in described:
-        column = _Properties(item)
-        name, data_type = column.get("Name"), types.get(str(column.get("DataType")).casefold())
+        column = _properties(item)
+        name, data_type = column.get("name"), types.get(str(column.get("datatype")).casefold())
         if not name or not isinstance(name, str) or not data_type:
             raise _invalid(
                 f"SchemaDefinition: {item!r} needs a Name, and one of the types "
-                f"{', '.join(DATA_TYPES)}"
+                f"{', '.join(TEXT_TYPES)}"
             )
-        nullable = column.flag("IsNullable", default=True)
-        columns.append(TextColumn(name, data_type, nullable))
+        columns.append(TextColumn(name, data_type, _flag(column, "IsNullable", True)))
     if not columns:
         raise _invalid("delimited text needs a SchemaDefinition with Columns")
     if both := clash(column.name for column in columns):
@@ -176,23 +182,18 @@ def clash(names: Iterable[str]) -> str:
     return ""
 
 
-class _Properties:
-    """A JSON object with case-insensitive names."""
+def _properties(values: Any) -> dict[str, Any]:
+    """Return the properties of a JSON object that are not null, by their names in lower case."""
+    if not isinstance(values, dict):
+        raise _invalid(f"{values!r} is not an object")
+    return {name.casefold(): value for name, value in values.items() if value is not None}
 
-    def __init__(self, values: Any) -> None:
-        if not isinstance(values, dict):
-            raise _invalid(f"{values!r} is not an object")
-        self._values = {name.casefold(): value for name, value in values.items()}
 
-    def get(self, name: str, default: Any = None) -> Any:
-        value = self._values.get(name.casefold())
-        return default if value is None else value
-
-    def flag(self, name: str, default: bool = False) -> bool:
-        value = self.get(name, default)
-        if str(value).casefold() not in ("true", "false"):
-            raise _invalid(f"{name} must be true or false, not {value!r}")
-        return str(value).casefold() == "true"
+def _flag(properties: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = properties.get(name.casefold(), default)
+    if str(value).casefold() not in ("true", "false"):
+        raise _invalid(f"{name} must be true or false, not {value!r}")
+    return str(value).casefold() == "true"
 
 
 def _invalid(finding: str) -> TableError:

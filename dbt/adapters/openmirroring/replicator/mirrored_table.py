@@ -28,10 +28,6 @@ _KEY_COLUMNS = "openmirroring.keyColumns"
 _LAST_NUMBER = "openmirroring.lastNumber"
 _NAMED_FILES = "openmirroring.namedFiles"
 
-# rows that delta-rs collects in memory before it writes them, and how many bytes are allowed
-_GATHERED = 8_192
-_GATHERED_BYTES = 64 * 2**20
-
 # characters that delta-rs misreads in a path, even if they are percent-encoded
 _IMPOSSIBLE = frozenset("%[]^")
 
@@ -69,8 +65,7 @@ class MirroredTable:
             )
         if not path.exists() and not path.is_symlink():
             return None
-        delta = _ours(path)
-        if delta:
+        if delta := _ours(path):
             return cls(path, delta)
         raise TableError(
             "TargetExists", f"{path} is not a table of this mirrored database. Move it away."
@@ -134,7 +129,7 @@ class MirroredTable:
         return file.number <= self.last_number
 
     def rows_applied(self, file: DataFile) -> int:
-        """Return the number of applied rows of a file that is only partly applied."""
+        """Return the number of applied rows of a partly applied file."""
         return self._delta.transaction_version(_progress(file)) or 0
 
     def file_names(self) -> list[str]:
@@ -169,10 +164,6 @@ class MirroredTable:
 
     def merge_schema(self, file: str, schema: pa.Schema, keys: tuple[str, ...]) -> None:
         """Add the columns that only a file has, as nullable columns.
-
-        Args:
-            file: the name of the file, for messages
-            schema: the schema of the file
 
         Raises:
             TableError: if the file lacks a key column or a column that is not nullable, or if a
@@ -209,10 +200,10 @@ class MirroredTable:
             self._delta.alter.add_columns([Field(c.name, c.type, nullable=True) for c in new])
 
     def check(self, rows: pa.Table) -> None:
-        """Make sure that rows can be added. Deletes need values only in their keys.
+        """Check that no column that is not nullable has a NULL. Deletes need only their keys.
 
         Raises:
-            TableError: if there is a NULL in a column that the first file declares not nullable
+            TableError: if one has
         """
         for name, column in self.columns.items():
             if column.nullable or name not in rows.column_names:
@@ -226,11 +217,8 @@ class MirroredTable:
                     f"There is a NULL in the column {name!r}, which is not nullable.",
                 )
 
-    def append(self, file: DataFile, rows: Rows) -> int | None:
-        """Stream the rows of a file into the table.
-
-        Returns:
-            the number of rows; None if the rows are too large to be streamed and nothing was added
+    def append(self, file: DataFile, rows: Rows) -> int:
+        """Stream the rows of a file into the table. Return their number.
 
         Raises:
             TableError: if the file is corrupt, or has a NULL in a column that is not nullable;
@@ -242,14 +230,8 @@ class MirroredTable:
 
         def batches() -> Iterator[pa.RecordBatch]:
             nonlocal count, failure
-            gathered = size = 0
             try:
                 for batch in rows.batches():
-                    if gathered >= _GATHERED:
-                        gathered = size = 0
-                    gathered, size = gathered + batch.num_rows, size + batch.nbytes
-                    if size > _GATHERED_BYTES and gathered < _GATHERED:
-                        raise _LargeRows
                     count += batch.num_rows
                     table = pa.Table.from_batches([batch])
                     self.check(table)
@@ -265,13 +247,9 @@ class MirroredTable:
                 mode="append",
                 commit_properties=self._recorded([file]),
             )
-        except Exception:
+        except Exception as error:
             # delta-rs reports only that its input failed, so raise the original error
-            if isinstance(failure, _LargeRows):
-                return None
-            if failure:
-                raise failure from None
-            raise
+            raise failure or error from None
         return count
 
     def apply(
@@ -286,7 +264,7 @@ class MirroredTable:
         Args:
             changes: the operations that count, with the row marker
             files: the files; one of them if only a part of it is applied
-            rows: the number of the file's rows that are applied after this part; None for all
+            rows: the number of this file's rows that are then applied; None for all
         """
         commit = self._recorded(files, rows)
         schema = pa.schema(self._delta.schema().to_arrow())
@@ -336,15 +314,8 @@ class MirroredTable:
         return CommitProperties(app_transactions=transactions)
 
 
-class _LargeRows(Exception):
-    """The rows are so large that delta-rs would need too much memory to stream them."""
-
-
 def our_tables(root: Path) -> Iterator[MirroredTable]:
-    """Yield the tables under a root that the replicator has made from table folders.
-
-    Links and other files are left alone. Tables whose drop was interrupted are deleted.
-    """
+    """Yield the tables that the replicator has made. Delete those whose drop was interrupted."""
     for path in sorted(root.glob("*/*")):
         if not _is_plain(path):
             continue
@@ -360,7 +331,7 @@ def our_tables(root: Path) -> Iterator[MirroredTable]:
 
 
 def _ours(path: Path) -> DeltaTable | None:
-    """Return the Delta table at a path if the replicator has made it, else None."""
+    """Return the Delta table at a path if the replicator has made it."""
     if not _is_plain(path) or not DeltaTable.is_deltatable(str(path)):
         return None
     delta = DeltaTable(path)
@@ -375,7 +346,7 @@ def _is_plain(path: Path) -> bool:
 def _progress(file: DataFile) -> str:
     """Return the name of the application transaction that records a partly applied file.
 
-    It includes size and modification time, so a file that replaces this one starts anew.
+    A file that replaces this one starts anew.
     """
     return f"openmirroring.rows:{file.name}:{file.size}:{file.modified}"
 

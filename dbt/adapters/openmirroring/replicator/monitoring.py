@@ -19,12 +19,9 @@ class TableReport:
     """The result of a scan for one table.
 
     Args:
-        schema, table: the name of the table
         status: `Initialized` (no `_metadata.json`), `Snapshotting` (no data), `Replicating`,
             `Failed`, or `Dropped`
-        files: the number of files that this scan applied
-        operations: the number of rows in these files
-        bytes: the size of these files
+        files, operations, bytes: the files that this scan applied, their rows and their size
         rows: the number of rows in the table; None without a table
         table_id: the id of the Delta table; empty without a table
         error: why the status is `Failed`
@@ -71,14 +68,13 @@ def record_states(
     Args:
         folder: the folder `Files/Monitoring`
         descriptor: the descriptor of this folder
-        reports: the reports of a scan
         of_all_tables: whether to remove the tables that have no report
 
     Raises:
         ReplicatorError: if a file cannot be written
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
-    former = {(t["sourceSchemaName"], t["sourceTableName"]): t for t in _recorded(folder)}
+    former = _recorded(folder)
     known = {} if of_all_tables else dict(former)
     for report in reports:
         key = escaped(report.schema), escaped(report.table)
@@ -104,28 +100,13 @@ def record_states(
         ) from None
 
 
-def _recorded(folder: Path) -> list[dict[str, Any]]:
+def _recorded(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the entries of the last scan by schema and table."""
     try:
-        tables = (read_record(folder / "tables.json") or {}).get("tables")
-    except (TableError, OSError):
-        return []  # the counts restart at zero, which does not affect the tables
-    return [table for table in tables if _is_entry(table)] if isinstance(tables, list) else []
-
-
-def _is_entry(table: Any) -> bool:
-    """Check whether an object has what is read of an entry. Others can write the file too."""
-    try:
-        texts = [table[name] for name in ("id", "sourceSchemaName", "sourceTableName")]
-        metrics = table["metrics"]
-        counts = [metrics[name] for name in ("processedRowCount", "processedByte")]
-        synced = metrics["lastSyncTimeUtc"]
-    except (KeyError, TypeError):
-        return False
-    return (
-        all(isinstance(text, str) for text in texts)
-        and all(isinstance(count, int) and 0 <= count < 2**63 for count in counts)
-        and isinstance(synced, str | None)
-    )
+        tables = (read_record(folder / "tables.json") or {"tables": []})["tables"]
+        return {(table["sourceSchemaName"], table["sourceTableName"]): table for table in tables}
+    except (TableError, OSError, LookupError, TypeError):
+        return {}  # the counts restart at zero, which does not affect the tables
 
 
 def _entry(report: TableReport, former: dict[str, Any] | None, now: str) -> dict[str, Any]:
@@ -149,12 +130,7 @@ def _entry(report: TableReport, former: dict[str, Any] | None, now: str) -> dict
 
 
 def lines(reports: Iterable[TableReport], width: int | None = None) -> Iterator[str]:
-    """Format reports as a text table.
-
-    Args:
-        reports: the reports of a scan
-        width: the maximum characters of a line; None for no limit
-    """
+    """Format reports as a text table. Without a width, its lines may be long."""
     rows = [("mirrored table", "status", "rows", "files applied", "rows applied", "")]
     for report in reports:
         count = "" if report.rows is None else f"{report.rows:,}"

@@ -19,8 +19,6 @@ from dbt.adapters.openmirroring.replicator.table_scan import TableScan, check_sa
 class Replicator:
     """A mirrored database on this machine, which applies a landing zone to Delta tables.
 
-    Its only inputs are the specification and the files. The Delta logs record its progress.
-
     Args:
         landing_zone: the folder `<item>/Files/LandingZone`; tables go to
             `<item>/Tables/<schema>/<table>`, status to `<item>/Files/Monitoring`
@@ -70,8 +68,7 @@ class Replicator:
         """Apply the new files of one table. Return None if the table has no folder.
 
         Args:
-            schema: the schema; empty for a table without a schema folder
-            table: the name of the table
+            schema: empty for a table without a schema folder
         """
         with self._alone() as monitoring:
             folder = self._folder(schema, table)
@@ -83,8 +80,7 @@ class Replicator:
         """Return a table if all files of its table folder are applied, else None.
 
         Args:
-            schema: the schema; empty for a table without a schema folder
-            table: the name of the table
+            schema: empty for a table without a schema folder
 
         Raises:
             TableError: if the table folder or a record in it is not valid, or is older or newer
@@ -111,11 +107,7 @@ class Replicator:
         return self.tables / folder.schema / folder.table
 
     def _replicate(self, folder: TableFolder, first: TableFolder) -> TableReport | None:
-        """Apply the new files of a table folder. Return None if it is dropped meanwhile.
-
-        Args:
-            first: the first folder of the same table
-        """
+        """Apply the new files of a table folder. Return None if it is dropped meanwhile."""
         try:
             if folder is not first:
                 raise TableError(
@@ -146,10 +138,7 @@ class Replicator:
 
     @contextmanager
     def _alone(self) -> Iterator[int]:
-        """Hold the lock that allows one scan at a time, across processes.
-
-        Yields:
-            the descriptor of the folder `Files/Monitoring`
+        """Hold the lock that allows one scan at a time: the open folder `Files/Monitoring`.
 
         Raises:
             ReplicatorError: if `Tables` is a link, or `Files/Monitoring` is no folder

@@ -12,53 +12,35 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from dbt.adapters.openmirroring.replicator.errors import TableError, unreadable
+from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import checked
-from dbt.adapters.openmirroring.replicator.metadata import TextFormat, clash
+from dbt.adapters.openmirroring.replicator.metadata import TEXT_TYPES, TextFormat, clash
 
 ROW_MARKER = "__rowMarker__"
 MARKER = pa.field(ROW_MARKER, pa.int32())
 
 _UTC = pa.timestamp("us", "UTC")
 
-# bytes of rows that are in memory at once, in Arrow's format
-_AT_ONCE = 64 * 2**20
-
-# rows of a Parquet file that are read at once unless they are large, and those that are measured
+# rows of a Parquet file that are read at once, and the maximum of their bytes in Arrow's format
 _BATCH = 32_768
-_SAMPLE = 64
+_AT_ONCE = 64 * 2**20
 
 # bytes of text that are read at once, which is also the maximum size of a row
 _BLOCK = 32 * 2**20
 
-# Maximum number of values in a batch of text. A limit in bytes is not enough, because a column
-# that is missing in the file takes no bytes there.
-_VALUES = 2**22
-
-_WIDER = {
+# the types of Parquet columns in the mirrored table, but for those with parameters
+_MIRRORED_TYPES = {
+    **{kind: kind for kind in (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64())},
+    **{kind: kind for kind in (pa.float32(), pa.float64(), pa.date32())},
+    **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), pa.string()),
+    **dict.fromkeys((pa.binary(), pa.large_binary(), pa.binary_view()), pa.binary()),
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
 
-# the types that Arrow's reader converts text to
-_TEXT_TYPES = {
-    "Double": pa.float64(),
-    "Single": pa.float32(),
-    "Int16": pa.int16(),
-    "Int32": pa.int32(),
-    "Int64": pa.int64(),
-    "IDate": pa.date32(),
-    "Boolean": pa.bool_(),
-    "ByteArray": pa.binary(),
-    "ITime": pa.time64("us"),
-    "String": pa.string(),
-    # the reader accepts a column of timestamps only if all of them have a zone, or none has
-    "DateTime": pa.string(),
-}
-
-# the types that differ from these in the mirrored table; Delta has no time of day
+# the types of text that differ from `TEXT_TYPES` in the mirrored table; Delta has no time of day
 _MIRRORED_TEXT_TYPES = {"DateTime": _UTC, "ITime": pa.string()}
 
 
@@ -71,12 +53,14 @@ class Rows:
         schema: the schema of the mirrored columns
         marked: whether the row marker follows these columns, as INT32
         read: reads the file from its beginning, in batches with these columns
+        row_size: the average bytes of a row of a Parquet file
     """
 
     name: str
     schema: pa.Schema
     marked: bool
     read: Callable[[pa.Schema], Iterable[pa.RecordBatch]]
+    row_size: float = 0
 
     @property
     def columns(self) -> pa.Schema:
@@ -85,9 +69,6 @@ class Rows:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in the order of the file, with the row marker if there is one.
-
-        A batch has about 64 MiB at most, or one row. The size of the rows of a Parquet file is
-        estimated.
 
         Raises:
             TableError: if the file is corrupt
@@ -101,7 +82,6 @@ def open_rows(path: Path, text: TextFormat | None) -> Rows:
     """Open a data file.
 
     Args:
-        path: the path of the file
         text: the format of delimited text; None for Parquet
 
     Raises:
@@ -110,13 +90,13 @@ def open_rows(path: Path, text: TextFormat | None) -> Rows:
             mirrored
     """
     if checked(path).lstat().st_size == 0:
-        raise unreadable(path.name, "it has zero bytes")
+        raise _unreadable(path.name, "it has zero bytes")
     return _text_rows(path, text) if text else _parquet_rows(path)
 
 
 def _parquet_rows(path: Path) -> Rows:
     with _readable(path.name), _parquet(path) as parquet:
-        schema, columns = parquet.schema_arrow, parquet.schema
+        schema, columns, footer = parquet.schema_arrow, parquet.schema, parquet.metadata
     _check_names(path.name, schema.names)
     leaves = map(columns.column, range(len(columns)))
     int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
@@ -129,14 +109,17 @@ def _parquet_rows(path: Path) -> Rows:
         for column in schema
         if column.name != ROW_MARKER
     ]
+    groups = map(footer.row_group, range(footer.num_row_groups))
+    row_size = max(1, sum(group.total_byte_size for group in groups) / max(1, footer.num_rows))
+    at_once = max(1, min(_BATCH, int(_AT_ONCE / row_size)))
 
-    def read(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def read(_: pa.Schema) -> Iterator[pa.RecordBatch]:
         with _parquet(path) as parquet:
+            # batches of two row groups would need twice the memory
             for group in range(parquet.num_row_groups):
-                at_once = _rows_at_once(parquet, group, schema)
                 yield from parquet.iter_batches(at_once, [group], use_threads=False)
 
-    return Rows(path.name, pa.schema(mirrored), ROW_MARKER in schema.names, read)
+    return Rows(path.name, pa.schema(mirrored), ROW_MARKER in schema.names, read, row_size)
 
 
 @contextmanager
@@ -151,22 +134,6 @@ def _parquet(path: Path) -> Iterator[pq.ParquetFile]:
         yield pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False)
 
 
-def _rows_at_once(parquet: pq.ParquetFile, group: int, schema: pa.Schema) -> int:
-    """Return how many rows of a row group have about _AT_ONCE bytes.
-
-    A dictionary stores a value once, however many rows repeat it. So the average size in the file
-    is not enough, and the first rows are measured too.
-    """
-    footer = parquet.metadata.row_group(group)
-    sample = next(parquet.iter_batches(_SAMPLE, [group], use_threads=False), None)
-    if not sample:
-        return _BATCH
-    size = max(
-        sample.cast(schema).nbytes / sample.num_rows, footer.total_byte_size / footer.num_rows
-    )
-    return max(1, min(_BATCH, int(_AT_ONCE / max(1, size))))
-
-
 def _mirrored_type(file: str, column: pa.Field) -> pa.DataType:
     """Return the type of a Parquet column in the mirrored table.
 
@@ -174,24 +141,17 @@ def _mirrored_type(file: str, column: pa.Field) -> pa.DataType:
         TableError: if the type is complex, since the specification requires a JSON string then
             (section "Column types"), or if Delta does not have the type
     """
-    kind, is_ = column.type, pa.types
-    if is_.is_dictionary(kind):
+    kind = column.type
+    if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if is_.is_timestamp(kind):
+    if kind in _MIRRORED_TYPES:
+        return _MIRRORED_TYPES[kind]
+    if pa.types.is_timestamp(kind):
         return _UTC if kind.tz else pa.timestamp("us")
-    if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
-        return pa.string()
-    if is_.is_binary(kind) or is_.is_large_binary(kind) or is_.is_binary_view(kind):
+    if pa.types.is_fixed_size_binary(kind):
         return pa.binary()
-    if is_.is_fixed_size_binary(kind):
-        return pa.binary()
-    if is_.is_decimal(kind) and kind.precision <= 38:
+    if pa.types.is_decimal(kind) and kind.precision <= 38:
         return pa.decimal128(kind.precision, kind.scale)
-    same = (pa.bool_(), pa.float32(), pa.float64(), pa.date32())
-    if is_.is_signed_integer(kind) or kind in same:
-        return kind
-    if kind in _WIDER:
-        return _WIDER[kind]
     raise TableError(
         "UnsupportedType",
         f"{file}: the column {column.name!r} has the type {column.type}, which cannot be "
@@ -207,7 +167,7 @@ def _text_rows(path: Path, text: TextFormat) -> Rows:
     with _readable(path.name), _delimited(path, text) as header:
         names = header.schema.names
     _check_names(path.name, names)
-    types = {column.name: _TEXT_TYPES[column.data_type] for column in text.columns}
+    types = {column.name: TEXT_TYPES[column.data_type] for column in text.columns}
     schema = pa.schema(
         pa.field(c.name, _MIRRORED_TEXT_TYPES.get(c.data_type, types[c.name]), c.nullable)
         for c in text.columns
@@ -223,11 +183,9 @@ def _text_rows(path: Path, text: TextFormat) -> Rows:
             true_values=["true", "True", "TRUE", "1"],
             false_values=["false", "False", "FALSE", "0"],
         )
-        at_once = max(1, _VALUES // (len(schema) + 1))
         with _delimited(path, text, convert) as batches:
             for batch in batches:
-                for start in range(0, batch.num_rows, at_once):
-                    yield _as_declared(batch.slice(start, at_once), schema)
+                yield _as_declared(batch, schema)
 
     return Rows(path.name, schema, ROW_MARKER in names, read)
 
@@ -277,15 +235,19 @@ def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise unreadable(name, error) from None
+        raise _unreadable(name, error) from None
+
+
+def _unreadable(name: str, reason: object) -> TableError:
+    return TableError(
+        "InputValidationError",
+        f"{name} cannot be read: {reason}. The files after it wait until a valid file of the same "
+        "name is in its place.",
+    )
 
 
 def _check_names(file: str, names: list[str]) -> None:
-    """Make sure that a table can have the columns of a file.
-
-    Raises:
-        TableError: if two names differ at most in case, or the row marker is not the last column
-    """
+    """Check that two names do not differ only in case, and that the row marker comes last."""
     if ROW_MARKER in names and names[-1] != ROW_MARKER:
         raise TableError("InputValidationError", f"{file}: {ROW_MARKER} must be the last column.")
     if both := clash(names):

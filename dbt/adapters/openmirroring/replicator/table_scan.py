@@ -35,12 +35,15 @@ _KEPT = 64 * 2**20
 # size, each with a commit of its own.
 _PART = 128 * 2**20
 
+# The maximum average bytes of rows that are streamed. delta-rs collects 8,192 rows in memory
+# before it writes them. Larger rows are added in parts.
+_STREAMED = 8 * 2**10
+
 
 class TableScan:
-    """A scan that applies the new files of a table folder.
+    """A scan that applies the new files of an opened table folder.
 
     Args:
-        folder: the opened table folder
         path: the path of the Delta table
         processed: the subfolder of the table folder for applied files
     """
@@ -63,7 +66,7 @@ class TableScan:
         try:
             status = self._run()
         except Exception as reason:
-            # A malicious file can make Arrow and delta-rs raise nearly any error. Report it as the
+            # A damaged file can make Arrow and delta-rs raise nearly any error. Report it as the
             # state of this table alone.
             error, status = TableError.of(reason), "Failed"
         return TableReport(
@@ -126,14 +129,13 @@ class TableScan:
         rows = open_rows(file.path, self._metadata.text)
         table = self._table or self._create(rows.schema)
         table.merge_schema(file.name, rows.schema, self._metadata.key_columns)
-        if not (rows.marked or self._metadata.upsert_by_default):
+        is_added = not (rows.marked or self._metadata.upsert_by_default)
+        if is_added and rows.row_size <= _STREAMED:
             self._merge()
             self._begin(table, [file])
-            count = table.append(file, rows)
-            if count is not None:
-                self._applied.append((file, count))
-                return
-        self._read_changes(table, file, rows)
+            self._applied.append((file, table.append(file, rows)))
+        else:
+            self._read_changes(table, file, rows)
 
     def _create(self, schema: pa.Schema) -> MirroredTable:
         """Create the table with the columns and types of its first file."""
@@ -152,7 +154,11 @@ class TableScan:
         the next scan continues after the last applied part.
         """
         keys = self._metadata.key_columns
-        count = sum(self._check(table, operations) for operations in self._parts(rows))
+        count = 0
+        for operations in self._parts(rows):
+            check_operations(operations, keys)
+            table.check(operations)
+            count += len(operations)
         done = table.rows_applied(file)
         for operations in self._parts(rows, skipped=done):
             done += len(operations)
@@ -165,17 +171,10 @@ class TableScan:
         if sum(weight(changes) for _, _, changes in self._waiting) > _KEPT:
             self._merge()
 
-    def _check(self, table: MirroredTable, operations: pa.Table) -> int:
-        """Make sure that operations can be applied, and return their number."""
-        check_operations(operations, self._metadata.key_columns)
-        table.check(operations)
-        return len(operations)
-
     def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
         """Yield the rows of a file with their row markers, in parts that fit into memory.
 
         Args:
-            rows: the rows of the file
             skipped: the number of rows to skip at the beginning
         """
         part: list[pa.RecordBatch] = []
@@ -245,18 +244,11 @@ def check_same_history(
     A folder that was put back from a backup lacks files that the table has. The numbers of new
     files then begin again where the backup ends, and such files would be skipped.
 
-    Args:
-        filled: the record in the table folder
-        table: the mirrored table that was made from the folder
-        files: the data files in the folder
-
     Raises:
         TableError: if the folder is older or newer than the table, or has another file with a
             number that was applied
     """
     applied = table.files_applied
-    if filled.applying is None:  # nothing is known of it
-        return
     finding = ""
     if not filled.applied <= applied <= filled.applying:
         age = "older" if applied > filled.applying else "newer"

@@ -72,8 +72,8 @@ class RestClient(PipelineClient[HttpRequest, HttpResponse]):
         transport = RequestsTransport(connection_timeout=10, read_timeout=60)
         super().__init__(url, transport=transport, policies=policies)
 
-    def call(self, request: HttpRequest, doing: str, **options: Any) -> Any:
-        """Send a request. Return the pipeline response, which azure-core's pollers need.
+    def call(self, request: HttpRequest, doing: str, **options: Any) -> HttpResponse:
+        """Send a request.
 
         Args:
             doing: what was not done if the request fails; the message begins with it
@@ -83,7 +83,7 @@ class RestClient(PipelineClient[HttpRequest, HttpResponse]):
             RestError: if there is no token, or no answer
         """
         try:
-            return self.send_request(request, _return_pipeline_response=True, **options)
+            return self.send_request(request, **options)
         except ClientAuthenticationError as error:
             raise self._refused(
                 f"{doing}: there is no token for Fabric. {shown(error.message)} Check "
@@ -91,10 +91,8 @@ class RestClient(PipelineClient[HttpRequest, HttpResponse]):
                 401,
             ) from None
         except AzureError as error:
-            raise self.unreachable(doing, error) from None
-
-    def unreachable(self, doing: str, error: AzureError) -> RestError:
-        return self._unanswered(f"{doing}: {self._place} cannot be reached: {reason(error)}")
+            message = f"{doing}: {self._place} cannot be reached: {reason(error)}"
+            raise self._unanswered(message) from None
 
 
 def body_of(response: HttpResponse) -> dict[str, Any]:

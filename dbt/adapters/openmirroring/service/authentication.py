@@ -29,7 +29,6 @@ _SETTINGS = {
     "token": ("token",),
 }
 
-
 # what to do if the login of a method fails
 _LOGINS = {
     "default": "Run `az login`, or set the `authentication` that this machine has",
@@ -68,7 +67,6 @@ class Identity:
             `environment`, `managed_identity`, `service_principal`, `notebook` or `token`
         tenant_id: the tenant of the service principal, or of the account of the Azure CLI
         client_id: the id of the service principal, or of a user-assigned managed identity
-        client_secret: the secret of the service principal
         client_certificate_path: the certificate of the service principal, instead of a secret;
             PEM or PKCS12
         token: a token for OneLake from elsewhere; or a token for Spark, if `method` uses one

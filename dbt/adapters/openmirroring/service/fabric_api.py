@@ -6,18 +6,12 @@ The rules come from "Microsoft Fabric REST API", its articles "Long running oper
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from azure.core.credentials import TokenCredential
-from azure.core.exceptions import AzureError, HttpResponseError
-from azure.core.polling import LROPoller
-from azure.core.polling.base_polling import (
-    LROBasePolling,
-    OperationResourcePolling,
-    StatusCheckPolling,
-)
 from azure.core.rest import HttpRequest, HttpResponse
 
 from dbt.adapters.openmirroring.rest.azure_requests import Retry
@@ -28,7 +22,12 @@ from dbt.adapters.openmirroring.rest.client import (
     error_text,
     json_object,
 )
-from dbt.adapters.openmirroring.service.reports import PAUSE, ServiceError, ServiceUnavailableError
+from dbt.adapters.openmirroring.service.reports import (
+    PAUSE,
+    Clock,
+    ServiceError,
+    ServiceUnavailableError,
+)
 from dbt.adapters.openmirroring.text.shown import shown
 
 # Tokens are sent only to this host: URLs in answers are never followed.
@@ -36,9 +35,6 @@ API = "https://api.fabric.microsoft.com/v1"
 
 # seconds that an operation may take
 TIMEOUT = 600.0
-
-# the header with the id of a long running operation
-_OPERATION_ID = "x-ms-operation-id"
 
 # the limit for the pages of a list; a page has about a hundred elements
 _MOST_PAGES = 1000
@@ -70,14 +66,16 @@ class FabricUnavailableError(FabricError, ServiceUnavailableError):
 class FabricApi:
     """Fabric's REST API, with the rights of an identity.
 
-    Args:
-        credential: the credential to get tokens from
-
     Every method raises FabricError if Fabric refuses a request or cannot be reached. The message
     begins with the argument `doing`, which says what was not done.
+
+    Args:
+        credential: the credential to get tokens from
+        clock: the clock to wait for Fabric with
     """
 
-    def __init__(self, credential: TokenCredential) -> None:
+    def __init__(self, credential: TokenCredential, clock: Clock = time) -> None:
+        self._clock = clock
         self._client = RestClient(
             API,
             str(urlsplit(API).hostname),
@@ -114,9 +112,7 @@ class FabricApi:
 
     def ask(self, method: str, path: str, doing: str) -> dict[str, Any]:
         """Send a request that changes nothing. So it can be retried after any failure."""
-        options = {"retry_on_methods": frozenset(("GET", "POST"))}
-        request = HttpRequest(method, f"{API}/{path}")
-        return body_of(self._send(request, doing, **options).http_response)
+        return body_of(self._answer(method, path, doing))
 
     def run(
         self, path: str, doing: str, body: Any = None, has_result: bool = False
@@ -129,51 +125,42 @@ class FabricApi:
         Returns:
             the result of a long running operation that has one; otherwise the answer
         """
-        initial = self._send(HttpRequest("POST", f"{API}/{path}", json=body), doing)
-        polling: LROBasePolling[None, Any, Any] = LROBasePolling(
-            PAUSE, lro_algorithms=[_Operation(), StatusCheckPolling()]
+        response = self._send(HttpRequest("POST", f"{API}/{path}", json=body), doing)
+        id_ = response.headers.get("x-ms-operation-id")
+        if response.status_code == 202 and id_:
+            # the URL in the header `Location` is not used, because it may name another host
+            operation = f"operations/{quote(id_, safe='')}"
+            self._wait(operation, doing)
+            if has_result:
+                return self.ask("GET", f"{operation}/result", doing)
+        return body_of(response)
+
+    def _wait(self, operation: str, doing: str) -> None:
+        """Wait until a long running operation has ended."""
+        deadline = self._clock.monotonic() + TIMEOUT
+        while self._clock.monotonic() < deadline:
+            response = self._answer("GET", operation, doing)
+            status = body_of(response).get("status")
+            if status == "Succeeded":
+                return
+            if status == "Failed":
+                raise _refusal(doing, response)
+            seconds = response.headers.get("Retry-After", "")
+            self._clock.sleep(float(seconds) if seconds.isdigit() else PAUSE)
+        raise FabricError(
+            f"{doing} within {TIMEOUT / 60:g} minutes. It may be later: look at its page in "
+            "the Fabric portal, and repeat the operation."
         )
-        try:
-            poller: LROPoller[None] = LROPoller(self._client, initial, lambda _: None, polling)
-            poller.wait(TIMEOUT)
-        except HttpResponseError as error:
-            raise _refusal(doing, cast(HttpResponse, error.response)) from None
-        except AzureError as error:
-            raise self._client.unreachable(doing, error) from None
-        if not poller.done():
-            raise FabricError(
-                f"{doing} within {TIMEOUT / 60:g} minutes. It may be later: look at its page in "
-                "the Fabric portal, and repeat the operation."
-            )
-        operation = initial.http_response.headers.get(_OPERATION_ID)
-        if has_result and operation and initial.http_response.status_code == 202:
-            return self.ask("GET", f"operations/{quote(operation, safe='')}/result", doing)
-        return body_of(initial.http_response)
 
-    def _send(self, request: HttpRequest, doing: str, **options: Any) -> Any:
+    def _answer(self, method: str, path: str, doing: str) -> HttpResponse:
+        request = HttpRequest(method, f"{API}/{path}")
+        return self._send(request, doing, retry_on_methods=frozenset(("GET", "POST")))
+
+    def _send(self, request: HttpRequest, doing: str, **options: Any) -> HttpResponse:
         response = self._client.call(request, doing, **options)
-        if response.http_response.status_code >= 300:
-            raise _refusal(doing, response.http_response)
+        if response.status_code >= 300:
+            raise _refusal(doing, response)
         return response
-
-
-class _Operation(OperationResourcePolling[Any, Any]):
-    """The polling of a long running operation by its id.
-
-    The URL in the header `Location` is not used, because it may name another host.
-    """
-
-    def __init__(self) -> None:
-        # no final request to `Location`: `run` gets the result by the id of the operation
-        options = {"final-state-via": "operation-location"}
-        super().__init__(_OPERATION_ID, lro_options=options)
-
-    def can_poll(self, pipeline_response: Any) -> bool:
-        accepted = pipeline_response.http_response.status_code == 202
-        return accepted and super().can_poll(pipeline_response)
-
-    def get_polling_url(self) -> str:
-        return f"{API}/operations/{super().get_polling_url()}"
 
 
 def _continuation(body: dict[str, Any]) -> str:

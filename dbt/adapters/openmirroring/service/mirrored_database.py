@@ -19,6 +19,10 @@ from dbt.adapters.openmirroring.service.definition import (
     SCHEMA_SETTING,
     Definition,
     Settings,
+    definition_of,
+    new_definition,
+    parts_of,
+    settings_of,
 )
 from dbt.adapters.openmirroring.service.fabric_api import (
     NOT_FOUND,
@@ -46,25 +50,19 @@ _SCHEMA_MAY_CHANGE = ("Initialized", "Stopped")
 class MirroredDatabase:
     """The mirrored database that a landing zone belongs to.
 
+    Every method raises FabricError if Fabric refuses a request or cannot be reached.
+
     Args:
         workspace, item: two names or two GUIDs, as in the landing zone's URL
-        credential: the credential to get tokens from
-        clock: the clock to wait for Fabric with
-
-    Every method raises FabricError if Fabric refuses a request or cannot be reached.
     """
 
     def __init__(
-        self,
-        workspace: str,
-        item: str,
-        credential: TokenCredential,
-        clock: Clock = time,
+        self, workspace: str, item: str, credential: TokenCredential, clock: Clock = time
     ) -> None:
         self._workspace = workspace
         self._item = item
         self._clock = clock
-        self._api = FabricApi(credential)
+        self._api = FabricApi(credential, clock)
 
     @property
     def name(self) -> str:
@@ -72,9 +70,6 @@ class MirroredDatabase:
 
     def create(self, settings: Settings) -> bool:
         """Create the database, and wait until it can be started.
-
-        Args:
-            settings: settings of its definition; Fabric's defaults apply to all others
 
         Returns:
             False if the database exists already; then nothing was changed
@@ -85,7 +80,10 @@ class MirroredDatabase:
         created = self._api.run(
             path,
             f"The mirrored database {self.name!r} was not created",
-            {"displayName": self.name, "definition": {"parts": Definition.new(settings).parts}},
+            {
+                "displayName": self.name,
+                "definition": {"parts": parts_of(new_definition(settings))},
+            },
         )
         if "id" in created:
             # a list may not show the new database yet
@@ -108,21 +106,23 @@ class MirroredDatabase:
                 ) from None
             raise
         try:
-            return Definition.from_parts(json_object(body.get("definition")).get("parts"))
+            return definition_of(json_object(body.get("definition")).get("parts"))
         except ValueError as error:
             raise FabricError(f"{doing}: {shown(error)}") from error
 
     def update(self, settings: Settings) -> dict[str, tuple[Any, Any]]:
-        """Change the definition of the database.
-
-        Args:
-            settings: the settings to change; all others stay as they are
+        """Change some settings of the database.
 
         Returns:
-            the old and the new value of each setting that differed; empty if nothing was changed
+            the old and the new value of each that differed; empty if nothing was changed
         """
-        before = self.definition()
-        changes = before.changes(settings)
+        definition = self.definition()
+        present = settings_of(definition)
+        changes = {
+            name: (present.get(name), value)
+            for name, value in settings.items()
+            if present.get(name) != value
+        }
         if not changes:
             return changes
         report = self._wait(lambda status: status != "Initializing", "ready to be changed")
@@ -134,10 +134,11 @@ class MirroredDatabase:
                 "Nothing was changed. `dbt run-operation mirror_stop` stops it; when it starts "
                 "again, it starts from nothing with the files that are still there."
             )
+        present.update(settings)
         self._api.run(
             f"{self._path}/updateDefinition",
             f"The definition of the mirrored database {self.name!r} was not changed",
-            {"definition": {"parts": before.changed(settings).parts}},
+            {"definition": {"parts": parts_of(definition)}},
         )
         return changes
 
@@ -145,7 +146,7 @@ class MirroredDatabase:
         """Start mirroring, and wait until it runs.
 
         Returns:
-            the status before; if it is `Running`, nothing was changed
+            the status before; if it was `Running`, nothing was changed
         """
         report = self._wait(lambda status: status != "Initializing", "ready to be started")
         if report.status == "Running":
@@ -161,11 +162,7 @@ class MirroredDatabase:
         return report.status
 
     def stop(self) -> bool:
-        """Stop mirroring, and wait until it has stopped.
-
-        Returns:
-            False if it was not running
-        """
+        """Stop mirroring, and wait until it has stopped. Return False if it was not running."""
         report = self._status()
         if report.status in (*NOT_STARTED, "Stopped"):
             return False
@@ -209,13 +206,9 @@ class MirroredDatabase:
                 f"{doing}: Fabric reports no such endpoint (provisioning status: {status}). "
                 "Look at the page of the mirrored database in the Fabric portal."
             )
-        answer = self._api.run(
-            f"workspaces/{self._workspace_id}/sqlEndpoints/{id_}/refreshMetadata",
-            doing,
-            {"timeout": {"timeUnit": "Seconds", "value": int(TIMEOUT)}},
-            has_result=True,
-        )
-        tables = answer.get("value")
+        path = f"workspaces/{self._workspace_id}/sqlEndpoints/{id_}/refreshMetadata"
+        timeout = {"timeout": {"timeUnit": "Seconds", "value": int(TIMEOUT)}}
+        tables = self._api.run(path, doing, timeout, has_result=True).get("value")
         told = tables if isinstance(tables, list) else ()
         return [_table_sync(json_object(each)) for each in told]
 
@@ -268,12 +261,7 @@ class MirroredDatabase:
         return ServiceReport(shown(body.get("status") or ""), error_text(body.get("error")))
 
     def _wait(self, is_there: Callable[[str], bool], what: str) -> ServiceReport:
-        """Wait for a status.
-
-        Args:
-            is_there: returns whether a status is the awaited one
-            what: a word for the awaited status, for the error
-        """
+        """Wait for a status. `what` is a word for it, for the error."""
         report = ServiceReport()
         for _ in attempts(TIMEOUT, self._clock):
             report = self._status()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 
 from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
 from dbt.adapters.openmirroring.service.reports import (
@@ -36,7 +36,6 @@ _RESUME = {
 CHECK_AGE = 60.0
 REBUILD_TIMEOUT = 900.0
 
-
 # the ends of messages if the service is unavailable: for a publication that waits, and for others
 _CONTINUES = (
     "Nothing is lost: the next run of the node, or `dbt run-operation mirror_recover`, waits "
@@ -49,24 +48,6 @@ _WITHOUT_REPORT = (
 )
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """The last answer of the service.
-
-    Args:
-        asked_at: when it was asked for, by the clock of the service
-        report: the report; None if there is none, or if there is an error
-    """
-
-    asked_at: float
-    report: ServiceReport | None
-    error: ServiceError | None = None
-
-    @property
-    def is_unavailable(self) -> bool:
-        return isinstance(self.error, ServiceUnavailableError)
-
-
 class Service:
     """The service of a landing zone. It reuses reports, so that Fabric does not throttle requests.
 
@@ -74,14 +55,14 @@ class Service:
 
     Args:
         ask: gets a new report; returns None if there is none
-        clock: the clock to measure time and wait with
     """
 
     def __init__(self, ask: Callable[[], ServiceReport | None], clock: Clock = time) -> None:
         self._ask = ask
         self._clock = clock
         self._lock = threading.Lock()
-        self._answer: _Answer | None = None
+        self._answer: ServiceReport | ServiceError | None = None
+        self._answered_at = -inf
         self._warnings: set[str] = set()
 
     def report(self, max_age: float = 0) -> ServiceReport | None:
@@ -91,35 +72,30 @@ class Service:
             max_age: the age in seconds from which the last report is too old
 
         Raises:
-            ServiceError: if the service refuses to answer, or is unavailable. A service that was
-                unavailable is not asked again for a minute
+            ServiceError: if the service refuses to answer, or is unavailable. Then it is not asked
+                again for a minute
         """
         with self._lock:
-            last = self._answer
-            if last and last.is_unavailable:
+            if isinstance(self._answer, ServiceUnavailableError):
                 max_age = max(max_age, CHECK_AGE)
-            if last is None or self._clock.monotonic() - last.asked_at >= max_age:
-                last = self._answer = self._new_answer()
-        if last.error:
-            raise last.error
-        return last.report
-
-    def _new_answer(self) -> _Answer:
-        report, error = None, None
-        try:
-            report = self._ask()
-        except ServiceError as refused:
-            error = refused
-        # after the question, because its retries may take longer than an answer is valid
-        return _Answer(self._clock.monotonic(), report, error)
+            if self._clock.monotonic() - self._answered_at >= max_age:
+                try:
+                    self._answer = self._ask()
+                except ServiceError as error:
+                    self._answer = error
+                # after the question, because its retries may take longer than an answer is valid
+                self._answered_at = self._clock.monotonic()
+            answer = self._answer
+        if isinstance(answer, ServiceError):
+            raise answer
+        return answer
 
     def _report_before(self) -> ServiceReport | None:
         """Return a report for the check before a publication; None if there is none.
 
         If the service is unavailable, this warns once, and does not ask again in this command.
         """
-        last = self._answer
-        if last and last.is_unavailable:
+        if isinstance(self._answer, ServiceUnavailableError):
             return None
         try:
             report = self.report(CHECK_AGE)
@@ -138,8 +114,7 @@ class Service:
         """Check, before a publication, that the service will apply it.
 
         Raises:
-            ServiceError: if the mirrored database is paused, stopping or stopped, or cannot be
-                found
+            ServiceError: if the mirrored database is paused, stopping or stopped
         """
         report = self._report_before()
         if report is None:
@@ -157,9 +132,6 @@ class Service:
 
         Args:
             rebuilds: whether the publication rebuilds the table, which repairs a failed one
-
-        Returns:
-            the report; None if there is none
 
         Raises:
             ServiceError: if the table has failed, exceeds the limit of tables, or is to be rebuilt
@@ -252,7 +224,6 @@ class Service:
 
         Args:
             what: what the service has not done if the time is over
-            max_age: the maximum age of the first report in seconds
         """
         report = None
         try:
@@ -267,14 +238,11 @@ class Service:
             raise _gave_up(what, report, table)
 
     def not_applied(self, published: Mapping[str, datetime], seconds: float) -> list[str]:
-        """Wait until the published files are applied.
+        """Wait until the published files are applied. Return a line for each table that is behind.
 
         Args:
             published: the time of each publication, by `schema.table`
             seconds: the maximum time to wait
-
-        Returns:
-            a line for each table that is still behind
         """
         behind = [f"{name}: the service does not report it" for name in published]
         for report in self._reports(seconds):

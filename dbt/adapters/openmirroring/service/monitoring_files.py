@@ -25,7 +25,6 @@ from dbt.adapters.openmirroring.service.reports import (
 from dbt.adapters.openmirroring.text.shown import shown
 
 if TYPE_CHECKING:
-    from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
 # HTTP statuses if the identity may not ask, e.g. because its token is valid for OneLake only.
@@ -37,12 +36,8 @@ def fabric_report(
 ) -> ServiceReport | None:
     """Ask Fabric's REST API, or read `Files/Monitoring` if the identity may not ask it.
 
-    Args:
-        place: the landing zone
-
     Returns:
-        the report; None if the identity may not ask, and the files are missing or not valid, or
-        the identity may not read them either
+        None if the identity may not read these files either, or they are missing or not valid
 
     Raises:
         FabricError: if the REST API fails for another reason
@@ -51,6 +46,8 @@ def fabric_report(
     # these imports are slow, and a local landing zone does not need them
     from azure.core.exceptions import ClientAuthenticationError
 
+    from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
+    from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
     from dbt.adapters.openmirroring.service.fabric_api import FabricError
 
     try:
@@ -60,8 +57,9 @@ def fabric_report(
             raise
         without_api = refused.msg
         logger.debug(without_api)
+    files = OneLakeStorage(OneLakeClient.connect(place.monitoring, token_credential(identity)))
     try:
-        return monitoring_report(_monitoring(place, identity).read)
+        return monitoring_report(files.read)
     except LandingZoneUnavailableError as error:
         cause: Any = error.__cause__
         if isinstance(cause, ClientAuthenticationError) and cause.response is None:
@@ -71,13 +69,6 @@ def fabric_report(
             raise ServiceUnavailableError(error.msg) from error
         logger.debug(error.msg)
         return None
-
-
-def _monitoring(place: OneLakeUrl, identity: Identity) -> OneLakeStorage:
-    from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-    from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
-
-    return OneLakeStorage(OneLakeClient.connect(place.monitoring, token_credential(identity)))
 
 
 def replicator_report(landing_zone: Path) -> ServiceReport | None:

@@ -63,8 +63,8 @@ class ServiceReport:
     """The state of a mirrored database and of its tables.
 
     Args:
-        status: the status of the mirrored database, e.g. `Running`, `Paused`
-        error: the error of the mirrored database in one line
+        status: e.g. `Running`, `Paused`
+        error: its error in one line
         tables: the states of the tables, by `schema.table`
     """
 
@@ -130,8 +130,7 @@ def attempts(seconds: float, clock: Clock = time) -> Iterator[None]:
 def utc_time(text: object) -> datetime | None:
     """Read a time as the service writes it: ISO 8601, UTC, seven digits after the second.
 
-    Returns:
-        the time; None if the text is not such a time
+    It is None if the text is not such a time.
     """
     second, _, fraction = str(text or "").rstrip("Z").partition(".")
     try:

@@ -171,7 +171,7 @@ class LivyClient:
     ) -> dict[str, Any]:
         request = HttpRequest(method, f"{self.url}{path}", json=content)
         methods = frozenset(("GET", "POST", "DELETE") if repeatable else ())
-        response = self._client.call(request, doing, retry_on_methods=methods).http_response
+        response = self._client.call(request, doing, retry_on_methods=methods)
         body = body_of(response)
         if response.status_code >= 300:
             told = error_text(body) or f"HTTP {response.status_code} {shown(response.reason)}"
