@@ -136,7 +136,8 @@ class Recorder:
     def _mkdir(self, path: Path, *_: Any, **__: Any) -> Any:
         is_new = not path.exists()
         yield
-        if is_new:
+        # a call that creates folders above calls itself
+        if is_new and path.stat().st_ino not in self._nodes:
             self._appear(path, True)
 
     def _unlink(self, path: Path, **_: Any) -> Any:

@@ -133,18 +133,18 @@ def components(path: str) -> tuple[str, ...]:
     return names
 
 
-def folder_and_name(path: str) -> tuple[tuple[str, ...], str]:
-    """Split a path into the names of its folder and its own name.
+def below_root(path: str) -> tuple[str, ...]:
+    """Split a path that is not the landing zone itself.
 
     Raises:
-        NotPlainError: if the path could lead outside, or is that of the landing zone itself
+        NotPlainError: if it is the landing zone, or could lead outside
     """
     names = components(path)
     if not names:
         raise NotPlainError(
             "The path is the landing zone itself, not a file in it. Nothing was changed."
         )
-    return names[:-1], names[-1]
+    return names
 
 
 def plain(folder: str, entries: Sequence[Entry]) -> Sequence[Entry]:

@@ -4,72 +4,108 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
+import stat
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
+    NotPlainError,
     PathExistsError,
 )
 from dbt.adapters.openmirroring.landing_zone.local.calls import (
     flush_file,
+    flush_folder,
     move,
     patiently,
     unlink,
     write_new,
 )
-from dbt.adapters.openmirroring.landing_zone.local.folders import Folders, remove
-from dbt.adapters.openmirroring.landing_zone.local.lock import FolderLock
+from dbt.adapters.openmirroring.landing_zone.local.lock import is_shared, locked
 from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
+    below_root,
     components,
+    not_plain,
     too_large,
 )
 from dbt.adapters.openmirroring.text.shown import shown
+
+# the folder of the lock files, beside the locked folders; no table has such a name
+LOCKS = "_locks"
+
+# attempts to create a lock file in a folder that other runs remove when they end
+_ATTEMPTS = 100
 
 # errors of deleting a folder in which another process writes, moves or mounts something
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
 
 # seconds between the attempts to delete such a folder
 _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+
 # Nanoseconds to add to a time. A millisecond is enough for most file systems; the coarsest ones
 # store times in steps of two seconds.
 _CLOCK_STEPS = (1_000_000, 2_000_000_000)
+
+# The bit of reparse tags that stand for another place: links and junctions. Placeholders of
+# OneDrive are reparse points without it ("Reparse Point Tags" of Windows' documentation).
+_NAME_SURROGATE = 0x20000000
+
+# names of devices, whatever follows after a dot ("Naming Files" of Windows' documentation)
+_DEVICE = re.compile(
+    r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\..*)?", re.IGNORECASE
+)
+
+_ODDITIES = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
 
 
 class LocalStorage:
     """A storage in a folder. Implements `Storage`.
 
     Args:
-        root: the absolute path of the landing zone; it is created with the first file
+        root: the absolute path of the landing zone, which the first file creates; it may be a
+            link, since the user has chosen it
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folders = Folders(root)
+        self._system_root = _long(root)
 
     def url(self, path: str) -> str:
-        return file_url(self._folders.path(components(path)))
+        return file_url(self._root.joinpath(*components(path)))
 
     def collect(self, folder: str) -> Sequence[Entry]:
         return self.list(folder)
 
     def list(self, folder: str) -> list[Entry]:
-        with self._explained("list", folder):
-            try:
-                return self._folders.list(folder)
-            except FileNotFoundError:
-                return []
+        found = []
+        with self._explained("list", folder), suppress(FileNotFoundError):
+            for item in self._place(folder).iterdir():
+                with suppress(FileNotFoundError):  # the service moves files away meanwhile
+                    state = item.lstat()
+                    odd = oddity(state)
+                    is_folder = stat.S_ISDIR(state.st_mode) and not odd
+                    size = state.st_size if stat.S_ISREG(state.st_mode) else 0
+                    found.append(Entry(item.name, size, is_folder, state.st_mtime_ns, odd))
+        return sorted(found, key=lambda entry: entry.name)
 
     def read(self, path: str) -> bytes | None:
         with self._explained("read", path):
             try:
-                place = self._folders.place(path)
+                place = self._place(path)
                 with patiently(lambda: place.open("rb")) as file:
                     content = file.read(MAX_RECORD + 1)
             except FileNotFoundError:
@@ -83,27 +119,26 @@ class LocalStorage:
 
     def write(self, path: str, content: bytes) -> None:
         with self._explained("write", path):
-            place = self._folders.place(path, make=True)
+            place = self._place(path, make=True)
             # with a fixed suffix, the next write replaces the leftovers of a killed process
             with _beside(place, content, "new") as whole:
                 patiently(lambda: whole.replace(place))
-            self._folders.flush(_folder(path))
+            self._flush(place.parent)
 
     def create(self, path: str, content: bytes) -> None:
         with self._explained("write", path):
-            place = self._folders.place(path, make=True)
+            place = self._place(path, make=True)
             with _beside(place, content, secrets.token_hex(4)) as whole:
                 self._move(whole, place, path)
-            self._folders.flush(_folder(path))
+            self._flush(place.parent)
 
     def rename(self, source: str, target: str) -> None:
         with self._explained("rename a file to", target):
-            staged = self._folders.place(source)
-            self._move(staged, self._folders.place(target, make=True), target)
+            self._move(self._place(source), self._place(target, make=True), target)
 
     def touch(self, path: str, after: int) -> int:
         with self._explained("touch", path):
-            place = self._folders.place(path)
+            place = self._place(path)
             for step in _CLOCK_STEPS:
                 modified = max(time.time_ns(), after + step)
                 patiently(lambda: os.utime(place, ns=(modified, modified)))  # noqa: B023
@@ -115,14 +150,15 @@ class LocalStorage:
     def flush(self, folder: str, files: Sequence[str] = ()) -> None:
         with self._explained("flush", folder):
             for name in files:
-                flush_file(self._folders.place(f"{folder}/{name}"))
-            self._folders.flush(folder)
+                flush_file(self._place(f"{folder}/{name}"))
+            self._flush(self._place(folder))
 
     def delete(self, path: str) -> None:
+        below_root(path)  # raises for the landing zone itself
         with self._explained("delete", path):
             for seconds in (*_PAUSES, None):
                 try:
-                    remove(self._folders.place(path, plain=False))
+                    _remove(self._place(path, follows=False))
                     return
                 except FileNotFoundError:
                     return
@@ -133,12 +169,116 @@ class LocalStorage:
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
+        """Hold a folder with a lock on a file beside it.
+
+        The file goes with the lock, except on a shared mount: a process on another machine might
+        not notice that the file it has just opened is gone.
+        """
+        *above, name = below_root(folder)
         with self._explained("lock", folder):
-            lock = FolderLock(self._folders, folder)
+            place = self._place(folder)
+            self._make(self._system_root)
+            shared = is_shared(self._system_root, self._root)
+            file = "/".join((*above, LOCKS, name))
+            for left in reversed(range(_ATTEMPTS)):
+                try:
+                    lock = locked(self._place(file, make=True), self._root, folder, shared)
+                    break
+                except (FileNotFoundError, FileExistsError):  # another run removes the folder
+                    if not left:
+                        raise
         try:
+            with self._explained("lock", folder):
+                self._make(place)
             yield
         finally:
-            lock.free()
+            lock_file = Path(lock.lock_file)
+            with suppress(OSError):  # not empty, or gone already
+                place.rmdir()
+            if not shared:
+                with suppress(OSError):  # on Windows the library removes it
+                    lock_file.unlink()
+            lock.release()
+            with suppress(OSError):
+                lock_file.parent.rmdir()
+                if above:
+                    place.parent.rmdir()
+
+    def _place(self, path: str, make: bool = False, follows: bool = True) -> Path:
+        """Return the full path of a file or folder, which need not exist.
+
+        Others can write to a landing zone. A link could lead anywhere, a pipe blocks its reader,
+        and a device is no data. So the way to a path is looked at before it is used.
+
+        Args:
+            make: whether to create missing folders above it
+            follows: whether the path will be read or written, so that it must be plain itself
+
+        Raises:
+            NotPlainError: if it is no plain file or folder, if it is reached by a link, or if
+                Windows would take one of its names for another one
+        """
+        names = below_root(path) if make else components(path)
+        if sys.platform == "win32":
+            self._refuse_devices(names)
+        place = self._system_root.joinpath(*names)
+        way = names if follows else names[:-1]
+        wanted = os.path.join(os.path.realpath(self._system_root), *way)  # noqa: PTH118
+        if os.path.realpath(self._system_root.joinpath(*way)) != wanted:
+            self._refuse_way(way)
+        if names and follows:
+            with suppress(FileNotFoundError):
+                self._refuse_odd(place)
+        if make:
+            self._make(place.parent)
+        return place
+
+    def _refuse_way(self, names: Sequence[str]) -> None:
+        """Raise an error for the first name on a way that leads to another place."""
+        path = self._system_root
+        for name in names:
+            path /= name
+            self._refuse_odd(path)
+            there = Path(os.path.realpath(path)).name
+            if there != name:
+                raise NotPlainError(
+                    f"{self._shown(path)}: {name!r} is there as {there!r}, and Windows takes "
+                    "both for one. Nothing was changed. Set `alias` or `schema` to the name "
+                    f"{there!r}, or move that folder out of the landing zone; then run again."
+                )
+
+    def _refuse_odd(self, path: Path) -> None:
+        if found := oddity(path.lstat()):
+            raise not_plain(self._shown(path), found)
+
+    def _refuse_devices(self, names: Sequence[str]) -> None:
+        for name in filter(_DEVICE.fullmatch, names):
+            raise NotPlainError(
+                f"{self._root.joinpath(*names)}: Windows takes {name!r} for a device, so it "
+                "cannot be a folder or file of the landing zone. Nothing was changed. Set another "
+                "`alias` or `schema`."
+            )
+
+    def _make(self, folder: Path) -> None:
+        """Create a folder with those above it. Those above the root survive a power loss."""
+        if folder.is_dir():
+            return
+        root = self._system_root
+        missing = [path for path in (root, *root.parents) if not path.exists()]
+        patiently(lambda: folder.mkdir(parents=True, exist_ok=True))
+        for made in missing:
+            flush_folder(made.parent)
+
+    def _flush(self, folder: Path) -> None:
+        """Make the names in a folder, and the folder itself, survive a power loss.
+
+        The folders above it are flushed every time, because the process that created them may
+        have died before it flushed them.
+        """
+        while folder != self._system_root:
+            flush_folder(folder)
+            folder = folder.parent
+        flush_folder(folder)
 
     def _move(self, source: Path, target: Path, path: str) -> None:
         staged = source.lstat()
@@ -152,6 +292,9 @@ class LocalStorage:
                 ) from None
             unlink(source)
 
+    def _shown(self, path: Path) -> Path:
+        return self._root / path.relative_to(self._system_root)
+
     @contextmanager
     def _explained(self, action: str, path: str) -> Iterator[None]:
         try:
@@ -162,6 +305,21 @@ class LocalStorage:
                 "Check that `landing_zone` in the profile is a folder that this user may write to "
                 "and that its disk has room, then run again."
             ) from error
+
+
+def oddity(state: os.stat_result) -> str:
+    """Return what an item is other than a plain file or folder; empty if it is one of them.
+
+    A junction of Windows is a link too, which Python does not say.
+
+    Args:
+        state: the answer of `lstat`
+    """
+    if getattr(state, "st_reparse_tag", 0) & _NAME_SURROGATE:
+        return "a link"
+    if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode):
+        return ""
+    return _ODDITIES.get(stat.S_IFMT(state.st_mode), "neither a file nor a folder")
 
 
 @contextmanager
@@ -175,5 +333,22 @@ def _beside(place: Path, content: bytes, suffix: str) -> Iterator[Path]:
         unlink(whole)
 
 
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]
+def _remove(path: Path) -> None:
+    """Remove a file, a link without its target, or a folder with all its content."""
+    state = path.lstat()
+    if oddity(state) or not stat.S_ISDIR(state.st_mode):
+        unlink(path)
+        return
+    for item in path.iterdir():
+        with suppress(FileNotFoundError):  # another process removed it first
+            _remove(item)
+    patiently(path.rmdir)
+
+
+def _long(path: Path) -> Path:
+    """Return a path in the form that Windows does not limit to 260 characters."""
+    text = str(path)
+    if sys.platform != "win32" or text.startswith("\\\\?\\"):
+        return path
+    share = text.removeprefix("\\\\")
+    return Path(f"\\\\?\\{text}" if share == text else f"\\\\?\\UNC\\{share}")

@@ -37,8 +37,8 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
     Readable,
+    below_root,
     components,
-    folder_and_name,
     too_large,
 )
 from dbt.adapters.openmirroring.rest.azure_requests import reason, unresolved_host
@@ -212,7 +212,7 @@ class OneLakeStorage:
         """Do nothing: OneLake answers only after it has stored a change."""
 
     def delete(self, path: str) -> None:
-        folder_and_name(path)  # raises for an empty path, which is the whole landing zone
+        below_root(path)  # raises for the landing zone itself
         self._begin_change(path)
         with self._explained("delete", path), suppress(ResourceNotFoundError):
             # this deletes a file too: other drivers send the same request for files
@@ -221,7 +221,7 @@ class OneLakeStorage:
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
         """Hold a folder with a file beside it. `Claim` explains why this is safe."""
-        above, name = folder_and_name(folder)
+        *above, name = below_root(folder)
         file = self._blobs.get_blob_client(self._path("/".join((*above, f"{CLAIM}{name}"))))
         claim = Claim(file, self._ended)
         with self._explained("lock", folder):
