@@ -19,7 +19,7 @@ from dbt.artifacts.resources.v1.snapshot import SnapshotConfig
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.destination.destination import Target
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
 from dbt.adapters.openmirroring.operations.json_output import (

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import md5
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -30,7 +31,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim, EndedClaims
+from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim
 from dbt.adapters.openmirroring.landing_zone.onelake.client import BLOCK, OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.storage import (
@@ -104,7 +105,7 @@ class OneLakeStorage:
         staging: the folder with files for upload; None if they are written to OneLake
         progress: called with the progress of uploads
         tell: called with a message for the user
-        ended: the claims that earlier runs of this machine could not delete
+        ended: the folder of claims that earlier runs of this machine could not delete
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class OneLakeStorage:
         staging: StagingFolder | None = None,
         progress: Progress | None = None,
         tell: Callable[[str], object] = str,
-        ended: EndedClaims | None = None,
+        ended: Path | None = None,
     ) -> None:
         self._client = client
         self._files = client.files
