@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.local import calls
+from dbt.adapters.openmirroring.landing_zone.local import calls, storage
 
 ROOT = 0
 
@@ -86,7 +86,9 @@ class Recorder:
             recorded = _recorded(getattr(Path, name), getattr(self, f"_{name}"))
             patched.setattr(Path, name, recorded)
         patched.setattr(os, "link", _recorded(os.link, self._link) if hard_links else _refuse)
-        patched.setattr(calls, "flush", _recorded(calls.flush, self._flush))
+        flush = _recorded(calls.flush, self._flush)
+        for module in (calls, storage):
+            patched.setattr(module, "flush", flush)
 
     def say(self, what: str) -> None:
         self.events.append(Said(what))
@@ -167,9 +169,9 @@ class Recorder:
         if replaced:
             self._forget(replaced)
 
-    def _flush(self, descriptor: int) -> Any:
+    def _flush(self, path: Path) -> Any:
         yield
-        inode = os.fstat(descriptor).st_ino
+        inode = path.stat().st_ino
         if inode not in self._nodes:
             return  # above the landing zone
         node = self._nodes[inode]

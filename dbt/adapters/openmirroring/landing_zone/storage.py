@@ -134,11 +134,7 @@ def components(path: str) -> tuple[str, ...]:
 
 
 def below_root(path: str) -> tuple[str, ...]:
-    """Split a path that is not the landing zone itself.
-
-    Raises:
-        NotPlainError: if it is the landing zone, or could lead outside
-    """
+    """Split a path, as `components`, that must not be the landing zone itself."""
     names = components(path)
     if not names:
         raise NotPlainError(

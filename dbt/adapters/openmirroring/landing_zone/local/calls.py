@@ -41,8 +41,7 @@ def write_new(path: Path, content: bytes) -> None:
     unlink(path)
     with patiently(lambda: path.open("xb")) as file:
         file.write(content)
-        file.flush()
-        flush(file.fileno())
+    flush(path)
 
 
 def move(source: Path, target: Path) -> None:
@@ -66,7 +65,7 @@ def move(source: Path, target: Path) -> None:
         source.replace(target)
         return
     # the new name must be durable before the old one is removed
-    flush_folder(target.parent)
+    flush(target.parent)
     source.unlink()
 
 
@@ -75,41 +74,33 @@ def unlink(path: Path) -> None:
     patiently(lambda: path.unlink(missing_ok=True))
 
 
-def flush(descriptor: int) -> None:
-    """Make the content of a file, or the names in a folder, survive a power loss."""
-    if sys.platform == "darwin":
-        import fcntl  # only on POSIX
+def flush(path: Path) -> None:
+    """Make the content and time of a file, or the names in a folder, survive a power loss.
 
-        try:
-            # fsync leaves the data in the cache of the disk
-            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-            return
-        except OSError as error:
-            if error.errno not in UNABLE:
-                raise
-    os.fsync(descriptor)
-
-
-def flush_file(path: Path) -> None:
-    """Make the content of a file and its time survive a power loss."""
-    # Windows flushes only what is open for writing; elsewhere, reading may be all that is allowed
-    mode = "r+b" if sys.platform == "win32" else "rb"
-    with patiently(lambda: path.open(mode)) as file:
-        flush(file.fileno())
-
-
-def flush_folder(path: Path) -> None:
-    """Make the names in a folder survive a power loss, if the file system can flush folders.
-
-    Windows flushes no folder. NTFS keeps a log of all changes of names.
+    Not every file system flushes folders. Windows does not: NTFS keeps a log of all changes of
+    names.
     """
+    is_folder = path.is_dir()
     if sys.platform == "win32":
+        if not is_folder:  # it flushes only what is open for writing
+            with patiently(lambda: path.open("r+b")) as file:
+                os.fsync(file.fileno())
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        flush(descriptor)
+        if sys.platform == "darwin":
+            import fcntl  # only on POSIX
+
+            try:
+                # fsync leaves the data in the cache of the disk
+                fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+                return
+            except OSError as error:
+                if error.errno not in UNABLE:
+                    raise
+        os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in UNABLE:
+        if error.errno not in UNABLE or not is_folder:
             raise
     finally:
         os.close(descriptor)

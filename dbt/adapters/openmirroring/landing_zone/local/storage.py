@@ -13,20 +13,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import BaseFileLock, FileLock, Timeout
+
 from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
     LandingZoneUnavailableError,
     NotPlainError,
     PathExistsError,
 )
 from dbt.adapters.openmirroring.landing_zone.local.calls import (
-    flush_file,
-    flush_folder,
+    flush,
     move,
     patiently,
     unlink,
     write_new,
 )
-from dbt.adapters.openmirroring.landing_zone.local.lock import is_shared, locked
 from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
@@ -40,6 +41,17 @@ from dbt.adapters.openmirroring.text.shown import shown
 
 # the folder of the lock files, beside the locked folders; no table has such a name
 LOCKS = "_locks"
+
+# errors of a server without locks
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+# the mounts of this process (Linux only)
+MOUNTS = Path("/proc/self/mountinfo")
+
+_SHARED = ("nfs", "nfs4", "cifs", "smb3", "smbfs")
+
+# mount options that keep file locks from the server (nfs(5), mount.cifs(8))
+LOCKS_STAY_HERE = frozenset({"nolock", "local_lock=all", "local_lock=flock", "nobrl"})
 
 # attempts to create a lock file in a folder that other runs remove when they end
 _ATTEMPTS = 100
@@ -144,13 +156,13 @@ class LocalStorage:
                 patiently(lambda: os.utime(place, ns=(modified, modified)))  # noqa: B023
                 if place.stat().st_mtime_ns > after:
                     break
-            flush_file(place)
+            flush(place)
             return place.stat().st_mtime_ns
 
     def flush(self, folder: str, files: Sequence[str] = ()) -> None:
         with self._explained("flush", folder):
             for name in files:
-                flush_file(self._place(f"{folder}/{name}"))
+                flush(self._place(f"{folder}/{name}"))
             self._flush(self._place(folder))
 
     def delete(self, path: str) -> None:
@@ -178,11 +190,11 @@ class LocalStorage:
         with self._explained("lock", folder):
             place = self._place(folder)
             self._make(self._system_root)
-            shared = is_shared(self._system_root, self._root)
+            shared = _is_shared(self._system_root, self._root)
             file = "/".join((*above, LOCKS, name))
             for left in reversed(range(_ATTEMPTS)):
                 try:
-                    lock = locked(self._place(file, make=True), self._root, folder, shared)
+                    lock = _locked(self._place(file, make=True), self._root, folder, shared)
                     break
                 except (FileNotFoundError, FileExistsError):  # another run removes the folder
                     if not left:
@@ -228,28 +240,26 @@ class LocalStorage:
             self._refuse_way(way)
         if names and follows:
             with suppress(FileNotFoundError):
-                self._refuse_odd(place)
+                if found := oddity(place.lstat()):
+                    raise not_plain(self._root.joinpath(*names), found)
         if make:
             self._make(place.parent)
         return place
 
     def _refuse_way(self, names: Sequence[str]) -> None:
         """Raise an error for the first name on a way that leads to another place."""
-        path = self._system_root
-        for name in names:
-            path /= name
-            self._refuse_odd(path)
+        for depth, name in enumerate(names, start=1):
+            path = self._system_root.joinpath(*names[:depth])
+            shown = self._root.joinpath(*names[:depth])
+            if found := oddity(path.lstat()):
+                raise not_plain(shown, found)
             there = Path(os.path.realpath(path)).name
             if there != name:
                 raise NotPlainError(
-                    f"{self._shown(path)}: {name!r} is there as {there!r}, and Windows takes "
-                    "both for one. Nothing was changed. Set `alias` or `schema` to the name "
-                    f"{there!r}, or move that folder out of the landing zone; then run again."
+                    f"{shown}: {name!r} is there as {there!r}, and Windows takes both for one. "
+                    f"Nothing was changed. Set `alias` or `schema` to the name {there!r}, or move "
+                    "that folder out of the landing zone; then run again."
                 )
-
-    def _refuse_odd(self, path: Path) -> None:
-        if found := oddity(path.lstat()):
-            raise not_plain(self._shown(path), found)
 
     def _refuse_devices(self, names: Sequence[str]) -> None:
         for name in filter(_DEVICE.fullmatch, names):
@@ -267,7 +277,7 @@ class LocalStorage:
         missing = [path for path in (root, *root.parents) if not path.exists()]
         patiently(lambda: folder.mkdir(parents=True, exist_ok=True))
         for made in missing:
-            flush_folder(made.parent)
+            flush(made.parent)
 
     def _flush(self, folder: Path) -> None:
         """Make the names in a folder, and the folder itself, survive a power loss.
@@ -276,9 +286,9 @@ class LocalStorage:
         have died before it flushed them.
         """
         while folder != self._system_root:
-            flush_folder(folder)
+            flush(folder)
             folder = folder.parent
-        flush_folder(folder)
+        flush(folder)
 
     def _move(self, source: Path, target: Path, path: str) -> None:
         staged = source.lstat()
@@ -291,9 +301,6 @@ class LocalStorage:
                     f"{self._root / path} already exists with other content. It was left as it is."
                 ) from None
             unlink(source)
-
-    def _shown(self, path: Path) -> Path:
-        return self._root / path.relative_to(self._system_root)
 
     @contextmanager
     def _explained(self, action: str, path: str) -> Iterator[None]:
@@ -331,6 +338,78 @@ def _beside(place: Path, content: bytes, suffix: str) -> Iterator[Path]:
         yield whole
     finally:
         unlink(whole)
+
+
+def _locked(file: Path, zone: Path, folder: str, shared: bool) -> BaseFileLock:
+    """Lock a file that stands for a folder. The system frees the lock when the process ends.
+
+    Args:
+        zone, folder: the landing zone, and the folder in it, for messages
+        shared: whether it is on a server that other machines use too
+
+    Raises:
+        ConcurrentPublicationError: if another run holds the folder
+        LandingZoneUnavailableError: if the server does not support locks
+    """
+    # a lock of the other kind stays when its process is killed
+    lock = FileLock(file, timeout=0, thread_local=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ConcurrentPublicationError(
+            f"Another run holds {zone / folder}: it is publishing this table now. Nothing was "
+            "changed; run again when it has ended."
+        ) from None
+    except OSError as error:
+        if not shared or error.errno not in _NO_LOCKS:
+            raise
+        raise LandingZoneUnavailableError(
+            f"The server of {zone} does not support locks: {error.strerror}. Two runs could "
+            "publish the same table at once. Nothing was changed. Turn its locks on, for NFS 3 "
+            "the service lockd, or mount it by NFS 4 or SMB 3; then run again."
+        ) from error
+    return lock
+
+
+def _is_shared(root: Path, shown: Path) -> bool:
+    """Return whether a landing zone is on a server that other machines use too.
+
+    Args:
+        shown: the landing zone, for messages
+
+    Raises:
+        LandingZoneUnavailableError: if the server would not see the locks of this machine
+    """
+    options = shared_mount(root.stat().st_dev)
+    for option in sorted((options or frozenset()) & LOCKS_STAY_HERE):
+        raise LandingZoneUnavailableError(
+            f"{shown} is mounted with the option `{option}`: two runs on two machines could "
+            "publish the same table at once. Nothing was changed. Mount it without this option, "
+            "then run again."
+        )
+    return options is not None
+
+
+def shared_mount(device: int, mounts: Path = MOUNTS) -> frozenset[str] | None:
+    """Return the options of a mount from a server; None for a disk of this machine or if unknown.
+
+    Args:
+        device: the device number, as stat(2) returns it
+    """
+    try:
+        content = mounts.read_text(errors="replace")
+    except FileNotFoundError:  # not Linux
+        return None
+    for line in content.splitlines():
+        # optional fields may precede the dash (proc(5))
+        mount, _, file_system = line.partition(" - ")
+        fields = mount.split()
+        major, minor = fields[2].split(":")
+        if os.makedev(int(major), int(minor)) == device:
+            kind, _, options = file_system.split()[:3]
+            names = (*fields[5].split(","), *options.split(","))
+            return frozenset(names) if kind in _SHARED else None
+    return None
 
 
 def _remove(path: Path) -> None:
