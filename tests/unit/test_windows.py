@@ -28,9 +28,13 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     NotPlainError,
 )
-from dbt.adapters.openmirroring.landing_zone.local.calls import move, patiently
 from dbt.adapters.openmirroring.landing_zone.local.path import file_url
-from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage, oddity
+from dbt.adapters.openmirroring.landing_zone.local.storage import (
+    LocalStorage,
+    move,
+    oddity,
+    patiently,
+)
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from dbt.adapters.openmirroring.spark.embedded.process import ProcessSpark

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.local import calls, storage
+from dbt.adapters.openmirroring.landing_zone.local import storage
 
 ROOT = 0
 
@@ -86,9 +86,7 @@ class Recorder:
             recorded = _recorded(getattr(Path, name), getattr(self, f"_{name}"))
             patched.setattr(Path, name, recorded)
         patched.setattr(os, "link", _recorded(os.link, self._link) if hard_links else _refuse)
-        flush = _recorded(calls.flush, self._flush)
-        for module in (calls, storage):
-            patched.setattr(module, "flush", flush)
+        patched.setattr(storage, "flush", _recorded(storage.flush, self._flush))
 
     def say(self, what: str) -> None:
         self.events.append(Said(what))

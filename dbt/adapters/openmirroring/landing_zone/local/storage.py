@@ -9,9 +9,10 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import BaseFileLock, FileLock, Timeout
 
@@ -20,13 +21,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     NotPlainError,
     PathExistsError,
-)
-from dbt.adapters.openmirroring.landing_zone.local.calls import (
-    flush,
-    move,
-    patiently,
-    unlink,
-    write_new,
 )
 from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.storage import (
@@ -38,6 +32,8 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     too_large,
 )
 from dbt.adapters.openmirroring.text.shown import shown
+
+T = TypeVar("T")
 
 # the folder of the lock files, beside the locked folders; no table has such a name
 LOCKS = "_locks"
@@ -55,6 +51,12 @@ LOCKS_STAY_HERE = frozenset({"nolock", "local_lock=all", "local_lock=flock", "no
 
 # attempts to create a lock file in a folder that other runs remove when they end
 _ATTEMPTS = 100
+
+# errors of a file system that does not support a call
+_UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+# seconds between the attempts at a call that another process refuses
+_SHORT_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 # errors of deleting a folder in which another process writes, moves or mounts something
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
@@ -334,7 +336,7 @@ def _beside(place: Path, content: bytes, suffix: str) -> Iterator[Path]:
     """Yield a temporary file with the content, to be moved to its name in one step."""
     whole = place.with_name(f"_{place.name}.{suffix}")
     try:
-        write_new(whole, content)
+        _write_new(whole, content)
         yield whole
     finally:
         unlink(whole)
@@ -422,6 +424,93 @@ def _remove(path: Path) -> None:
         with suppress(FileNotFoundError):  # another process removed it first
             _remove(item)
     patiently(path.rmdir)
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """Make a call again while another process holds the file, which only Windows refuses.
+
+    A virus scanner or OneDrive may hold it. Windows then says that a permission is missing.
+
+    Raises:
+        PermissionError: if the file was held all the time, or the permission is missing
+    """
+    for seconds in _SHORT_PAUSES if sys.platform == "win32" else ():
+        try:
+            return call()
+        except PermissionError:
+            time.sleep(seconds)
+    return call()
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """Create or replace a file. Its content survives a power loss."""
+    # do not write into an existing file, because it may be a link
+    unlink(path)
+    with patiently(lambda: path.open("xb")) as file:
+        file.write(content)
+    flush(path)
+
+
+def move(source: Path, target: Path) -> None:
+    """Move a file to a name that does not exist yet.
+
+    Raises:
+        FileExistsError: if the name exists
+    """
+    if sys.platform == "win32":
+        patiently(lambda: source.rename(target))  # Windows never replaces a file by this call
+        return
+    try:
+        # unlike rename(2), link(2) refuses to replace a file
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in (*_UNABLE, errno.EPERM):
+            raise
+        # without hard links, only the table's lock prevents a race after this check
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        source.replace(target)
+        return
+    # the new name must be durable before the old one is removed
+    flush(target.parent)
+    source.unlink()
+
+
+def unlink(path: Path) -> None:
+    """Remove a file, or a link without its target. Do nothing if there is none."""
+    patiently(lambda: path.unlink(missing_ok=True))
+
+
+def flush(path: Path) -> None:
+    """Make the content and time of a file, or the names in a folder, survive a power loss.
+
+    Not every file system flushes folders. Windows does not: NTFS keeps a log of all changes of
+    names.
+    """
+    is_folder = path.is_dir()
+    if sys.platform == "win32":
+        if not is_folder:  # it flushes only what is open for writing
+            with patiently(lambda: path.open("r+b")) as file:
+                os.fsync(file.fileno())
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if sys.platform == "darwin":
+            import fcntl  # only on POSIX
+
+            try:
+                # fsync leaves the data in the cache of the disk
+                fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+                return
+            except OSError as error:
+                if error.errno not in _UNABLE:
+                    raise
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _UNABLE or not is_folder:
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _long(path: Path) -> Path:
