@@ -448,7 +448,8 @@ def _write_new(path: Path, content: bytes) -> None:
     unlink(path)
     with patiently(lambda: path.open("xb")) as file:
         file.write(content)
-    flush(path)
+        file.flush()
+        flush(path)  # while it is open, the system keeps an error of writing it
 
 
 def move(source: Path, target: Path) -> None:
