@@ -12,7 +12,7 @@ from dbt.cli.main import dbtRunner
 from dbt_common.exceptions import DbtRuntimeError
 from deltalake import DeltaTable
 
-from dbt.adapters.openmirroring.landing_zone import limits
+from dbt.adapters.openmirroring.landing_zone import inventory
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.delta_tables import content
@@ -120,7 +120,7 @@ def test_limits_of_a_mirrored_database_are_reported_before_anything_is_published
     columns = ", ".join(f"id as {key}" for key in keys)
     project.model(f"select {columns} from range(3)", unique_key=keys)
     with monkeypatch.context() as context:
-        context.setattr(limits, "MAX_TABLES", 0)
+        context.setattr(inventory, "MAX_TABLES", 0)
         assert "would be table number 1 " in project.fail()
     errors = '{"error": ["JinjaLogWarning"]}'
     assert "has 5 columns" in project.fail("--warn-error-options", errors)

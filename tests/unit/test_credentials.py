@@ -12,6 +12,7 @@ from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
+from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
 from dbt.adapters.openmirroring.text.shown import shown_url
 
@@ -114,9 +115,10 @@ def test_a_landing_zone_contains_neither_the_project_nor_the_home_folder(
     landing_zone: str, tmp_path: Path
 ) -> None:
     given = OpenMirroringCredentials(schema="analytics", landing_zone=landing_zone)
+    destination = Destination(given, project=lambda: tmp_path, warehouse=lambda: None)
 
     with pytest.raises(DbtConfigError, match=r"which contains (the dbt project|your home)"):
-        given.folder(tmp_path)
+        destination.storage()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from dbt.artifacts.resources.v1.snapshot import SnapshotConfig
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.destination.destination import Target
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig

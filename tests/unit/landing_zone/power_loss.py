@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.local import calls
+from dbt.adapters.openmirroring.landing_zone.local import storage
 
 ROOT = 0
 
@@ -86,7 +86,7 @@ class Recorder:
             recorded = _recorded(getattr(Path, name), getattr(self, f"_{name}"))
             patched.setattr(Path, name, recorded)
         patched.setattr(os, "link", _recorded(os.link, self._link) if hard_links else _refuse)
-        patched.setattr(calls, "flush", _recorded(calls.flush, self._flush))
+        patched.setattr(storage, "flush", _recorded(storage.flush, self._flush))
 
     def say(self, what: str) -> None:
         self.events.append(Said(what))
@@ -136,7 +136,8 @@ class Recorder:
     def _mkdir(self, path: Path, *_: Any, **__: Any) -> Any:
         is_new = not path.exists()
         yield
-        if is_new:
+        # a call that creates folders above calls itself
+        if is_new and path.stat().st_ino not in self._nodes:
             self._appear(path, True)
 
     def _unlink(self, path: Path, **_: Any) -> Any:
@@ -166,9 +167,9 @@ class Recorder:
         if replaced:
             self._forget(replaced)
 
-    def _flush(self, descriptor: int) -> Any:
+    def _flush(self, path: Path) -> Any:
         yield
-        inode = os.fstat(descriptor).st_ino
+        inode = path.stat().st_ino
         if inode not in self._nodes:
             return  # above the landing zone
         node = self._nodes[inode]

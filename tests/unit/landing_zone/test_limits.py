@@ -6,8 +6,8 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.inventory import NewTables
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.limits import NewTables
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 
 

@@ -21,9 +21,12 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     NotPlainError,
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
-from dbt.adapters.openmirroring.landing_zone.local import lock as local_lock
-from dbt.adapters.openmirroring.landing_zone.local.lock import LOCKS_STAY_HERE, shared_mount
-from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local import storage as local
+from dbt.adapters.openmirroring.landing_zone.local.storage import (
+    LOCKS_STAY_HERE,
+    LocalStorage,
+    shared_mount,
+)
 
 FOLDER = "_scratchPad/sales.orders"
 LOCK = "_scratchPad/_locks/sales.orders"
@@ -70,7 +73,7 @@ def test_without_a_list_of_mounts_none_is_shared(tmp_path: Path) -> None:
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalStorage:
     """Given a landing zone on a server."""
     options = frozenset(["rw", "local_lock=none"])
-    monkeypatch.setattr(local_lock, "shared_mount", lambda device: options)
+    monkeypatch.setattr(local, "shared_mount", lambda device: options)
     return LocalStorage(tmp_path / "LandingZone")
 
 
@@ -139,7 +142,7 @@ def test_on_a_server_only_one_of_many_runs_at_a_time_holds_a_folder(shared: Loca
 def test_a_mount_whose_locks_do_not_reach_the_server_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
-    monkeypatch.setattr(local_lock, "shared_mount", lambda device: frozenset([option]))
+    monkeypatch.setattr(local, "shared_mount", lambda device: frozenset([option]))
 
     with (
         pytest.raises(LandingZoneUnavailableError, match=f"`{option}`.*Mount it without"),

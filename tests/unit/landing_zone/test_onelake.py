@@ -27,7 +27,12 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.onelake import claim as onelake_claim
 from dbt.adapters.openmirroring.landing_zone.onelake import client as onelake_client
-from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim, EndedClaims
+from dbt.adapters.openmirroring.landing_zone.onelake.claim import (
+    CLAIM,
+    Claim,
+    has_ended,
+    record_ended,
+)
 from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
@@ -403,7 +408,7 @@ def test_a_run_does_not_wait_for_an_expired_claim(
         pass
 
 
-def leave_behind(server: OneLakeServer, ended: EndedClaims) -> None:
+def leave_behind(server: OneLakeServer, ended: Path) -> None:
     """Let the token of a run expire, so that it cannot delete its claim when it ends."""
     with suppress(LandingZoneUnavailableError):
         storage = OneLakeStorage(server.client(), ended=ended)
@@ -417,10 +422,10 @@ def leave_behind(server: OneLakeServer, ended: EndedClaims) -> None:
 def test_a_run_of_the_same_machine_takes_over_a_claim_that_could_not_be_deleted(
     server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leave_behind(server, EndedClaims(tmp_path))
+    leave_behind(server, tmp_path)
     monkeypatch.setattr("time.sleep", lambda _seconds: pytest.fail("it waits"))
 
-    with OneLakeStorage(server.client(), ended=EndedClaims(tmp_path)).lock("_scratchPad/a.b"):
+    with OneLakeStorage(server.client(), ended=tmp_path).lock("_scratchPad/a.b"):
         pass
 
     assert server.storage().list("_scratchPad") == []
@@ -429,10 +434,10 @@ def test_a_run_of_the_same_machine_takes_over_a_claim_that_could_not_be_deleted(
 def test_a_run_of_another_machine_waits_for_a_claim_that_could_not_be_deleted(
     server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leave_behind(server, EndedClaims(tmp_path / "here"))
+    leave_behind(server, tmp_path / "here")
     monkeypatch.setattr("time.sleep", lambda _seconds: server.advance(60))
     told: list[str] = []
-    there = EndedClaims(tmp_path / "there")
+    there = tmp_path / "there"
 
     with OneLakeStorage(server.client(), tell=told.append, ended=there).lock("_scratchPad/a.b"):
         pass
@@ -443,7 +448,7 @@ def test_a_run_of_another_machine_waits_for_a_claim_that_could_not_be_deleted(
 def test_a_claim_of_a_living_run_is_not_taken_for_an_ended_one(
     server: OneLakeServer, tmp_path: Path
 ) -> None:
-    ended = EndedClaims(tmp_path)
+    ended = tmp_path
     leave_behind(server, ended)
     storage, other = (OneLakeStorage(server.client(), ended=ended) for _ in range(2))
 
@@ -457,19 +462,19 @@ def test_a_claim_of_a_living_run_is_not_taken_for_an_ended_one(
 
 @pytest.mark.parametrize("holder", [b"..", b"../ended", b"", b"\xff", b"a" * 31, b"A" * 32])
 def test_a_forged_holder_is_not_taken_for_an_ended_one(tmp_path: Path, holder: bytes) -> None:
-    ended = EndedClaims(tmp_path / "ended")
-    ended.add(b"a" * 32)
+    ended = tmp_path / "ended"
+    record_ended(ended, b"a" * 32)
 
-    assert ended.has(b"a" * 32)
-    assert not ended.has(holder)
+    assert has_ended(ended, b"a" * 32)
+    assert not has_ended(ended, holder)
 
 
 def test_records_of_ended_claims_do_not_stay(tmp_path: Path) -> None:
-    ended = EndedClaims(tmp_path)
-    ended.add(b"a" * 32)
+    ended = tmp_path
+    record_ended(ended, b"a" * 32)
     os.utime(tmp_path / ("a" * 32), (0, 0))
 
-    ended.add(b"b" * 32)
+    record_ended(ended, b"b" * 32)
 
     assert [path.name for path in tmp_path.iterdir()] == ["b" * 32]
 
@@ -478,7 +483,7 @@ def test_records_of_ended_claims_do_not_stay(tmp_path: Path) -> None:
 def test_only_one_of_many_runs_takes_over_an_expired_claim(
     server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
 ) -> None:
-    ended = EndedClaims(tmp_path)
+    ended = tmp_path
     if is_recorded:
         leave_behind(server, ended)
     else:

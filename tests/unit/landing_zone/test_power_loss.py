@@ -17,7 +17,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import drop_table, landed_table
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.local import calls
+from dbt.adapters.openmirroring.landing_zone.local import storage
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
@@ -127,7 +127,7 @@ def recorder(tmp_path: Path) -> Recorder:
 
 def forget_flushes(patched: pytest.MonkeyPatch) -> None:
     """After the power is back the disk is quick again."""
-    patched.setattr(calls, "flush", lambda descriptor: None)
+    patched.setattr(storage, "flush", lambda path: None)
 
 
 @SEEDS

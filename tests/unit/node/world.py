@@ -15,8 +15,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtDatabaseError
 
-from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage

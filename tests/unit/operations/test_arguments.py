@@ -11,8 +11,7 @@ import pytest
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.dbt_core.project import Graph
-from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from tests.unit.macros.rendered import operation, our_macros
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from dbt.adapters.openmirroring.destination import lost_table
-from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.landing_zone.errors import ConcurrentPublicationError
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 

@@ -14,8 +14,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.destination.target import Target
+from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.landing_zone.batch import (
     MirroredColumn,
     Owner,

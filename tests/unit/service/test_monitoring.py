@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
+from dbt.adapters.openmirroring.landing_zone.inventory import MAX_TABLES
 from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl

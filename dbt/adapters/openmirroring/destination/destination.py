@@ -6,10 +6,11 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
@@ -22,23 +23,22 @@ from dbt.adapters.openmirroring.destination.sql_endpoint import (
     refresh_sql_endpoint,
     with_visible_times,
 )
-from dbt.adapters.openmirroring.destination.target import Target
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    Owner,
-    TableDefinition,
-)
+from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.errors import ConcurrentPublicationError
-from dbt.adapters.openmirroring.landing_zone.inventory import last_published
+from dbt.adapters.openmirroring.landing_zone.inventory import NewTables, last_published
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
-from dbt.adapters.openmirroring.landing_zone.limits import NewTables
-from dbt.adapters.openmirroring.landing_zone.local.path import file_url
+from dbt.adapters.openmirroring.landing_zone.local.path import file_url, folder_of
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
-from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.source import declare_source, source_events
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.service.authentication import require_token, token_credential
+from dbt.adapters.openmirroring.service.authentication import (
+    Identity,
+    require_token,
+    token_credential,
+)
 from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
 from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, replicator_report
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, logger
@@ -52,35 +52,60 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-# called with the number of uploaded bytes and the number of all bytes
-Upload = Callable[[int, int], None]
+# called with the rows or bytes that were moved so far, and with their bytes or all bytes
+Progress = Callable[[int, int], None]
 
-# called with the number of rows that were downloaded, and of their bytes
-Download = Callable[[int, int], None]
+
+@dataclass
+class Target(Identity):
+    """The settings of a profile for publishing: where to, as whom, and what a command does then.
+
+    Args:
+        landing_zone: a local folder, or a URL in OneLake; a relative path starts at the dbt
+            project
+        staging_location: where Spark writes files before they are uploaded to OneLake: a local
+            folder, whose relative path starts at the dbt project, or a URL that both Spark and
+            fsspec can reach. Without it Spark writes to OneLake directly. The embedded Spark
+            cannot do that
+        source: the source in `_partnerEvents.json`
+        replicate: at the end of each run, apply the published files to mirrored tables beside the
+            landing zone, as the service would
+        wait_for_mirror: seconds that a command may wait at its end until the service has applied
+            the published files; 0 does not wait
+        dry_run: publish nothing, but report what would be published
+        restore_snapshots: bring back what Spark has lost from the mirrored tables, so that a run
+            goes on anywhere
+        refresh_sql_endpoint: after a command has published and has waited for the mirror, refresh
+            the SQL analytics endpoint of the mirrored database
+    """
+
+    landing_zone: str | None = None
+    staging_location: str | None = None
+    source: dict[str, Any] | None = None
+    replicate: bool = False
+    wait_for_mirror: float = 0
+    dry_run: bool = False
+    restore_snapshots: bool = False
+    refresh_sql_endpoint: bool = False
+
+    @property
+    def onelake(self) -> OneLakeUrl | None:
+        """The landing zone, if it is in OneLake."""
+        url = str(self.landing_zone)
+        return OneLakeUrl.parse(url) if "://" in url else None
 
 
 class Destination:
     """The landing zone and the service, for one command of dbt.
-
-    Attributes:
-        target: the settings of the profile
-        service: the service that applies the published files
-        dry_run: whether nothing is published
-        restores: whether the rows that Spark has lost come from the mirrored tables
-        published: the time of each publication of this command, by `schema.table`
-        is_to_replicate: whether the replicator is to apply, when the command ends, what it has
-            changed
-        replicas: at the end of the command, removes the rows that were copied for Spark
-        builds: the ids of the held builds that this command makes or tests, by the unique id of
-            the node
 
     Args:
         target: the settings of the profile
         project: returns the folder of the dbt project, where relative paths start
         warehouse: returns the folder of the embedded Spark's tables, once Spark has started; None
             with any other Spark
-        uploads: returns the callback for the uploads of the node that this thread runs
-        downloads: the same for its downloads
+        uploads: returns what shows the uploads of the node that this thread runs: it is called
+            with the uploaded bytes, and all bytes
+        downloads: the same for its downloads, with the rows and bytes downloaded so far
         kept: returns the folder for what the next command should know
     """
 
@@ -89,24 +114,29 @@ class Destination:
         target: Target,
         project: Callable[[], Path],
         warehouse: Callable[[], Path | None],
-        uploads: Callable[[], Upload | None] = lambda: None,
-        downloads: Callable[[], Download | None] = lambda: None,
+        uploads: Callable[[], Progress | None] = lambda: None,
+        downloads: Callable[[], Progress | None] = lambda: None,
         kept: Callable[[], Path | None] = lambda: None,
     ) -> None:
         self.target = target
         self.dry_run = target.dry_run
         self.restores = target.restore_snapshots
+        """Whether the rows that Spark has lost come from the mirrored tables."""
         self.service = Service(self._ask_service)
+        self.new_tables = NewTables()
         self.published: dict[str, datetime] = {}
-        self.is_to_replicate = False
-        self.replicas = ExitStack()
+        """The time of each publication of this command, by `schema.table`."""
+        self.has_changed = False
+        """Whether this command has changed what the replicator applies."""
         self.builds: dict[str, str] = {}
+        """The ids of the held builds that this command makes or tests, by the id of the node."""
+        self._replicas = ExitStack()
+        """At the end of the command, this removes the rows that were copied for Spark."""
         self._project = project
         self._warehouse = warehouse
         self._uploads = uploads
         self._downloads = downloads
         self._kept = kept
-        self._new_tables = NewTables()
         self._lock = threading.Lock()
         self._onelake: OneLakeClient | None = None
         self._is_source_declared = False
@@ -126,7 +156,6 @@ class Destination:
         if not place:
             return LocalStorage(self.landing_zone)
         # this import is slow, and a local landing zone does not need it
-        from dbt.adapters.openmirroring.landing_zone.onelake.claim import EndedClaims
         from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
         from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 
@@ -134,21 +163,26 @@ class Destination:
             if not self._onelake:
                 self._onelake = OneLakeClient.connect(place, self._credential)
         kept = self._kept()
-        ended = EndedClaims(kept / "ended_claims") if kept else None
+        ended = kept / "ended_claims" if kept else None
         return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _note, ended)
 
-    @property
+    @cached_property
     def landing_zone(self) -> Path:
-        """The local folder of the landing zone."""
-        return self.target.folder(self._project())
+        """The local folder of the landing zone.
+
+        Raises:
+            DbtConfigError: if the landing zone is in OneLake, or contains the project
+        """
+        if self.target.onelake:
+            raise DbtConfigError(
+                "The replicator applies landing zones on this machine. Fabric applies those in "
+                "OneLake."
+            )
+        return folder_of(str(self.target.landing_zone), self._project())
 
     @cached_property
     def database(self) -> MirroredDatabase:
-        """The mirrored database in Fabric.
-
-        Raises:
-            ServiceError: if the landing zone is not in OneLake
-        """
+        """The mirrored database in Fabric, if the landing zone is in OneLake."""
         # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
@@ -219,6 +253,7 @@ class Destination:
 
         Raises:
             MirrorError: if another run is publishing the table, or the service would not apply it
+            DbtConfigError: if the target is a dry run
         """
         self.require_run()
         service = self.service if self.target.onelake else None
@@ -230,7 +265,7 @@ class Destination:
                 declare_source(storage, source_events(self.target.source))
                 self._is_source_declared = True
         publication = Publication(storage, table, owner, service)
-        self.is_to_replicate = self.target.replicate
+        self.has_changed = True
         try:
             yield publication
         finally:
@@ -238,24 +273,10 @@ class Destination:
                 self.published[publication.table.mirrored_table] = publication.published_at
             publication.close()
 
-    def add_table(self, table: TableFolder, definition: TableDefinition) -> list[str]:
-        """Count a table that is published for the first time.
-
-        Returns:
-            warnings for the user
-
-        Raises:
-            MirrorError: if the mirrored database would have too many tables
-        """
-        return self._new_tables.add(self.storage(), table, definition)
-
     def check_table(self, table: TableFolder, rebuilds: bool) -> None:
         """Check whether the service will apply files that are published to a table.
 
         The service is Fabric, or the replicator if it has reported on a local landing zone.
-
-        Args:
-            rebuilds: whether the table will be rebuilt
 
         Raises:
             ServiceError: if the service will not apply them, or has lost the rows that they change
@@ -269,10 +290,6 @@ class Destination:
     def waits_for(self, unfinished: Manifest) -> bool:
         """Check whether finishing a batch may wait for Fabric, up to half an hour."""
         return self.target.onelake is not None and unfinished.batch.starts_folder
-
-    def published_table(self, table: TableFolder, owner: Owner) -> PublishedTable:
-        """Return the published state of a table, for reading only."""
-        return PublishedTable(self.storage(), table, owner)
 
     def require_run(self) -> None:
         """Check that this command may change the landing zone.
@@ -297,22 +314,10 @@ class Destination:
             return report, [f"The mirrored database is {report.description}.", ""]
         return report, []
 
-    def last_published(self, schema: str, identifier: str) -> Journal | None:
-        """Return the journal of the last publication of a relation; None if there was none."""
-        return last_published(self.storage(), schema, identifier)[1]
-
     def replica_of(self, schema: str, identifier: str, seconds: float) -> replica.Replica:
-        """Return the mirrored table of a relation until the command ends.
-
-        Args:
-            schema, identifier: schema and identifier of the model's relation
-            seconds: seconds to wait until everything that was published is applied
-
-        Raises:
-            DbtRuntimeError: if it is not applied within that time, or cannot be read
-        """
+        """Return the mirrored table of a relation, as `replica`, until the command ends."""
         table, journal = last_published(self.storage(), schema, identifier)
-        return self.replicas.enter_context(self.replica(table, journal, seconds))
+        return self._replicas.enter_context(self.replica(table, journal, seconds))
 
     @contextmanager
     def replica(
@@ -322,20 +327,14 @@ class Destination:
 
         Args:
             journal: the journal of the table; None if it was never published
-            seconds: seconds to wait until everything is applied
+            seconds: how long to wait for that
 
         Raises:
             DbtRuntimeError: if it is not applied within that time, or cannot be read
         """
         place = self.target.onelake
         if not place:
-            yield replica.applied(
-                self.landing_zone,
-                table.schema,
-                table.identifier,
-                replicate=self.target.replicate,
-                seconds=seconds,
-            )
+            yield replica.applied(self.landing_zone, table, self.target.replicate, seconds)
             return
         # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.destination.onelake_replica import onelake_replica
@@ -357,15 +356,11 @@ class Destination:
         ) as found:
             yield found
 
-    def replicate_at_the_end(self, is_wanted: bool) -> None:
-        """Set whether the command changed anything that the replicator must apply at its end."""
-        self.is_to_replicate = self.target.replicate and is_wanted
-
     def end_command(self) -> None:
         """Replicate, wait and refresh as the profile says, if the command has changed anything."""
-        self.replicas.close()
-        if self.is_to_replicate:
-            self.is_to_replicate = False
+        self._replicas.close()
+        has_changed, self.has_changed = self.has_changed, False
+        if has_changed and self.target.replicate:
             lines, failed = replica.replicate(self.landing_zone, LOG_PREFIX)
             for line in ("", *lines):
                 _note(line)

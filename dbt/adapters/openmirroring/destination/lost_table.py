@@ -26,8 +26,9 @@ def loss(table: TableFolder, journal: Journal, files: TableFiles, report: Servic
     """
     if _is_listed(table, report) or files.has_all_since_load(journal):
         return ""
-    first_load = _first_load(journal)
-    if first_load and datetime.now(timezone.utc) - first_load < NEW:
+    loads = (b.published_at for b in journal.batches if b.publication in STARTS_FOLDER)
+    first_load = next(loads, None)  # of the present table folder
+    if first_load and datetime.now(timezone.utc) - datetime.fromisoformat(first_load) < NEW:
         return ""
     return (
         f"Fabric no longer mirrors {table.mirrored_table}, and has moved away files that it needs "
@@ -59,11 +60,3 @@ def _is_listed(table: TableFolder, report: ServiceReport) -> bool:
     if not table.schema:  # the service may name the default schema of the mirrored database
         names |= {f"{DEFAULT_SCHEMA}.{name.rpartition('.')[2]}" for name in names}
     return table.mirrored_table.casefold() in names
-
-
-def _first_load(journal: Journal) -> datetime | None:
-    """Return when the present table folder was begun; None if that is not in the journal."""
-    for batch in journal.batches:
-        if batch.publication in STARTS_FOLDER:
-            return datetime.fromisoformat(batch.published_at)
-    return None

@@ -13,10 +13,7 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.destination.replica import (
-    Replica,
-    ReplicaColumn,
-)
+from dbt.adapters.openmirroring.destination.replica import Replica, ReplicaColumn
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
@@ -44,8 +41,7 @@ def onelake_replica(
     """Let Spark read the latest version of a mirrored table in OneLake.
 
     Args:
-        place: the landing zone
-        credential: credential of an identity that may read the table
+        credential: the credential of an identity that may read the table
         keys: the key columns of the table
         staging: where dbt copies the rows for Spark; None if Spark reads the Delta table itself
         download: called with the copied rows and bytes, if anybody wants to know

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import terminal_width
 
 if TYPE_CHECKING:
-    from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
     from dbt.adapters.openmirroring.replicator.replicator import Replicator
 
 # seconds between two checks of what another process has applied
@@ -50,11 +50,6 @@ class Replica:
     files: tuple[str, ...]
     version: int | None = None
 
-    @classmethod
-    def of(cls, table: MirroredTable) -> Replica:
-        columns = [ReplicaColumn(c.name, str(c.type.type)) for c in table.columns.values()]
-        return cls(tuple(columns), table.key_columns, str(table.path), tuple(table.file_names()))
-
 
 def is_installed() -> bool:
     return all(importlib.util.find_spec(name) for name in ("deltalake", "pyarrow"))
@@ -73,66 +68,62 @@ def check_installed() -> None:
         )
 
 
-def replicator(landing_zone: Path) -> Replicator:
-    """Return the replicator, which applies the landing zone in place of the service.
-
-    Raises:
-        DbtRuntimeError: if a package is missing, or the path of the landing zone does not end in
-            Files/LandingZone
-    """
+def _replicator(landing_zone: Path) -> Replicator:
     check_installed()
     from dbt.adapters.openmirroring.replicator.replicator import Replicator
 
     return Replicator(landing_zone)
 
 
-def applied(
-    landing_zone: Path, schema: str, table: str, replicate: bool, seconds: float
-) -> Replica:
+def applied(landing_zone: Path, table: TableFolder, replicate: bool, seconds: float) -> Replica:
     """Return a mirrored table, after everything that was published of it is applied.
 
     Args:
-        schema: the schema; empty for a table without a schema folder
-        table: the table alone
         replicate: whether to apply the files here; False waits for another process that does
-        seconds: seconds to wait for the other process
+        seconds: how long to wait for the other process
 
     Raises:
         DbtRuntimeError: if the files cannot be applied, or are not applied within that time
     """
-    service = replicator(landing_zone)
-    report = service.replicate(schema, table) if replicate else None
+    schema, identifier = table.schema, table.identifier
+    service = _replicator(landing_zone)
+    report = service.replicate(schema, identifier) if replicate else None
     if replicate and not report:
         raise DbtRuntimeError(
-            f"{schema}.{table} has no folder in the landing zone: it is not mirrored"
+            f"{schema}.{identifier} has no folder in the landing zone: it is not mirrored"
         )
     if report and (report.error or report.waits_for):
         raise DbtRuntimeError(
             f"The mirrored table is behind what was published: {shown(report.note)}"
         )
     deadline = time.monotonic() + seconds
-    while not (found := service.mirrored(schema, table)):
+    while not (found := service.mirrored(schema, identifier)):
         if replicate or time.monotonic() >= deadline:
             raise DbtRuntimeError(
-                f"What was published to {schema}.{table} was not applied within {seconds:g} "
+                f"What was published to {schema}.{identifier} was not applied within {seconds:g} "
                 "seconds. `dbt run-operation mirror_replicate` applies it and says what is wrong; "
                 "`replicate: true` in the profile does so by itself."
             )
         time.sleep(_PAUSE)
-    return Replica.of(found)
+    columns = tuple(ReplicaColumn(c.name, str(c.type.type)) for c in found.columns.values())
+    return Replica(columns, found.key_columns, str(found.path), tuple(found.file_names()))
 
 
 def replicate(landing_zone: Path, prefix: int = 0) -> tuple[list[str], list[str]]:
     """Apply everything that was published.
 
     Args:
-        prefix: number of characters that dbt prints before each line
+        prefix: the number of characters that dbt prints before each line
 
     Returns:
-        lines of text about the tables, and the names of those that could not be replicated
+        lines about the tables, and the names of those that could not be replicated
+
+    Raises:
+        DbtRuntimeError: if a package is missing, or the path of the landing zone does not end in
+            Files/LandingZone
     """
     from dbt.adapters.openmirroring.replicator.monitoring import lines
 
-    reports = replicator(landing_zone).scan()
+    reports = _replicator(landing_zone).scan()
     failed = [shown(report.name) for report in reports if report.error]
     return list(lines(reports, terminal_width(prefix))), failed

@@ -35,6 +35,8 @@ _TIMES: TypeAdapter[dict[str, AwareDatetime | None]] = TypeAdapter(dict[str, Awa
 
 _Entry = TypeVar("_Entry")
 
+_TIME = "%Y-%m-%d %H:%M:%S"
+
 _NEVER = datetime.min.replace(tzinfo=timezone.utc)
 
 
@@ -47,8 +49,6 @@ def refresh_sql_endpoint(
     """Refresh the endpoint, and print its answer for each table. A failure is only a warning.
 
     Args:
-        service: the service that applies the landing zone
-        storage: the landing zone
         published: the time of each publication, by `schema.table`
     """
     fire_event(Note(msg="Refreshing the SQL analytics endpoint"))
@@ -88,12 +88,7 @@ def _lines(syncs: Mapping[str, TableSync], published: Mapping[str, datetime]) ->
     """Return the endpoint's answers about the published tables, as a table of text."""
     found = [(table, sync) for table in sorted(published) if (sync := _entry_of(table, syncs))]
     rows = [
-        (
-            table,
-            sync.status,
-            f"{sync.visible:%Y-%m-%d %H:%M:%S}" if sync.visible else "",
-            sync.error,
-        )
+        (table, sync.status, f"{sync.visible:{_TIME}}" if sync.visible else "", sync.error)
         for table, sync in found
     ]
     headline = ("mirrored table", "SQL endpoint", "visible (UTC)", "")
@@ -108,12 +103,7 @@ def _by_table(syncs: Iterable[TableSync]) -> dict[str, TableSync]:
 
 
 def _entry_of(table: str, named: Mapping[str, _Entry]) -> _Entry | None:
-    """Return the entry of a table, which the endpoint names with or without its schema.
-
-    Args:
-        table: `schema.table`
-        named: the entries, by the names that the endpoint uses
-    """
+    """Return the entry of a `schema.table`, which the endpoint may name without its schema."""
     return named.get(table, named.get(table.rpartition(".")[2]))
 
 
@@ -125,9 +115,8 @@ def _not_visible(
     """Return a line for each table whose last publication is not visible to reports.
 
     Args:
-        syncs: the endpoint's answers to the refresh, by the names of the tables
+        syncs: the endpoint's answers to the refresh, by table
         applied: the state of each table in the service before the refresh; None if it is unknown
-        published: the time of each publication, by `schema.table`
     """
     lines = []
     for table, time in published.items():

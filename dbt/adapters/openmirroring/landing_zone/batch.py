@@ -129,10 +129,8 @@ class Owner:
     """The owner of a table: the node that publishes it.
 
     Args:
-        project: the name of the node's project
         node: the unique id of the node
         schema: the schema of the node's relation
-        invocation_id: the id of the invocation
         target: the name of the target in the profile; empty in records of earlier versions
         user: the name of the user on their machine; empty if it is unknown
     """
@@ -162,12 +160,7 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A finished file on the scratch pad.
-
-    Args:
-        name: the file name in the folder `rows` of the batch
-        size: the size in bytes
-    """
+    """A finished file in the folder `rows` of a batch on the scratch pad, and its bytes."""
 
     name: str
     size: Count

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import (
     SCHEMA_SUFFIX,
@@ -15,6 +17,13 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
+
+# the limit of a mirrored database (Fabric's documentation, "Troubleshoot mirroring")
+MAX_TABLES = 1000
+_MANY_TABLES = 900
+
+# best practices: fewer than five
+_MAX_KEY_COLUMNS = 4
 
 
 @dataclass(frozen=True)
@@ -57,14 +66,17 @@ class LandedTable:
         return is_publishing and self.is_pending_of(project)
 
     def is_pending_of(self, project: str) -> bool:
-        """Check whether the pending batch of the table belongs to a project."""
+        """Check whether the pending batch belongs to a project."""
         return self.pending is not None and self.pending.batch.owner.project == project
 
 
 def landed_table(storage: Readable, folder: TableFolder) -> LandedTable:
     """Return the state of one table, even if it was never published."""
-    exists = True
-    held, held_problem = _held(storage, folder)
+    exists, held, held_problem = True, None, ""
+    try:
+        held = HeldRecord.read(storage, folder.held)
+    except MirrorError as error:
+        held_problem = error.msg
     try:
         last = Journal.read(storage, folder.journal)
         exists = last is not None or bool(storage.list(folder.path))
@@ -130,11 +142,8 @@ def last_published(
 ) -> tuple[TableFolder, Journal | None]:
     """Find where a relation was published last, with or without a schema folder.
 
-    Args:
-        schema, identifier: the names of the relation
-
     Returns:
-        the table folder and its journal; the journal is None if there is none
+        its table folder and journal; None in place of a journal if it was never published
 
     Raises:
         MirrorError: if a journal cannot be read
@@ -160,11 +169,49 @@ def published_folders(storage: Readable) -> Iterator[TableFolder]:
             yield from _table_folder("", entry.name)
 
 
-def _held(storage: Readable, folder: TableFolder) -> tuple[HeldRecord | None, str]:
-    try:
-        return HeldRecord.read(storage, folder.held), ""
-    except MirrorError as error:
-        return None, error.msg
+class NewTables:
+    """The tables that a run adds to a landing zone. The landing zone is listed only once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tables: set[TableFolder] | None = None
+        self._has_warned = False
+
+    def add(self, storage: Storage, table: TableFolder, definition: TableDefinition) -> list[str]:
+        """Count a table that is published for the first time.
+
+        Returns:
+            warnings for the user
+
+        Raises:
+            MirrorError: if the table would exceed the limit
+        """
+        warnings = []
+        if len(definition.key_columns) > _MAX_KEY_COLUMNS:
+            warnings.append(
+                f"The key of {table} has {len(definition.key_columns)} columns. Microsoft "
+                f"recommends {_MAX_KEY_COLUMNS} at most. Use a hash of them in one column as "
+                "the key."
+            )
+        with self._lock:
+            if self._tables is None:
+                self._tables = set(published_folders(storage))
+            count = len(self._tables | {table})
+            if count > MAX_TABLES:
+                raise MirrorError(
+                    f"{table} would be table number {count:,} of this landing zone, and a "
+                    f"mirrored database has {MAX_TABLES:,} at most. Nothing was published. "
+                    "Publish it to another mirrored database, set `mirror: false`, or drop "
+                    "tables that nobody needs: dbt run-operation mirror_drop_orphans"
+                )
+            self._tables.add(table)
+            if count >= _MANY_TABLES and not self._has_warned:
+                self._has_warned = True
+                warnings.append(
+                    f"With {table} the landing zone has {count:,} tables. A mirrored database has "
+                    f"{MAX_TABLES:,} at most."
+                )
+        return warnings
 
 
 def _staged(storage: Readable) -> Iterator[TableFolder]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 
@@ -77,7 +78,7 @@ class TableFolder:
     def __str__(self) -> str:
         return f"{self.schema}.{self.identifier}" if self.schema else self.identifier
 
-    @property
+    @cached_property
     def path(self) -> str:
         folder = f"{self.schema}{SCHEMA_SUFFIX}/" if self.schema else ""
         return f"{folder}{self.identifier}"
@@ -95,7 +96,7 @@ class TableFolder:
     def journal(self) -> str:
         return f"{self.path}/_journal.json"
 
-    @property
+    @cached_property
     def scratch(self) -> str:
         return f"{SCRATCH_PAD}/{self}"
 
@@ -124,8 +125,7 @@ def mirrored_table(schema: object, identifier: object) -> str:
 def file_name(number: int, extension: str, unique: str = "") -> str:
     """Return the name of a data file: 20 digits (specification, "Format requirements").
 
-    Args:
-        unique: a suffix for the number, if the number alone is not unique
+    A suffix follows if the number alone is not unique.
     """
     return f"{number:020d}{'-' if unique else ''}{unique}.{extension}"
 

@@ -26,12 +26,10 @@ INSERT_MARKER, UPDATE_MARKER, DELETE_MARKER, UPSERT_MARKER = 0, 1, 2, 4
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a batch.
+    """The plan of a batch, whose fields `Batch` documents.
 
     Args:
-        publication: `initial`, `changes`, `rebuild` or `unchanged`
-        reason: why this publication; for `unchanged`, why the next snapshot still replaces the
-            snapshot
+        reason: for `unchanged`, why the next snapshot still replaces the snapshot
         journal: the journal that the plan was made against; None for a table that did not exist
         table_rows: the rows of the mirrored table after this batch; None if it had those of the
             journal before
@@ -79,10 +77,9 @@ class Plan:
     def batch(
         self, batch_id: str, owner: Owner, files: Sequence[StagedFile], last_file: int
     ) -> Batch:
-        """Return the batch that publishes files according to this plan.
+        """Return the batch that publishes files, in this order, according to this plan.
 
         Args:
-            files: the files in publication order
             last_file: the largest number used in the table folder so far; 0 for a new folder
         """
         # a Parquet file needs no such extension, because its content names the compression

@@ -20,12 +20,7 @@ from dbt.adapters.openmirroring.text.shown import shown
 
 
 def compute_anew(node: str, rows: int) -> str:
-    """Return the way out that computes the rows of a node anew, and what it publishes.
-
-    Args:
-        node: the unique id of the node
-        rows: the number of rows of the table, which it replaces
-    """
+    """Return the way out that computes the rows of a node anew, in place of so many rows."""
     name = ".".join(node.split(".")[2:])
     return (
         f"`dbt build --full-refresh --select {name}` publishes the rows that the node computes "
@@ -43,20 +38,15 @@ def publish_present(table: object, rows: str = "the rows") -> str:
 
 
 class PublishedTable:
-    """A table, as it was published last.
-
-    Args:
-        storage: the storage of the landing zone
-        table: the table folder
-        owner: the expected owner of the table
-    """
+    """A table, as it was published last, and its expected owner."""
 
     def __init__(self, storage: Storage, table: TableFolder, owner: Owner) -> None:
         self.batch_id = new_batch_id()
         self.table = table
+        self.last: Journal | None = None
+        """The journal that this publication follows; None before the first publication."""
         self._storage = storage
         self._owner = owner
-        self._last: Journal | None = None
         self._may_have_folder = False
         """Whether a batch that was never completed has begun the table folder."""
 
@@ -66,7 +56,7 @@ class PublishedTable:
         Raises:
             MirrorError: if an interrupted run has left a batch to complete, or a record is damaged
         """
-        self._last = self.journal()
+        self.last = self.journal()
         pending = self._pending()
         if pending:
             raise MirrorError(
@@ -76,14 +66,9 @@ class PublishedTable:
             )
 
     @property
-    def last(self) -> Journal | None:
-        """The journal that this publication follows; None before the first publication."""
-        return self._last
-
-    @property
     def last_batch_id(self) -> str | None:
         """The id of the batch that was published last; None before the first publication."""
-        return self._last.batch.id if self._last else None
+        return self.last.batch.id if self.last else None
 
     def journal(self) -> Journal | None:
         """Read the journal; None if the table has never been published."""
@@ -95,16 +80,12 @@ class PublishedTable:
         Raises:
             MirrorError: if a record is damaged
         """
-        return self.journal() != self._last or self._pending() is not None
+        return self.journal() != self.last or self._pending() is not None
 
     def former_folder(self, batch_id: str) -> TableFolder | None:
-        """Find the other folder that the table had, whose name differs in case or in its schema.
+        """Find the other folder of the table that a batch was published to last.
 
-        Args:
-            batch_id: the id of the last batch of that folder
-
-        Returns:
-            the folder; None if there is none
+        Its name differs in case or in its schema.
         """
         name = self.table.identifier.lower()
         for folder in published_folders(self._storage):
@@ -117,7 +98,7 @@ class PublishedTable:
         return None
 
     def _pending(self, files: Readable | None = None) -> Manifest | None:
-        """Read the manifest of a batch that is committed but not completed; None without one."""
+        """Read the manifest of a batch that is committed but not completed, if there is one."""
         return Manifest.read(files or self._storage, self.table.manifest)
 
     def verify(self, snapshot_batch_id: str | None, rebuilds: bool) -> Journal | None:
@@ -137,26 +118,21 @@ class PublishedTable:
         """
         # The journal is not read again. A newer one would be of another run, whose rows the next
         # snapshot does not have.
-        journal = self._last
-        if journal is None:
+        if self.last is None:
             if not self._may_have_folder:
                 self._require_no_folder()
             return None
-        self._require_owner(journal.batch)
+        self._require_owner(self.last.batch)
         if not rebuilds:
-            self._require_batch(journal, snapshot_batch_id)
-            self._require_files(journal)
-        return journal
+            self._require_batch(self.last, snapshot_batch_id)
+            self._require_files(self.last)
+        return self.last
 
     def verify_rows(self, journal: Journal, rows: int) -> None:
-        """2. Check that the snapshot has as many rows as the mirrored table.
-
-        Args:
-            journal: the journal of the last publication
-            rows: the number of rows of the snapshot
+        """2. Check that the snapshot has as many rows as were published last.
 
         Raises:
-            SnapshotMismatchError: if the numbers differ
+            SnapshotMismatchError: if it has not
         """
         published = journal.batch.table_rows
         if rows != published:
@@ -172,12 +148,10 @@ class PublishedTable:
         """2. Check that the snapshot is in the state in which the last publication left it.
 
         Args:
-            journal: the journal of the last publication
-            state: the state of the snapshot now
             count: returns the number of rows of the snapshot; 0 if they cannot be read
 
         Raises:
-            SnapshotMismatchError: if the states differ
+            SnapshotMismatchError: if it is in another state
         """
         if journal.snapshot_state not in (None, state):
             raise SnapshotMismatchError(
@@ -188,11 +162,8 @@ class PublishedTable:
             )
 
     def _ways_out(self, journal: Journal, rows: int) -> str:
-        """Return the ways out of a snapshot with other rows than those that were published.
-
-        Args:
-            rows: the number of its rows; no way out empties a mirrored table
-        """
+        """Return the ways out of a snapshot with other rows than those that were published."""
+        # no way out empties a mirrored table
         anew = compute_anew(self._owner.node, journal.batch.table_rows)
         present = f" {publish_present(self.table, f'the {rows:,} rows')}" if rows else ""
         return (
@@ -240,11 +211,7 @@ class PublishedTable:
             )
 
     def _require_batch(self, journal: Journal, found: str | None) -> None:
-        """Check that the snapshot carries the batch that was published last.
-
-        Args:
-            found: the batch id of the snapshot; None if there is none, or it was never published
-        """
+        """Check that the snapshot carries the batch that was published last."""
         last = journal.batch
         if found == last.id:
             return

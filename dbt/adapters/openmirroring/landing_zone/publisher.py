@@ -44,9 +44,6 @@ class Publication(PublishedTable):
     """One publication of one table. It holds the table's lock until it is closed.
 
     Args:
-        storage: the storage of the landing zone
-        table: the table folder
-        owner: the owner that publishes the table
         service: the service that a rebuild or an initial load waits for; None if there is none
 
     Raises:
@@ -71,7 +68,7 @@ class Publication(PublishedTable):
         self._superseded: Manifest | None = None
         self._is_completed = False
         self.is_held = False
-        """Whether there is a record of held rows. It is known after `pending`."""
+        """Whether there is a record of held rows, which `pending` finds out."""
         self._is_staged = False
         self._lock = ExitStack()
         self._lock.enter_context(storage.lock(table.scratch))
@@ -87,12 +84,12 @@ class Publication(PublishedTable):
             MirrorError: if the manifest or the journal is damaged
         """
         files = self._storage.at_once(self.table.scratch)
-        self._last = self.journal()
+        self.last = self.journal()
         manifest = self._pending(files)
         if manifest:
             self._require_owner(manifest.batch)
         if manifest and not self._is_current(manifest):
-            if self._last is None:
+            if self.last is None:
                 raise ForeignTableFolderError(
                     f"{self.table.manifest} continues batch "
                     f"{shown(manifest.previous_batch_id)}, but "
@@ -124,17 +121,13 @@ class Publication(PublishedTable):
             return
         if self._pending() != self._superseded:
             raise self._lost_race()
-        if self._last is None:  # it has begun the folder
+        if self.last is None:  # it has begun the folder
             self._storage.delete(self.table.path)
         self._storage.delete(self.table.manifest)
         self._storage.delete(self.table.staging(self._superseded.batch.id))
 
     def hold(self, why: str) -> None:
-        """Write the record that rows of the table are held back.
-
-        Args:
-            why: the reason, and until when
-        """
+        """Write the record that rows are held back: why, and until when."""
         record = HeldRecord.of(self._owner, datetime.now(timezone.utc), why)
         self._storage.write(self.table.held, record.to_json())
         self.is_held = True
@@ -167,16 +160,9 @@ class Publication(PublishedTable):
         snapshot_state: str | None = None,
         keeps_snapshot: bool = False,
     ) -> Manifest:
-        """5. Create the manifest. From here on every step can be repeated.
+        """5. Create the manifest, which documents the arguments. Every later step can be repeated.
 
         Args:
-            plan: the plan of this batch
-            files: the files in publication order
-            snapshot_version: the version, before the change, of a snapshot that is changed in
-                place
-            held: the id of the held snapshot that is published
-            snapshot_state: the state of the snapshot's data after this batch; None if nobody
-                knows it yet
             keeps_snapshot: whether the snapshot has had the rows all along
 
         Raises:
@@ -351,16 +337,12 @@ class Publication(PublishedTable):
             self.published_at = published_at
 
     def keep(self, journal: Journal, snapshot_state: str | None) -> None:
-        """Record the state of a snapshot that was replaced by another one with the same rows.
-
-        Args:
-            journal: the journal of the last publication
-        """
+        """Record the state of a snapshot that was replaced by another one with the same rows."""
         self._record(replace(journal, snapshot_state=snapshot_state))
 
     def _record(self, journal: Journal) -> None:
         self._storage.write(self.table.journal, journal.to_json())
-        self._last = journal
+        self.last = journal
 
     def close(self) -> None:
         """Release the lock, and delete the staged files if they were never committed."""

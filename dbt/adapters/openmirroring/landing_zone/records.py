@@ -65,23 +65,16 @@ class Record:
 
     @classmethod
     def read(cls: type[_Record], storage: Readable, path: str) -> _Record | None:
-        """Read a record; None if there is none at this path.
-
-        Raises:
-            MirrorError: as `from_json`, or if the storage refuses the request
-        """
+        """Read a record; None if there is none at this path. Errors are those of `from_json`."""
         content = storage.read(path)
         return cls.from_json(content, path) if content is not None else None
 
     @classmethod
     def from_json(cls: type[_Record], content: bytes, where: str) -> _Record:
-        """Read a record.
-
-        Args:
-            where: the path of the record
+        """Read the content of a record.
 
         Raises:
-            MirrorError: if the content is not what `to_json` has returned
+            MirrorError: if it is not what `to_json` has returned
         """
         try:
             data = dict(json.loads(content))
@@ -121,14 +114,7 @@ Ending = Literal["swap", "in_place", "held", "none"]
 
 @dataclass(frozen=True)
 class PastBatch:
-    """The summary of a completed batch.
-
-    Args:
-        published_at: when its last file appeared, or when its run began if nobody saw that; UTC,
-            ISO 8601
-        table_rows: the number of rows in the mirrored table after this batch
-        invocation_id: the id of the invocation that published it
-    """
+    """The summary of a completed batch. `Batch` and `Journal` document its fields."""
 
     id: str
     published_at: str
@@ -214,11 +200,7 @@ class Manifest(Record):
         return "swap" if snapshot_version is None else "in_place"
 
     def progress(self, published: int | None) -> str:
-        """Return how much of the committed batch is published, and how it is finished.
-
-        Args:
-            published: the number of its files that are published; None if nobody knows it
-        """
+        """Return how many files are published, if that is known, and how the batch is finished."""
         files = len(self.files)
         done = published is not None and files > 0
         progress = f" {published:,} of its {files:,} files are published." if done else ""
@@ -280,13 +262,9 @@ class Journal(Record):
 
 @dataclass(frozen=True)
 class HeldRecord(Record):
-    """The record that rows are held back from publication.
+    """The record that rows are held back from publication: since when, and why.
 
     Only the snapshot has the rows. The record is for reports on the state of the mirror.
-
-    Args:
-        held_at: when the record was written; UTC, ISO 8601
-        why: why the rows are held
     """
 
     REMEDY = "Delete it: the next run of the node writes it again."

@@ -21,8 +21,8 @@ PARTNER_EVENTS = "_partnerEvents.json"
 # the folder that a command locks while it writes the file; no table has such a name
 _LOCK = f"{SCRATCH_PAD}/_source"
 
-
-# the options of `source` in the profile
+# the options of `source` in the profile; `partner_name` is the publisher, the same in all mirrored
+# databases of an organization
 _OPTIONS = ("type", "partner_name", "version", "additional_information")
 
 
@@ -30,9 +30,7 @@ def source_events(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of `_partnerEvents.json`.
 
     Args:
-        options: `source` of the profile: the `type` and `version` of the source, any text;
-            `partner_name`, the publisher, the same in all mirrored databases of an organization;
-            `additional_information`, other values by name
+        options: `source` of the profile
 
     Raises:
         ProfileError: if an option is unknown, `type` is missing, or a value is not text
@@ -65,9 +63,6 @@ def source_events(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def declare_source(storage: Storage, events: Mapping[str, Any]) -> None:
     """Write `_partnerEvents.json` at the root of the landing zone, if its content differs.
-
-    Args:
-        events: the content, of `source_events`
 
     Raises:
         MirrorError: if the file names another partner

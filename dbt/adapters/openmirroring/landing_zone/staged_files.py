@@ -64,18 +64,16 @@ class StagedFiles:
     def verified(
         self, plan: Plan, files: list[StagedFile], found: Sequence[FileRows]
     ) -> list[StagedFile]:
-        """Check that the files have the rows of the plan.
+        """Check that files have the rows of the plan.
 
         Args:
-            plan: the plan of the batch
-            files: the files to publish
             found: the rows that were read back, of these files and perhaps of others
 
         Returns:
             the files with rows; if none has rows, the first file, for its columns
 
         Raises:
-            MirrorError: if the files do not have the rows of the plan
+            MirrorError: if they have other rows
         """
         names = {file.name for file in files}
         counted = [each for each in found if each.name in names]

@@ -133,18 +133,14 @@ def components(path: str) -> tuple[str, ...]:
     return names
 
 
-def folder_and_name(path: str) -> tuple[tuple[str, ...], str]:
-    """Split a path into the names of its folder and its own name.
-
-    Raises:
-        NotPlainError: if the path could lead outside, or is that of the landing zone itself
-    """
+def below_root(path: str) -> tuple[str, ...]:
+    """Split a path, as `components`, that must not be the landing zone itself."""
     names = components(path)
     if not names:
         raise NotPlainError(
             "The path is the landing zone itself, not a file in it. Nothing was changed."
         )
-    return names[:-1], names[-1]
+    return names
 
 
 def plain(folder: str, entries: Sequence[Entry]) -> Sequence[Entry]:

@@ -116,11 +116,7 @@ class TableFiles:
         return ""
 
     def _foreign(self, batch: Batch) -> str:
-        """Return the name of a file that was not published from here; empty if there is none.
-
-        Args:
-            batch: the batch that was published last
-        """
+        """Return the name of a file that was not published from here; empty if there is none."""
         seen: set[int] = set()
         first = batch.first_file or batch.last_file + 1
         for name in sorted(self.names):

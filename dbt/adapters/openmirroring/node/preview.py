@@ -10,6 +10,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.config import IMMEDIATELY
 from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
@@ -79,7 +80,7 @@ def _told(
     built: OpenMirroringRelation,
 ) -> MirrorResponse:
     folder = replace(node.table_folder, identifier=str(target.identifier))
-    table = destination.published_table(folder, node.owner)
+    table = PublishedTable(destination.storage(), folder, node.owner)
     table.open()
     published = published_rows(node.warehouse, target, table.last_batch_id)
     rebuild = FULL_REFRESH if node.is_full_refresh else None

@@ -321,7 +321,8 @@ def _prepare_destination(attempt: Attempt, plan: SparkPlan) -> None:
     """Check the destination of a table, and write metadata that it has lost."""
     node, publication = attempt.node, attempt.publication
     if plan.journal is None:
-        for warning in attempt.destination.add_table(publication.table, plan.definition):
+        zone = attempt.destination
+        for warning in zone.new_tables.add(zone.storage(), publication.table, plan.definition):
             node.warn(warning)
     elif plan.starts_folder:
         attempt.destination.check_table(publication.table, rebuilds=True)

@@ -84,7 +84,7 @@ def _table_of(
         with begin_attempt(node, destination) as attempt:
             yield attempt.publication, attempt.scratch
         return
-    table = destination.published_table(node.table_folder, node.owner)
+    table = PublishedTable(destination.storage(), node.table_folder, node.owner)
     table.open()
     with ScratchTables(node.warehouse, node.target, table.batch_id) as scratch:
         yield table, scratch

@@ -14,7 +14,7 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 from dbt.adapters.openmirroring.dbt_core import flags
 from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable
+from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable, last_published
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS
 from dbt.adapters.openmirroring.node.node import Node
@@ -301,7 +301,7 @@ class Command:
 
     def _last_published(self, relation: OpenMirroringRelation) -> Journal | None:
         schema, identifier = str(relation.schema), str(relation.identifier)
-        return self._destination.last_published(schema, identifier)
+        return last_published(self._destination.storage(), schema, identifier)[1]
 
     def after_last_node(self) -> None:
         """Drop the relations of a dry run before dbt closes the connections, and tell the rest."""

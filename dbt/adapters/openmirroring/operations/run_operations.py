@@ -174,7 +174,7 @@ class RunOperations:
         """Drop the table folders that belong to no mirrored node any more, or only list them."""
         if not dry_run:
             self._destination.require_run()
-        self._destination.replicate_at_the_end(not dry_run)
+        self._destination.has_changed = not dry_run
         return drop_orphans(self._tables, dry_run, schema, table, self._command.has_published)
 
     @operation("mirror_prepare")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from math import inf
 
-from dbt.adapters.openmirroring.landing_zone.limits import MAX_TABLES
+from dbt.adapters.openmirroring.landing_zone.inventory import MAX_TABLES
 from dbt.adapters.openmirroring.service.reports import (
     FAILED,
     NOT_STARTED,

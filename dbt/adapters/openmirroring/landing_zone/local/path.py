@@ -23,10 +23,6 @@ def check_path(setting: str, text: str) -> None:
 
     A URL with a typing error would become a folder of that name, which nobody mirrors.
 
-    Args:
-        setting: the name of the setting, for the error
-        text: its value
-
     Raises:
         ProfileError: if it begins with a scheme or a host
     """
@@ -49,7 +45,6 @@ def folder_of(landing_zone: str, project: Path) -> Path:
 
     Args:
         landing_zone: as the profile has it; a relative path starts at the project
-        project: the folder of the project
 
     Raises:
         ProfileError: if files of somebody else are in it: the whole machine, the home folder of

@@ -4,72 +4,122 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
+import stat
+import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
+
+from filelock import BaseFileLock, FileLock, Timeout
 
 from dbt.adapters.openmirroring.landing_zone.errors import (
+    ConcurrentPublicationError,
     LandingZoneUnavailableError,
+    NotPlainError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.local.calls import (
-    flush_file,
-    move,
-    patiently,
-    unlink,
-    write_new,
-)
-from dbt.adapters.openmirroring.landing_zone.local.folders import Folders, remove
-from dbt.adapters.openmirroring.landing_zone.local.lock import FolderLock
 from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
+    below_root,
     components,
+    not_plain,
     too_large,
 )
 from dbt.adapters.openmirroring.text.shown import shown
+
+T = TypeVar("T")
+
+# the folder of the lock files, beside the locked folders; no table has such a name
+LOCKS = "_locks"
+
+# errors of a server without locks
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+# the mounts of this process (Linux only)
+MOUNTS = Path("/proc/self/mountinfo")
+
+_SHARED = ("nfs", "nfs4", "cifs", "smb3", "smbfs")
+
+# mount options that keep file locks from the server (nfs(5), mount.cifs(8))
+LOCKS_STAY_HERE = frozenset({"nolock", "local_lock=all", "local_lock=flock", "nobrl"})
+
+# attempts to create a lock file in a folder that other runs remove when they end
+_ATTEMPTS = 100
+
+# errors of a file system that does not support a call
+_UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+# seconds between the attempts at a call that another process refuses
+_SHORT_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 # errors of deleting a folder in which another process writes, moves or mounts something
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
 
 # seconds between the attempts to delete such a folder
 _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+
 # Nanoseconds to add to a time. A millisecond is enough for most file systems; the coarsest ones
 # store times in steps of two seconds.
 _CLOCK_STEPS = (1_000_000, 2_000_000_000)
+
+# The bit of reparse tags that stand for another place: links and junctions. Placeholders of
+# OneDrive are reparse points without it ("Reparse Point Tags" of Windows' documentation).
+_NAME_SURROGATE = 0x20000000
+
+# names of devices, whatever follows after a dot ("Naming Files" of Windows' documentation)
+_DEVICE = re.compile(
+    r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\..*)?", re.IGNORECASE
+)
+
+_ODDITIES = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
 
 
 class LocalStorage:
     """A storage in a folder. Implements `Storage`.
 
     Args:
-        root: the absolute path of the landing zone; it is created with the first file
+        root: the absolute path of the landing zone, which the first file creates; it may be a
+            link, since the user has chosen it
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._folders = Folders(root)
+        self._system_root = _long(root)
 
     def url(self, path: str) -> str:
-        return file_url(self._folders.path(components(path)))
+        return file_url(self._root.joinpath(*components(path)))
 
     def collect(self, folder: str) -> Sequence[Entry]:
         return self.list(folder)
 
     def list(self, folder: str) -> list[Entry]:
-        with self._explained("list", folder):
-            try:
-                return self._folders.list(folder)
-            except FileNotFoundError:
-                return []
+        found = []
+        with self._explained("list", folder), suppress(FileNotFoundError):
+            for item in self._place(folder).iterdir():
+                with suppress(FileNotFoundError):  # the service moves files away meanwhile
+                    state = item.lstat()
+                    odd = oddity(state)
+                    is_folder = stat.S_ISDIR(state.st_mode) and not odd
+                    size = state.st_size if stat.S_ISREG(state.st_mode) else 0
+                    found.append(Entry(item.name, size, is_folder, state.st_mtime_ns, odd))
+        return sorted(found, key=lambda entry: entry.name)
 
     def read(self, path: str) -> bytes | None:
         with self._explained("read", path):
             try:
-                place = self._folders.place(path)
+                place = self._place(path)
                 with patiently(lambda: place.open("rb")) as file:
                     content = file.read(MAX_RECORD + 1)
             except FileNotFoundError:
@@ -83,46 +133,46 @@ class LocalStorage:
 
     def write(self, path: str, content: bytes) -> None:
         with self._explained("write", path):
-            place = self._folders.place(path, make=True)
+            place = self._place(path, make=True)
             # with a fixed suffix, the next write replaces the leftovers of a killed process
             with _beside(place, content, "new") as whole:
                 patiently(lambda: whole.replace(place))
-            self._folders.flush(_folder(path))
+            self._flush(place.parent)
 
     def create(self, path: str, content: bytes) -> None:
         with self._explained("write", path):
-            place = self._folders.place(path, make=True)
+            place = self._place(path, make=True)
             with _beside(place, content, secrets.token_hex(4)) as whole:
                 self._move(whole, place, path)
-            self._folders.flush(_folder(path))
+            self._flush(place.parent)
 
     def rename(self, source: str, target: str) -> None:
         with self._explained("rename a file to", target):
-            staged = self._folders.place(source)
-            self._move(staged, self._folders.place(target, make=True), target)
+            self._move(self._place(source), self._place(target, make=True), target)
 
     def touch(self, path: str, after: int) -> int:
         with self._explained("touch", path):
-            place = self._folders.place(path)
+            place = self._place(path)
             for step in _CLOCK_STEPS:
                 modified = max(time.time_ns(), after + step)
                 patiently(lambda: os.utime(place, ns=(modified, modified)))  # noqa: B023
                 if place.stat().st_mtime_ns > after:
                     break
-            flush_file(place)
+            flush(place)
             return place.stat().st_mtime_ns
 
     def flush(self, folder: str, files: Sequence[str] = ()) -> None:
         with self._explained("flush", folder):
             for name in files:
-                flush_file(self._folders.place(f"{folder}/{name}"))
-            self._folders.flush(folder)
+                flush(self._place(f"{folder}/{name}"))
+            self._flush(self._place(folder))
 
     def delete(self, path: str) -> None:
+        below_root(path)  # raises for the landing zone itself
         with self._explained("delete", path):
             for seconds in (*_PAUSES, None):
                 try:
-                    remove(self._folders.place(path, plain=False))
+                    _remove(self._place(path, follows=False))
                     return
                 except FileNotFoundError:
                     return
@@ -133,12 +183,114 @@ class LocalStorage:
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
+        """Hold a folder with a lock on a file beside it.
+
+        The file goes with the lock, except on a shared mount: a process on another machine might
+        not notice that the file it has just opened is gone.
+        """
+        *above, name = below_root(folder)
         with self._explained("lock", folder):
-            lock = FolderLock(self._folders, folder)
+            place = self._place(folder)
+            self._make(self._system_root)
+            shared = _is_shared(self._system_root, self._root)
+            file = "/".join((*above, LOCKS, name))
+            for left in reversed(range(_ATTEMPTS)):
+                try:
+                    lock = _locked(self._place(file, make=True), self._root, folder, shared)
+                    break
+                except (FileNotFoundError, FileExistsError):  # another run removes the folder
+                    if not left:
+                        raise
         try:
+            with self._explained("lock", folder):
+                self._make(place)
             yield
         finally:
-            lock.free()
+            lock_file = Path(lock.lock_file)
+            with suppress(OSError):  # not empty, or gone already
+                place.rmdir()
+            if not shared:
+                with suppress(OSError):  # on Windows the library removes it
+                    lock_file.unlink()
+            lock.release()
+            with suppress(OSError):
+                lock_file.parent.rmdir()
+                if above:
+                    place.parent.rmdir()
+
+    def _place(self, path: str, make: bool = False, follows: bool = True) -> Path:
+        """Return the full path of a file or folder, which need not exist.
+
+        Others can write to a landing zone. A link could lead anywhere, a pipe blocks its reader,
+        and a device is no data. So the way to a path is looked at before it is used.
+
+        Args:
+            make: whether to create missing folders above it
+            follows: whether the path will be read or written, so that it must be plain itself
+
+        Raises:
+            NotPlainError: if it is no plain file or folder, if it is reached by a link, or if
+                Windows would take one of its names for another one
+        """
+        names = below_root(path) if make else components(path)
+        if sys.platform == "win32":
+            self._refuse_devices(names)
+        place = self._system_root.joinpath(*names)
+        way = names if follows else names[:-1]
+        wanted = os.path.join(os.path.realpath(self._system_root), *way)  # noqa: PTH118
+        if os.path.realpath(self._system_root.joinpath(*way)) != wanted:
+            self._refuse_way(way)
+        if names and follows:
+            with suppress(FileNotFoundError):
+                if found := oddity(place.lstat()):
+                    raise not_plain(self._root.joinpath(*names), found)
+        if make:
+            self._make(place.parent)
+        return place
+
+    def _refuse_way(self, names: Sequence[str]) -> None:
+        """Raise an error for the first name on a way that leads to another place."""
+        for depth, name in enumerate(names, start=1):
+            path = self._system_root.joinpath(*names[:depth])
+            shown = self._root.joinpath(*names[:depth])
+            if found := oddity(path.lstat()):
+                raise not_plain(shown, found)
+            there = Path(os.path.realpath(path)).name
+            if there != name:
+                raise NotPlainError(
+                    f"{shown}: {name!r} is there as {there!r}, and Windows takes both for one. "
+                    f"Nothing was changed. Set `alias` or `schema` to the name {there!r}, or move "
+                    "that folder out of the landing zone; then run again."
+                )
+
+    def _refuse_devices(self, names: Sequence[str]) -> None:
+        for name in filter(_DEVICE.fullmatch, names):
+            raise NotPlainError(
+                f"{self._root.joinpath(*names)}: Windows takes {name!r} for a device, so it "
+                "cannot be a folder or file of the landing zone. Nothing was changed. Set another "
+                "`alias` or `schema`."
+            )
+
+    def _make(self, folder: Path) -> None:
+        """Create a folder with those above it. Those above the root survive a power loss."""
+        if folder.is_dir():
+            return
+        root = self._system_root
+        missing = [path for path in (root, *root.parents) if not path.exists()]
+        patiently(lambda: folder.mkdir(parents=True, exist_ok=True))
+        for made in missing:
+            flush(made.parent)
+
+    def _flush(self, folder: Path) -> None:
+        """Make the names in a folder, and the folder itself, survive a power loss.
+
+        The folders above it are flushed every time, because the process that created them may
+        have died before it flushed them.
+        """
+        while folder != self._system_root:
+            flush(folder)
+            folder = folder.parent
+        flush(folder)
 
     def _move(self, source: Path, target: Path, path: str) -> None:
         staged = source.lstat()
@@ -164,16 +316,208 @@ class LocalStorage:
             ) from error
 
 
+def oddity(state: os.stat_result) -> str:
+    """Return what an item is other than a plain file or folder; empty if it is one of them.
+
+    A junction of Windows is a link too, which Python does not say.
+
+    Args:
+        state: the answer of `lstat`
+    """
+    if getattr(state, "st_reparse_tag", 0) & _NAME_SURROGATE:
+        return "a link"
+    if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode):
+        return ""
+    return _ODDITIES.get(stat.S_IFMT(state.st_mode), "neither a file nor a folder")
+
+
 @contextmanager
 def _beside(place: Path, content: bytes, suffix: str) -> Iterator[Path]:
     """Yield a temporary file with the content, to be moved to its name in one step."""
     whole = place.with_name(f"_{place.name}.{suffix}")
     try:
-        write_new(whole, content)
+        _write_new(whole, content)
         yield whole
     finally:
         unlink(whole)
 
 
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]
+def _locked(file: Path, zone: Path, folder: str, shared: bool) -> BaseFileLock:
+    """Lock a file that stands for a folder. The system frees the lock when the process ends.
+
+    Args:
+        zone, folder: the landing zone, and the folder in it, for messages
+        shared: whether it is on a server that other machines use too
+
+    Raises:
+        ConcurrentPublicationError: if another run holds the folder
+        LandingZoneUnavailableError: if the server does not support locks
+    """
+    # a lock of the other kind stays when its process is killed
+    lock = FileLock(file, timeout=0, thread_local=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ConcurrentPublicationError(
+            f"Another run holds {zone / folder}: it is publishing this table now. Nothing was "
+            "changed; run again when it has ended."
+        ) from None
+    except OSError as error:
+        if not shared or error.errno not in _NO_LOCKS:
+            raise
+        raise LandingZoneUnavailableError(
+            f"The server of {zone} does not support locks: {error.strerror}. Two runs could "
+            "publish the same table at once. Nothing was changed. Turn its locks on, for NFS 3 "
+            "the service lockd, or mount it by NFS 4 or SMB 3; then run again."
+        ) from error
+    return lock
+
+
+def _is_shared(root: Path, shown: Path) -> bool:
+    """Return whether a landing zone is on a server that other machines use too.
+
+    Args:
+        shown: the landing zone, for messages
+
+    Raises:
+        LandingZoneUnavailableError: if the server would not see the locks of this machine
+    """
+    options = shared_mount(root.stat().st_dev)
+    for option in sorted((options or frozenset()) & LOCKS_STAY_HERE):
+        raise LandingZoneUnavailableError(
+            f"{shown} is mounted with the option `{option}`: two runs on two machines could "
+            "publish the same table at once. Nothing was changed. Mount it without this option, "
+            "then run again."
+        )
+    return options is not None
+
+
+def shared_mount(device: int, mounts: Path = MOUNTS) -> frozenset[str] | None:
+    """Return the options of a mount from a server; None for a disk of this machine or if unknown.
+
+    Args:
+        device: the device number, as stat(2) returns it
+    """
+    try:
+        content = mounts.read_text(errors="replace")
+    except FileNotFoundError:  # not Linux
+        return None
+    for line in content.splitlines():
+        # optional fields may precede the dash (proc(5))
+        mount, _, file_system = line.partition(" - ")
+        fields = mount.split()
+        major, minor = fields[2].split(":")
+        if os.makedev(int(major), int(minor)) == device:
+            kind, _, options = file_system.split()[:3]
+            names = (*fields[5].split(","), *options.split(","))
+            return frozenset(names) if kind in _SHARED else None
+    return None
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, a link without its target, or a folder with all its content."""
+    state = path.lstat()
+    if oddity(state) or not stat.S_ISDIR(state.st_mode):
+        unlink(path)
+        return
+    for item in path.iterdir():
+        with suppress(FileNotFoundError):  # another process removed it first
+            _remove(item)
+    patiently(path.rmdir)
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """Make a call again while another process holds the file, which only Windows refuses.
+
+    A virus scanner or OneDrive may hold it. Windows then says that a permission is missing.
+
+    Raises:
+        PermissionError: if the file was held all the time, or the permission is missing
+    """
+    for seconds in _SHORT_PAUSES if sys.platform == "win32" else ():
+        try:
+            return call()
+        except PermissionError:
+            time.sleep(seconds)
+    return call()
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """Create or replace a file. Its content survives a power loss."""
+    # do not write into an existing file, because it may be a link
+    unlink(path)
+    with patiently(lambda: path.open("xb")) as file:
+        file.write(content)
+        file.flush()
+        flush(path)  # while it is open, the system keeps an error of writing it
+
+
+def move(source: Path, target: Path) -> None:
+    """Move a file to a name that does not exist yet.
+
+    Raises:
+        FileExistsError: if the name exists
+    """
+    if sys.platform == "win32":
+        patiently(lambda: source.rename(target))  # Windows never replaces a file by this call
+        return
+    try:
+        # unlike rename(2), link(2) refuses to replace a file
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in (*_UNABLE, errno.EPERM):
+            raise
+        # without hard links, only the table's lock prevents a race after this check
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        source.replace(target)
+        return
+    # the new name must be durable before the old one is removed
+    flush(target.parent)
+    source.unlink()
+
+
+def unlink(path: Path) -> None:
+    """Remove a file, or a link without its target. Do nothing if there is none."""
+    patiently(lambda: path.unlink(missing_ok=True))
+
+
+def flush(path: Path) -> None:
+    """Make the content and time of a file, or the names in a folder, survive a power loss.
+
+    Not every file system flushes folders. Windows does not: NTFS keeps a log of all changes of
+    names.
+    """
+    is_folder = path.is_dir()
+    if sys.platform == "win32":
+        if not is_folder:  # it flushes only what is open for writing
+            with patiently(lambda: path.open("r+b")) as file:
+                os.fsync(file.fileno())
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if sys.platform == "darwin":
+            import fcntl  # only on POSIX
+
+            try:
+                # fsync leaves the data in the cache of the disk
+                fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+                return
+            except OSError as error:
+                if error.errno not in _UNABLE:
+                    raise
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _UNABLE or not is_folder:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _long(path: Path) -> Path:
+    """Return a path in the form that Windows does not limit to 260 characters."""
+    text = str(path)
+    if sys.platform != "win32" or text.startswith("\\\\?\\"):
+        return path
+    share = text.removeprefix("\\\\")
+    return Path(f"\\\\?\\{text}" if share == text else f"\\\\?\\UNC\\{share}")

@@ -50,39 +50,6 @@ _LIFETIME = 3600
 _HOLDER = re.compile(rb"[0-9a-f]{32}")
 
 
-@dataclass(frozen=True)
-class EndedClaims:
-    """A folder with an empty file for each claim that this machine ended, but could not delete.
-
-    A run that ends deletes its claim. If OneLake refuses that, e.g. because the token has expired,
-    the claim looks like that of a living run. This record says that its holder changes nothing
-    more, so the next run on this machine need not wait until the claim expires. The record of a
-    killed run does not exist, because nobody knows whether its last request still arrives.
-
-    Args:
-        folder: the folder, which need not exist
-    """
-
-    folder: Path
-
-    def add(self, holder: bytes) -> None:
-        """Record that the holder of a claim has ended. Without a record, the next run waits."""
-        with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / holder.decode()).touch()
-            for record in self.folder.iterdir():
-                if time.time() - record.stat().st_mtime > _LIFETIME:
-                    record.unlink(missing_ok=True)
-
-    def has(self, holder: bytes) -> bool:
-        """Check whether the holder of a claim has ended.
-
-        Args:
-            holder: the content of the claim, which anybody can have written
-        """
-        return bool(_HOLDER.fullmatch(holder)) and (self.folder / holder.decode()).exists()
-
-
 class Claim:
     """A file that its holder replaces at short intervals as long as the holder is alive.
 
@@ -105,11 +72,13 @@ class Claim:
 
     Args:
         blob: the client for the file
-        ended: the claims that runs of this machine have ended, but could not delete. Another run
-            takes them over at once
+        ended: a folder, which need not exist, with an empty file for each claim that a run of
+            this machine has ended, but could not delete, e.g. because its token had expired. Such
+            a run changes nothing more, so the next one does not wait until the claim expires.
+            There is no file for a killed run: its last request may still arrive
     """
 
-    def __init__(self, blob: BlobClient, ended: EndedClaims | None = None) -> None:
+    def __init__(self, blob: BlobClient, ended: Path | None = None) -> None:
         self._blob = blob
         self._others = ended
         self._holder = secrets.token_hex(16).encode()
@@ -141,25 +110,20 @@ class Claim:
             elif not found or (seen and seen.is_over):
                 # just released or taken over, or OneLake refuses for an unknown reason
                 contradictions += 1
-                self._check_contradictions(contradictions)
+                if contradictions == _CONTRADICTIONS:
+                    raise LandingZoneUnavailableError(
+                        f"OneLake refused {contradictions} times to create "
+                        f"{self._blob.blob_name}, although no other run holds the folder. Nothing "
+                        "was changed; run again later."
+                    )
                 time.sleep(PAUSE)
             seen = found
-        self._begin_renewing()
-        return True
-
-    def _check_contradictions(self, count: int) -> None:
-        if count == _CONTRADICTIONS:
-            raise LandingZoneUnavailableError(
-                f"OneLake refused {count} times to create {self._blob.blob_name}, although no "
-                "other run holds the folder. Nothing was changed; run again later."
-            )
-
-    def _begin_renewing(self) -> None:
         try:
             self._renewing.start()
         except BaseException:
             self._delete()
             raise
+        return True
 
     def check(self) -> None:
         """Check that a change may begin.
@@ -178,7 +142,7 @@ class Claim:
         self._ended.set()
         self._renewing.join()
         if not self._delete() and self._others:
-            self._others.add(self._holder)
+            record_ended(self._others, self._holder)
 
     def _delete(self) -> bool:
         """Delete the file. Return whether it is certainly gone, or that of another run."""
@@ -226,7 +190,7 @@ class Claim:
         properties = download.properties
         age = (now - properties.last_modified).total_seconds()
         holder = download.readall()
-        is_over = age > EXPIRY or (self._others is not None and self._others.has(holder))
+        is_over = age > EXPIRY or (self._others is not None and has_ended(self._others, holder))
         return _Found(holder, properties.etag, is_over)
 
 
@@ -242,6 +206,21 @@ class _Found:
     holder: bytes
     etag: str
     is_over: bool
+
+
+def record_ended(folder: Path, holder: bytes) -> None:
+    """Record that the holder of a claim has ended. Without a record, the next run waits."""
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / holder.decode()).touch()
+        for record in folder.iterdir():
+            if time.time() - record.stat().st_mtime > _LIFETIME:
+                record.unlink(missing_ok=True)
+
+
+def has_ended(folder: Path, holder: bytes) -> bool:
+    """Check whether the holder of a claim has ended, whose name anybody can have written."""
+    return bool(_HOLDER.fullmatch(holder)) and (folder / holder.decode()).exists()
 
 
 def _now() -> float:

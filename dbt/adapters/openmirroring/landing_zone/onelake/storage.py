@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import md5
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -30,15 +31,15 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim, EndedClaims
+from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim
 from dbt.adapters.openmirroring.landing_zone.onelake.client import BLOCK, OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
     Readable,
+    below_root,
     components,
-    folder_and_name,
     too_large,
 )
 from dbt.adapters.openmirroring.rest.azure_requests import reason, unresolved_host
@@ -104,7 +105,7 @@ class OneLakeStorage:
         staging: the folder with files for upload; None if they are written to OneLake
         progress: called with the progress of uploads
         tell: called with a message for the user
-        ended: the claims that earlier runs of this machine could not delete
+        ended: the folder of claims that earlier runs of this machine could not delete
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class OneLakeStorage:
         staging: StagingFolder | None = None,
         progress: Progress | None = None,
         tell: Callable[[str], object] = str,
-        ended: EndedClaims | None = None,
+        ended: Path | None = None,
     ) -> None:
         self._client = client
         self._files = client.files
@@ -212,7 +213,7 @@ class OneLakeStorage:
         """Do nothing: OneLake answers only after it has stored a change."""
 
     def delete(self, path: str) -> None:
-        folder_and_name(path)  # raises for an empty path, which is the whole landing zone
+        below_root(path)  # raises for the landing zone itself
         self._begin_change(path)
         with self._explained("delete", path), suppress(ResourceNotFoundError):
             # this deletes a file too: other drivers send the same request for files
@@ -221,7 +222,7 @@ class OneLakeStorage:
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
         """Hold a folder with a file beside it. `Claim` explains why this is safe."""
-        above, name = folder_and_name(folder)
+        *above, name = below_root(folder)
         file = self._blobs.get_blob_client(self._path("/".join((*above, f"{CLAIM}{name}"))))
         claim = Claim(file, self._ended)
         with self._explained("lock", folder):

@@ -83,10 +83,7 @@ class OneLakeUrl:
         return replace(self, folder="Files/Monitoring")
 
     def mirrored_table(self, table: str) -> str:
-        """Return the URL of a mirrored table for readers of Delta tables.
-
-        Args:
-            table: `schema.table`
+        """Return the URL of a mirrored table, `schema.table`, for readers of Delta tables.
 
         Raises:
             ProfileError: if the name of the workspace or item needs percent-encoding in a URL
@@ -96,11 +93,7 @@ class OneLakeUrl:
 
     @property
     def files_url(self) -> str:
-        """The URL of the landing zone for what writes its files.
-
-        Raises:
-            ProfileError: if the name of the workspace or item needs percent-encoding in a URL
-        """
+        """The URL of the landing zone for what writes its files, or the same error."""
         item = self._abfss("Spark's driver for OneLake does", ", or set `staging_location`")
         return f"{item}/{self.folder}"
 
@@ -118,9 +111,10 @@ def _problem(parts: SplitResult, names: list[str]) -> str:
     """Return why a URL is not that of a landing zone in OneLake; empty if it is."""
     if parts.scheme not in ("https", "abfss"):
         return f"it is neither a local folder nor in OneLake, as in {EXAMPLE}."
-    if not _HOST.fullmatch(parts.hostname or "") and _PORTAL.fullmatch(parts.hostname or ""):
+    host = parts.hostname or ""
+    if _PORTAL.fullmatch(host):
         return _of_portal(parts.path)
-    if not _HOST.fullmatch(parts.hostname or "") or parts.port:
+    if not _HOST.fullmatch(host) or parts.port:
         return (
             "its host is not one of OneLake's, and tokens are sent nowhere else. They are "
             "onelake.dfs.fabric.microsoft.com, <region>-onelake.dfs.fabric.microsoft.com, and "
@@ -130,8 +124,8 @@ def _problem(parts: SplitResult, names: list[str]) -> str:
         return "it must have no password, no query and no fragment."
     if parts.scheme == "https" and parts.username:
         return "it must have no user."
-    other = _other_type(names[1] if len(names) > 1 else "")
-    if other:
+    _, dot, other = names[1].rpartition(".") if len(names) > 1 else ("", "", "")
+    if dot and other and other.lower() != _TYPE.lower():
         return (
             f"its item is a {other}, and Fabric mirrors files only from the landing zone of a "
             f"{_TYPE}, as in {EXAMPLE}. If {other} belongs to the name of the item, add its "
@@ -160,12 +154,6 @@ def _of_portal(path: str) -> str:
         "it is the address of a page in Fabric's portal. The URL of the landing zone is on the "
         f"page of the mirrored database, under `Landing zone`; {right}"
     )
-
-
-def _other_type(item: str) -> str:
-    """Return the type of an item if it is another one than that of a mirrored database."""
-    found = item.rpartition(".")[2] if "." in item else ""
-    return "" if found.lower() == _TYPE.lower() else found
 
 
 def is_guid(name: str) -> bool:
