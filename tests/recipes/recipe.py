@@ -12,12 +12,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from tests.matrix import PYTHON, ROOT, install
-from tests.pages import blocks_of
+from tests.pages import Block, blocks_of, text_of
 
 # where pages have the project
 FOLDER = "/srv/shop"
-# the page that has the project of all recipes
-PROJECT = "cron"
+SCHEDULING = ROOT / "docs" / "scheduling.md"
+TOOLS = ROOT / "docs" / "packages.md"
+
+# the section that has the project of all recipes
+PROJECT = "The project"
 
 LANDING_ZONE = Path("mirror.MirroredDatabase", "Files", "LandingZone")
 
@@ -37,26 +40,30 @@ def published(landing_zone: Path) -> dict[str, list[int]]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A page, with its files in a folder and its packages in an environment.
+    """A section of a page, with its files in a folder and its packages in an environment.
 
     Args:
-        page: name of the page
+        section: its headline
         folder: in place of `/srv/shop`
     """
 
-    page: str
+    section: str
     folder: Path
+    page: Path = SCHEDULING
 
     def set_up(self) -> None:
-        """Write the files of the page over those of the project, and install the packages."""
-        for page in (PROJECT, self.page):
-            for block in blocks_of(ROOT / "docs" / f"{page}.md"):
-                if block.title and " " not in block.title:
-                    self.write(block.title, block.text)
+        """Write the files of the section over those of the project, and install the packages."""
+        for block in (*blocks_of(SCHEDULING, PROJECT), *self.blocks()):
+            if block.title and " " not in block.title:
+                self.write(block.title, block.text)
         (self.folder / ".venv").symlink_to(self._install())
 
+    def blocks(self) -> list[Block]:
+        """The examples of the section."""
+        return list(blocks_of(self.page, self.section))
+
     def write(self, name: str, text: str) -> None:
-        """Write a file of the page."""
+        """Write a file of the section."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text.replace(FOLDER, str(self.folder)))
@@ -68,10 +75,10 @@ class Recipe:
         self.write(name, text.replace(old, new))
 
     def commands(self) -> list[str]:
-        """The commands of the page, without those that install or look at something."""
+        """The commands of the section, without those that install or look at something."""
         found = [
             command.replace(FOLDER, str(self.folder))
-            for block in blocks_of(ROOT / "docs" / f"{self.page}.md")
+            for block in self.blocks()
             for command in _COMMAND.findall(block.text)
         ]
         return [each for each in found if not each.startswith(("pip ", "python -m venv"))]
@@ -99,11 +106,11 @@ class Recipe:
     def _install(self) -> Path:
         (line,) = re.findall(
             r"^ *(?:\$|- run:) pip install (.+)$",
-            (ROOT / "docs" / f"{self.page}.md").read_text(),
+            text_of(self.page, self.section),
             re.MULTILINE,
         )
         project, *packages = shlex.split(line)
         extras = re.findall(r"\w+", project.partition("[")[2])
-        environment = ROOT / "build" / "recipes" / self.page
+        environment = ROOT / "build" / "recipes" / self.section.lower().replace(" ", "-")
         install(environment, PYTHON, extras, packages)
         return environment

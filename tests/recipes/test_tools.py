@@ -1,4 +1,4 @@
-"""Linters, coverage and lineage read a project as their page says."""
+"""Linters, coverage and lineage read a project as their section says."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.recipes.recipe import Recipe
+from tests.recipes.recipe import TOOLS, Recipe
 
 pytestmark = [pytest.mark.slow, pytest.mark.recipe]
 
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Recipe:
-    recipe = Recipe("tools", tmp_path)
+    recipe = Recipe("Tools", tmp_path, TOOLS)
     recipe.set_up()
     return recipe
 
