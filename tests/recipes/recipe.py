@@ -12,14 +12,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from tests.matrix import PYTHON, ROOT, install
-from tests.pages import Block, blocks_of, text_of
+from tests.pages import blocks_of, text_of
 
 # where pages have the project
 FOLDER = "/srv/shop"
-SCHEDULING = ROOT / "docs" / "scheduling.md"
-TOOLS = ROOT / "docs" / "packages.md"
 
-# the section that has the project of all recipes
+# the page and the section that have the project of all recipes
+SCHEDULING = "scheduling"
 PROJECT = "The project"
 
 LANDING_ZONE = Path("mirror.MirroredDatabase", "Files", "LandingZone")
@@ -45,22 +44,24 @@ class Recipe:
     Args:
         section: its headline
         folder: in place of `/srv/shop`
+        page: its name
     """
 
     section: str
     folder: Path
-    page: Path = SCHEDULING
+    page: str = SCHEDULING
 
     def set_up(self) -> None:
         """Write the files of the section over those of the project, and install the packages."""
-        for block in (*blocks_of(SCHEDULING, PROJECT), *self.blocks()):
-            if block.title and " " not in block.title:
-                self.write(block.title, block.text)
+        self.take(SCHEDULING, PROJECT)
+        self.take(self.page, self.section)
         (self.folder / ".venv").symlink_to(self._install())
 
-    def blocks(self) -> list[Block]:
-        """The examples of the section."""
-        return list(blocks_of(self.page, self.section))
+    def take(self, page: str, section: str = "") -> None:
+        """Write the files of a page, or of one of its sections."""
+        for block in blocks_of(ROOT / "docs" / f"{page}.md", section):
+            if block.title and " " not in block.title:
+                self.write(block.title, block.text)
 
     def write(self, name: str, text: str) -> None:
         """Write a file of the section."""
@@ -78,7 +79,7 @@ class Recipe:
         """The commands of the section, without those that install or look at something."""
         found = [
             command.replace(FOLDER, str(self.folder))
-            for block in self.blocks()
+            for block in blocks_of(ROOT / "docs" / f"{self.page}.md", self.section)
             for command in _COMMAND.findall(block.text)
         ]
         return [each for each in found if not each.startswith(("pip ", "python -m venv"))]
@@ -106,7 +107,7 @@ class Recipe:
     def _install(self) -> Path:
         (line,) = re.findall(
             r"^ *(?:\$|- run:) pip install (.+)$",
-            text_of(self.page, self.section),
+            text_of(ROOT / "docs" / f"{self.page}.md", self.section),
             re.MULTILINE,
         )
         project, *packages = shlex.split(line)

@@ -124,7 +124,7 @@ def dry_run(recipe: Recipe, place: Place, environment: dict[str, str]) -> None:
     """Check a pull request against what is published, with rights to read."""
     [output] = [
         yaml.safe_load(block.text)
-        for block in blocks_of(recipe.page, "Pull requests")
+        for block in blocks_of(ROOT / "docs" / "scheduling.md", "Pull requests")
         if block.title == "profiles.yml, an output"
     ]
     profiles = yaml.safe_load((recipe.folder / "profiles.yml").read_text())

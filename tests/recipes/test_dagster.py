@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.matrix import ROOT
 from tests.pages import text_of
 from tests.recipes.recipe import Recipe
 
@@ -42,7 +43,7 @@ def test_a_job_publishes_every_asset(dagster: Recipe) -> None:
 
 def test_a_job_stores_columns_and_their_lineage(dagster: Recipe) -> None:
     added = ".fetch_column_metadata()"
-    assert f".stream(){added}" in text_of(dagster.page, dagster.section)
+    assert f".stream(){added}" in text_of(ROOT / "docs" / "scheduling.md", "Dagster")
     dagster.replace("definitions.py", ".stream()", f".stream(){added}")
 
     result = dagster.shell("\n".join([*dagster.commands(), f"python -c '{STORED}'"]))

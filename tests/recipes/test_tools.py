@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.recipes.recipe import TOOLS, Recipe
+from tests.recipes.recipe import Recipe
 
 pytestmark = [pytest.mark.slow, pytest.mark.recipe]
 
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Recipe:
-    recipe = Recipe("Tools", tmp_path, TOOLS)
+    recipe = Recipe("Tools", tmp_path, "packages")
     recipe.set_up()
     return recipe
 
