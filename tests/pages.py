@@ -33,9 +33,21 @@ class Block:
         return f"{self.page}: {self.title or self.text[:40]}"
 
 
-def blocks_of(page: Path) -> Iterator[Block]:
-    """The examples of a page, and the files that they write."""
-    for _, language, title, text in FENCE.findall(page.read_text()):
+def text_of(page: Path, section: str = "") -> str:
+    """The text of a page, or of one of its sections.
+
+    Args:
+        section: its headline of the second level
+    """
+    text = page.read_text()
+    if not section:
+        return text
+    return f"\n{text}".partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+
+
+def blocks_of(page: Path, section: str = "") -> Iterator[Block]:
+    """The examples of a page or of one of its sections, and the files that they write."""
+    for _, language, title, text in FENCE.findall(text_of(page, section)):
         yield Block(page.name, language, title, dedent(text))
         for name, content in _HEREDOC.findall(text):
             kind = {".yml": "yaml", ".sql": "sql"}[Path(name).suffix]

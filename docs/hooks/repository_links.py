@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# [text](../path), with an anchor or not
-_LINK = re.compile(r"\[([^\]]+)\]\(\.\./([^)\s]+)\)")
 
-
-def on_page_markdown(markdown: str, *, config: Any, **_event: Any) -> str:
+def on_page_markdown(markdown: str, *, page: Any, config: Any, **_event: Any) -> str:
     """Point these links to the repository; without its address only their text stays.
 
     Args:
-        markdown: of a page in the folder `docs`
+        markdown: of a page in the folder `docs`, or in a folder of it
+        page: of MkDocs; `file.src_uri` is its path in `docs`
         config: of MkDocs, with `repo_url`
     """
+    # such a link leaves `docs`
+    outside = re.escape("../" * (page.file.src_uri.count("/") + 1))
     repository = (config.repo_url or "").rstrip("/")
     link = rf"[\1]({repository}/blob/main/\2)" if repository else r"\1"
-    return _LINK.sub(link, markdown)
+    return re.sub(rf"\[([^\]]+)\]\({outside}([^)\s]+)\)", link, markdown)

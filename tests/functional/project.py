@@ -33,7 +33,7 @@ from tests.onelake_server import OneLakeServer
 
 NAME = "shop"
 
-# how complex values land (docs/types.md, "What lands")
+# how complex values land (docs/changes.md, "What lands")
 JSON_OPTIONS = (
     "map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
     "'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "

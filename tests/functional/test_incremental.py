@@ -165,7 +165,7 @@ def test_a_delete_follows_predicates_in_small_letters(project: Project) -> None:
     project.assert_mirrored()
 
 
-@pytest.mark.parquet("in other tables the padding may be missing (docs/limits.md)")
+@pytest.mark.parquet("in other tables the padding may be missing (docs/spark.md)")
 @pytest.mark.usefixtures("each_size")
 def test_texts_of_a_fixed_length_land_as_spark_pads_them(project: Project) -> None:
     project.sql(f"create schema if not exists {project.schema}")

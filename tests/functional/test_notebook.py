@@ -16,7 +16,7 @@ from tests.fabric_server import FabricServer
 from tests.functional.project import Project
 from tests.onelake_server import ITEM, WORKSPACE, OneLakeServer
 
-PAGE = Path(__file__).parents[2] / "docs" / "get-started.md"
+PAGE = Path(__file__).parents[2] / "docs" / "fabric.md"
 HEADLINE = "## In a Fabric notebook"
 
 pytestmark = pytest.mark.session("a notebook has its session in the process of dbt")

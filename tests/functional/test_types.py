@@ -1,4 +1,4 @@
-"""Every type of Spark lands as docs/types.md says, or is refused with the cast that helps."""
+"""Every type of Spark lands as docs/changes.md says, or is refused with the cast that helps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.functional.project import Project
 
-PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+PAGE = Path(__file__).parents[2] / "docs" / "changes.md"
 
 
 class Type(NamedTuple):

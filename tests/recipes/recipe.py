@@ -12,12 +12,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from tests.matrix import PYTHON, ROOT, install
-from tests.pages import blocks_of
+from tests.pages import blocks_of, text_of
 
 # where pages have the project
 FOLDER = "/srv/shop"
-# the page that has the project of all recipes
-PROJECT = "cron"
+
+# the page and the section that have the project of all recipes
+SCHEDULING = "scheduling"
+PROJECT = "The project"
 
 LANDING_ZONE = Path("mirror.MirroredDatabase", "Files", "LandingZone")
 
@@ -37,26 +39,32 @@ def published(landing_zone: Path) -> dict[str, list[int]]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A page, with its files in a folder and its packages in an environment.
+    """A section of a page, with its files in a folder and its packages in an environment.
 
     Args:
-        page: name of the page
+        section: its headline
         folder: in place of `/srv/shop`
+        page: its name
     """
 
-    page: str
+    section: str
     folder: Path
+    page: str = SCHEDULING
 
     def set_up(self) -> None:
-        """Write the files of the page over those of the project, and install the packages."""
-        for page in (PROJECT, self.page):
-            for block in blocks_of(ROOT / "docs" / f"{page}.md"):
-                if block.title and " " not in block.title:
-                    self.write(block.title, block.text)
+        """Write the files of the section over those of the project, and install the packages."""
+        self.take(SCHEDULING, PROJECT)
+        self.take(self.page, self.section)
         (self.folder / ".venv").symlink_to(self._install())
 
+    def take(self, page: str, section: str = "") -> None:
+        """Write the files of a page, or of one of its sections."""
+        for block in blocks_of(ROOT / "docs" / f"{page}.md", section):
+            if block.title and " " not in block.title:
+                self.write(block.title, block.text)
+
     def write(self, name: str, text: str) -> None:
-        """Write a file of the page."""
+        """Write a file of the section."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text.replace(FOLDER, str(self.folder)))
@@ -68,10 +76,10 @@ class Recipe:
         self.write(name, text.replace(old, new))
 
     def commands(self) -> list[str]:
-        """The commands of the page, without those that install or look at something."""
+        """The commands of the section, without those that install or look at something."""
         found = [
             command.replace(FOLDER, str(self.folder))
-            for block in blocks_of(ROOT / "docs" / f"{self.page}.md")
+            for block in blocks_of(ROOT / "docs" / f"{self.page}.md", self.section)
             for command in _COMMAND.findall(block.text)
         ]
         return [each for each in found if not each.startswith(("pip ", "python -m venv"))]
@@ -99,11 +107,11 @@ class Recipe:
     def _install(self) -> Path:
         (line,) = re.findall(
             r"^ *(?:\$|- run:) pip install (.+)$",
-            (ROOT / "docs" / f"{self.page}.md").read_text(),
+            text_of(ROOT / "docs" / f"{self.page}.md", self.section),
             re.MULTILINE,
         )
         project, *packages = shlex.split(line)
         extras = re.findall(r"\w+", project.partition("[")[2])
-        environment = ROOT / "build" / "recipes" / self.page
+        environment = ROOT / "build" / "recipes" / self.section.lower().replace(" ", "-")
         install(environment, PYTHON, extras, packages)
         return environment

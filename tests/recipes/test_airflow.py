@@ -16,7 +16,7 @@ SETTINGS = {"DO_NOT_TRACK": "True", "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
 
 @pytest.fixture
 def airflow(tmp_path: Path) -> Recipe:
-    recipe = Recipe("airflow", tmp_path)
+    recipe = Recipe("Airflow", tmp_path)
     recipe.set_up()
     # minutes between two tries are for real failures
     recipe.replace("dags/shop.py", "retries=1", "retries=0")

@@ -57,7 +57,7 @@ class PullRequest:
 
 @pytest.fixture
 def pull_request(tmp_path: Path) -> PullRequest:
-    recipe = Recipe("pull-requests", tmp_path / "shop")
+    recipe = Recipe("Pull requests", tmp_path / "shop")
     recipe.set_up()
     return PullRequest(recipe)
 

@@ -52,7 +52,7 @@ CLUSTER = {
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Recipe:
-    recipe = Recipe("containers", tmp_path / "shop")
+    recipe = Recipe("Machines that live for one command", tmp_path / "shop")
     recipe.set_up()
     return recipe
 
@@ -124,7 +124,7 @@ def dry_run(recipe: Recipe, place: Place, environment: dict[str, str]) -> None:
     """Check a pull request against what is published, with rights to read."""
     [output] = [
         yaml.safe_load(block.text)
-        for block in blocks_of(ROOT / "docs" / "pull-requests.md")
+        for block in blocks_of(ROOT / "docs" / "scheduling.md", "Pull requests")
         if block.title == "profiles.yml, an output"
     ]
     profiles = yaml.safe_load((recipe.folder / "profiles.yml").read_text())

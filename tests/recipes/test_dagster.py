@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.matrix import ROOT
+from tests.pages import text_of
 from tests.recipes.recipe import Recipe
 
 pytestmark = [pytest.mark.slow, pytest.mark.recipe]
@@ -24,7 +25,7 @@ for column in metadata["dagster/column_schema"].schema.columns:
 
 @pytest.fixture
 def dagster(tmp_path: Path) -> Recipe:
-    recipe = Recipe("dagster", tmp_path)
+    recipe = Recipe("Dagster", tmp_path)
     recipe.set_up()
     # a minute between two tries is for real failures
     recipe.replace("definitions.py", "delay=60", "delay=1")
@@ -42,7 +43,7 @@ def test_a_job_publishes_every_asset(dagster: Recipe) -> None:
 
 def test_a_job_stores_columns_and_their_lineage(dagster: Recipe) -> None:
     added = ".fetch_column_metadata()"
-    assert f".stream(){added}" in (ROOT / "docs" / "dagster.md").read_text()
+    assert f".stream(){added}" in text_of(ROOT / "docs" / "scheduling.md", "Dagster")
     dagster.replace("definitions.py", ".stream()", f".stream(){added}")
 
     result = dagster.shell("\n".join([*dagster.commands(), f"python -c '{STORED}'"]))

@@ -1,4 +1,4 @@
-"""Linters, coverage and lineage read a project as their page says."""
+"""Linters, coverage and lineage read a project as their section says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.recipe]
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Recipe:
-    recipe = Recipe("tools", tmp_path)
+    recipe = Recipe("Tools", tmp_path, "packages")
     recipe.set_up()
     return recipe
 

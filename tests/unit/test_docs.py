@@ -33,10 +33,10 @@ from dbt.adapters.openmirroring.operations.status import (
 )
 from dbt.adapters.openmirroring.service.authentication import Identity
 from dbt.adapters.openmirroring.service.reports import ServiceReport
-from tests.pages import FENCE, Block, blocks_of
+from tests.pages import FENCE, Block, blocks_of, text_of
 
 ROOT = Path(__file__).parents[2]
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
 OTHERS = [
     *(
@@ -175,8 +175,7 @@ def test_the_options_in_an_example_of_a_refusal_are_refused(block: Block) -> Non
 
 def options_in_table(headline: str) -> dict[str, str]:
     """The options of a table in the page of the configuration, with their defaults."""
-    section = (ROOT / "docs" / "configuration.md").read_text().partition(headline)[2]
-    rows = ROW.findall(section.partition("\n## ")[0])
+    rows = ROW.findall(text_of(ROOT / "docs" / "configuration.md", headline))
     return {name: default for names, default in rows for name in re.findall(r"`(\w+)`", names)}
 
 
@@ -184,11 +183,11 @@ def test_the_table_of_settings_has_those_of_the_profile() -> None:
     classes = (Identity, Target, OpenMirroringCredentials)
     ours = {name for each in classes for name in each.__annotations__} - {"password"}
 
-    assert options_in_table("## The profile").keys() == ours | {"schema"}
+    assert options_in_table("The profile").keys() == ours | {"schema"}
 
 
 def test_the_table_of_options_has_those_of_a_node_and_their_defaults() -> None:
-    told = options_in_table("## A model, seed or snapshot")
+    told = options_in_table("A model, seed or snapshot")
 
     assert told.keys() == OpenMirroringConfig.__annotations__.keys() | {"unique_key"}
     for name, default in told.items():
@@ -224,8 +223,7 @@ def json_documents() -> Iterator[str]:
 
 
 def test_every_refused_option_of_another_adapter_is_reported() -> None:
-    text = (ROOT / "docs" / "coming-from.md").read_text()
-    section = text.partition("## From dbt-databricks")[2].partition("\n## ")[0]
+    section = text_of(ROOT / "docs" / "packages.md", "From dbt-databricks")
     # the second one is another spelling of the first
     refused = {*EVERYWHERE, *INCREMENTAL} - {"skip_non_matched_step"}
 

@@ -1,4 +1,4 @@
-"""Publishing a node, with the steps of docs/how-it-works.md in their order."""
+"""Publishing a node, with the steps of docs/contributing/how-it-works.md in their order."""
 
 from __future__ import annotations
 
