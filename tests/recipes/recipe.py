@@ -35,6 +35,17 @@ def published(landing_zone: Path) -> dict[str, list[int]]:
     }
 
 
+def told(page: str, beginning: str) -> str:
+    """The line of an example on a page, to be found in what was really printed."""
+    lines = [
+        line
+        for block in blocks_of(ROOT / "docs" / f"{page}.md")
+        for line in block.text.splitlines()
+    ]
+    [found] = [line for line in lines if line.startswith(beginning)]
+    return found
+
+
 @dataclass(frozen=True)
 class Recipe:
     """A page, with its files in a folder and its packages in an environment.
@@ -50,10 +61,14 @@ class Recipe:
     def set_up(self) -> None:
         """Write the files of the page over those of the project, and install the packages."""
         for page in (PROJECT, self.page):
-            for block in blocks_of(ROOT / "docs" / f"{page}.md"):
-                if block.title and " " not in block.title:
-                    self.write(block.title, block.text)
+            self.take(page)
         (self.folder / ".venv").symlink_to(self._install())
+
+    def take(self, page: str) -> None:
+        """Write the files of a page."""
+        for block in blocks_of(ROOT / "docs" / f"{page}.md"):
+            if block.title and " " not in block.title:
+                self.write(block.title, block.text)
 
     def write(self, name: str, text: str) -> None:
         """Write a file of the page."""
