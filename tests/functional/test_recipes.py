@@ -54,9 +54,9 @@ def build(shop: Project, rows: str, *args: str) -> dict[str, str]:
     shop.run(*args, command="build")
     for table in ("orders", "orders_archive", "orders_flagged", "orders_history"):
         shop.assert_mirrored(table)
-    return {
-        name: result["adapter_response"]["_message"] for name, result in shop.results().items()
-    }
+    messages = {n: r["adapter_response"]["_message"] for n, r in shop.results().items()}
+    # how many files a load has, and so their numbers, is up to the format of the table
+    return {name: message.partition(" · ")[0] for name, message in messages.items()}
 
 
 @pytest.mark.core
@@ -68,7 +68,7 @@ def test_rows_that_the_source_deletes_stay_as_the_page_says(
 
     messages = build(shop, DELETED)
 
-    assert messages == dict(re.findall(r"`sales`\.`(\w+)` \.+ \[(.+) in ", page))
+    assert messages == dict(re.findall(r"`sales`\.`(\w+)` \.+ \[(.+) · #", page))
     archive = shop.sql(f"select * from {shop.schema}.orders_archive order by id")
     assert [tuple(row) for row in archive] == [(1, "open"), (2, "open"), (3, "paid")]
     capsys.readouterr()
