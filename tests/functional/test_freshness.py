@@ -1,7 +1,8 @@
-"""Sources without `loaded_at_field`: dbt asks when their rows were last written."""
+"""How fresh sources are: by their values, or by when their rows were last written."""
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from dbt.cli.main import dbtRunner
 
 from tests.functional.project import Project
+from tests.matrix import ROOT
+from tests.pages import blocks_of
 
 SOURCES = """
 sources:
@@ -19,10 +22,13 @@ sources:
     tables: [{name: loaded}, {name: seen}]
 """
 
+PAGE = ROOT / "docs" / "alerts.md"
+TOLD = re.findall(r"([A-Z]+) freshness of sales\.(\w+)", PAGE.read_text())
 
-def freshness(project: Project, source: str) -> Any:
+
+def freshness(project: Project, source: str, of: str = "raw") -> Any:
     """dbt's result for a source."""
-    arguments = project.arguments("source", "freshness", "--select", f"source:raw.{source}")
+    arguments = project.arguments("source", "freshness", "--select", f"source:{of}.{source}")
     outcome: Any = dbtRunner().invoke(arguments).result
     [result] = outcome.results
     return result
@@ -50,3 +56,33 @@ def test_a_view_has_no_time_of_its_own(project: Project) -> None:
 
     assert result.status == "runtime error"
     assert "Set `loaded_at_field` or `loaded_at_query` for this source" in result.message
+
+
+def test_a_mirrored_table_is_as_fresh_as_its_rows_in_spark_as_the_page_says(
+    project: Project,
+) -> None:
+    [sources] = [b.text for b in blocks_of(PAGE) if b.title == "sales.yml"]
+    named = sources.replace("- name: sales", f"- name: sales\n    schema: {project.schema}")
+    project.write("models/sales.yml", named.replace("sales.orders", f"{project.schema}.orders"))
+    old = "select 1 as id, timestamp'2024-05-01 12:00:00' as ordered_at"
+    project.model(old, "orders", unique_key="id")
+    project.model("select 1 as id", "customers", unique_key="id")
+    project.run()
+
+    by_value, by_file = (
+        freshness(project, "customers", "sales"),
+        freshness(project, "orders", "sales"),
+    )
+
+    told = {table: status.lower() for status, table in TOLD}
+    assert told == {"customers": by_value.status, "orders": by_file.status}
+    assert by_value.max_loaded_at == datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
+
+    # rows that are held are in Spark, and not in the mirror
+    new = old.replace("2024", "2025")
+    project.model(new, "orders", unique_key="id", publish="on_request")
+    project.run("--select", "orders")
+
+    assert freshness(project, "orders", "sales").max_loaded_at > by_file.max_loaded_at
+    assert freshness(project, "customers", "sales").max_loaded_at.year == 2025
+    assert len(project.files("orders")) == 1

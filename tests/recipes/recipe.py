@@ -37,6 +37,17 @@ def published(landing_zone: Path) -> dict[str, list[int]]:
     }
 
 
+def told(page: str, beginning: str) -> str:
+    """The line of an example on a page, to be found in what was really printed."""
+    lines = [
+        line
+        for block in blocks_of(ROOT / "docs" / f"{page}.md")
+        for line in block.text.splitlines()
+    ]
+    [found] = [line for line in lines if line.startswith(beginning)]
+    return found
+
+
 @dataclass(frozen=True)
 class Recipe:
     """A section of a page, with its files in a folder and its packages in an environment.

@@ -1,4 +1,4 @@
-"""The line of the crontab runs a project every night."""
+"""The lines of crontabs run a project every night, and mail what its tables need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.recipe import Recipe
+from tests.recipes.recipe import Recipe, told
 
 pytestmark = [pytest.mark.slow, pytest.mark.recipe]
 
@@ -58,3 +58,22 @@ def test_a_run_is_skipped_while_the_one_before_runs(cron: Recipe) -> None:
 
     assert night.returncode
     assert cron.published() == {}
+
+
+def test_a_mail_says_what_a_held_table_waits_for_and_none_comes_if_all_is_fine(
+    cron: Recipe,
+) -> None:
+    nightly = line(cron)
+    cron.shell(nightly)
+    cron.take("alerts")
+
+    fine = cron.shell(line(cron))
+
+    assert (fine.returncode, fine.stdout, fine.stderr) == (0, "", "")
+    cron.replace("models/orders.sql", "id * 10 as amount", "nullif(id, 5) * 10 as amount")
+    cron.shell(nightly)
+
+    held = cron.shell(line(cron))
+
+    assert held.returncode
+    assert told("alerts", "sales.orders: held") in held.stdout

@@ -1,4 +1,4 @@
-"""Dagster materializes a project as assets."""
+"""Dagster materializes a project as assets, and mails what its tables need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.matrix import ROOT
 from tests.pages import text_of
-from tests.recipes.recipe import Recipe
+from tests.recipes.recipe import Recipe, told
 
 pytestmark = [pytest.mark.slow, pytest.mark.recipe]
 
@@ -20,6 +20,23 @@ metadata = stored.asset_materialization.metadata
 for column in metadata["dagster/column_schema"].schema.columns:
     for source in metadata["dagster/column_lineage"].lineage.deps_by_column[column.name]:
         print(f"{column.name}: {source.asset_key.to_user_string()}.{source.column_name}")
+"""
+
+# sends the mail about the last run, as Dagster's daemon does, and prints it in place of a server
+MAIL = """
+import contextlib, smtplib
+import dagster as dg
+import alerts
+class Server:
+    def login(self, user, password): pass
+    def sendmail(self, sender, to, message): print(message)
+smtplib.SMTP_SSL = lambda *_, **__: contextlib.nullcontext(Server())
+instance = dg.DagsterInstance.get()
+run = instance.get_runs(limit=1)[0]
+failure = dg.DagsterEventType.RUN_FAILURE
+[event] = [each.dagster_event for each in instance.all_logs(run.run_id, of_type=failure)]
+context = dg.build_run_status_sensor_context("mail", event, instance, run)
+alerts.mail(context.for_run_failure())
 """
 
 
@@ -59,3 +76,21 @@ def test_a_failed_test_fails_the_job_and_publishes_nothing(dagster: Recipe) -> N
 
     assert result.returncode
     assert dagster.published() == {}
+
+
+def test_a_mail_says_what_a_held_table_waits_for(dagster: Recipe) -> None:
+    dagster.take("alerts")
+    dagster.replace("models/orders.sql", "id * 10 as amount", "nullif(id, 5) * 10 as amount")
+    *first, build = dagster.commands()
+    assert dagster.shell("\n".join([*first, build])).returncode
+    check = build.replace("definitions.py -j every_night", "alerts.py -j shop_check")
+    assert check != build
+    secret = {"SMTP_PASSWORD": "s3cret"}
+
+    assert dagster.shell("\n".join([*first, check]), secret).returncode
+
+    (dagster.folder / "mail.py").write_text(MAIL)
+    mail = dagster.shell("\n".join([*first, "python mail.py"]), secret)
+    assert not mail.returncode
+    assert "A mirrored table needs somebody" in mail.stdout
+    assert told("alerts", "sales.orders: held") in mail.stdout

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from dbt.adapters.spark.connections import SparkCredentials
+from dbt.config.renderer import ProfileRenderer
+from dbt_common.context import InvocationContext
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
 from dbt.adapters.openmirroring.text.shown import shown_url
+from dbt.include import openmirroring
 
 ONELAKE = "https://onelake.dfs.fabric.microsoft.com/shop/m.MirroredDatabase/Files/LandingZone"
 
@@ -302,3 +306,28 @@ def test_target_has_what_packages_read_and_debug_only_what_the_method_uses() -> 
         **{"method": "session", "schema": "analytics", "landing_zone": "zone"},
         "replicate": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("variables", "schema"),
+    [
+        ({"USER": "anna"}, "dbt_anna"),
+        ({"USERNAME": "anna.smith"}, "dbt_anna_smith"),
+        ({}, "dbt_dev"),
+    ],
+    ids=["unix", "windows", "container"],
+)
+def test_a_new_profile_has_a_schema_for_each_developer(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], schema: str
+) -> None:
+    command = InvocationContext(variables)
+    monkeypatch.setattr("dbt.context.secret.get_invocation_context", lambda: command)
+    template = Path(openmirroring.__path__[0], "profile_template.yml")
+    asked = yaml.safe_load(template.read_text())["prompts"]
+    taken = {name: prompt["default"] for name, prompt in asked.items()}
+
+    settings = ProfileRenderer().render_data(taken)
+
+    assert settings["schema"] == schema
+    settings.pop("threads")
+    OpenMirroringCredentials.from_dict(settings)

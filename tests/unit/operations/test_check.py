@@ -228,20 +228,46 @@ def test_a_table_that_is_not_applied_for_longer_than_asked_for_is_behind(
 ) -> None:
     publish(storage)
     published = age(storage, timedelta(hours=3))
-    report = reported(last_sync=published - timedelta(hours=1))
+    last_sync = published - timedelta(hours=1)
+    report = reported(last_sync=last_sync)
 
     found = checked(storage, report)
 
     assert found.problems == [("sales.orders", "behind")]
     assert found.errors == (
         f"sales.orders: behind: Published at {published:%Y-%m-%d %H:%M:%S} UTC, not applied for "
-        "3 h 0 min. The mirrored database is Running; the table is Replicating. See its page in "
-        "Fabric. For a local landing zone: dbt run-operation mirror_replicate",
+        f"3 h 0 min (applied last at {last_sync:%Y-%m-%d %H:%M:%S} UTC). The mirrored database is "
+        "Running; the table is Replicating. See its page in Fabric. For a local landing zone: dbt "
+        "run-operation mirror_replicate",
     )
     assert found.json["tables"][0]["behind"] is True
     assert checked(storage, report, older_than="1h").errors == found.errors
     assert checked(storage, report, older_than="4h").errors == ()
     assert checked(storage, report, older_than="1d").errors == ()
+
+
+def test_a_table_that_is_behind_says_which_rows_reports_see(storage: Storage) -> None:
+    publish(storage)
+    published = age(storage, timedelta(hours=3))
+    last_sync, visible = published - timedelta(hours=2), published - timedelta(hours=1)
+    applied = TableReport("Replicating", "", last_sync, visible)
+
+    (error,) = checked(storage, ServiceReport("Running", "", {"sales.orders": applied})).errors
+
+    assert (
+        f"(applied last at {last_sync:%Y-%m-%d %H:%M:%S} UTC; "
+        f"visible at {visible:%Y-%m-%d %H:%M:%S} UTC)"
+    ) in error
+
+
+def test_a_table_of_which_nothing_was_applied_has_no_other_times(storage: Storage) -> None:
+    publish(storage)
+    age(storage, timedelta(hours=3))
+    applied = TableReport("Snapshotting")
+
+    (error,) = checked(storage, ServiceReport("Running", "", {"sales.orders": applied})).errors
+
+    assert "not applied for 3 h 0 min. The mirrored database" in error
 
 
 def test_a_table_that_is_not_applied_yet_is_fine(storage: Storage) -> None:

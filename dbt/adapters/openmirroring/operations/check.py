@@ -103,10 +103,10 @@ def _problems(
             yield Problem(
                 table,
                 "behind",
-                f"Published at {utc_text(since)} UTC, not applied for {_told(now - since)}. The "
-                f"mirrored database is {status.report.description}; the table is "
-                f"{applied.status or 'not listed'}. See its page in Fabric. For a local landing "
-                "zone: dbt run-operation mirror_replicate",
+                f"Published at {utc_text(since)} UTC, not applied for {_told(now - since)}"
+                f"{_last_times(applied)}. The mirrored database is {status.report.description}; "
+                f"the table is {applied.status or 'not listed'}. See its page in Fabric. For a "
+                "local landing zone: dbt run-operation mirror_replicate",
             )
     if published_at and stale_after is not None and now - published_at > stale_after:
         yield Problem(
@@ -155,6 +155,13 @@ def _fine(count: int, report: ServiceReport) -> str:
     if not report.status:
         return f"{tables} No service has reported on them."
     return f"{tables} The mirrored database is {report.description}."
+
+
+def _last_times(applied: TableReport) -> str:
+    """Return when earlier rows were applied and became visible, as far as that is known."""
+    times = (("applied last", applied.last_sync), ("visible", applied.visible))
+    told = "; ".join(f"{what} at {utc_text(time)} UTC" for what, time in times if time)
+    return told and f" ({told})"
 
 
 def _told(span: timedelta) -> str:
