@@ -227,7 +227,8 @@ class Project:
             # with a warehouse of its own, another project may have published the table
             tables = self.tables()
             if (self._spark and not self._is_on_another_machine) or table in tables:
-                published = f"{table}__published"  # while other rows are held
+                build = json.loads(journal.read_text())["batch"]["build"]
+                published = f"{table}__published_{build}"  # while other rows are held
                 if published in tables:
                     assert self.mirror(table) == self.relation(published), table
                 elif not (self.landing_zone / TableFolder(self.schema, table).held).exists():

@@ -607,6 +607,6 @@ def test_records_tell_nothing_but_what_was_published(
 
     both = {"version", "checksum", "batch", "history", "snapshot_state"}
     assert set(journal) == {*both, "published_at"}
-    own = {"table", "previous_batch_id", "files", "snapshot_version", "held", "ending"}
+    own = {"table", "previous_batch_id", "files", "snapshot_version"}
     assert set(manifest) == {*both, *own}
     assert "not for others" not in str((manifest, journal))

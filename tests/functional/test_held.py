@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.batch import Owner
+from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.records import HeldRecord
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
 from tests.functional.project import Project
 from tests.statements import statements
 from tests.variants import some
@@ -68,7 +68,8 @@ def test_rows_that_fail_a_test_never_reach_the_mirror(tested: Project) -> None:
 
     assert published(tested) == {("1", "a"), ("2", "b")}
     assert len(tested.sql(f"select * from {tested.schema}.orders where name is null")) == 1
-    assert len(tested.sql(f"select * from {tested.schema}.orders__published")) == 2
+    [beside] = [name for name in tested.tables() if name.startswith("orders__published_")]
+    assert len(tested.sql(f"select * from {tested.schema}.{beside}")) == 2
 
     # a fixed model is compared with what was published
     orders(tested, "(1, 'a')", "(3, 'c')")
@@ -188,13 +189,16 @@ def test_rows_that_another_run_holds_meanwhile_are_noticed(project: Project) -> 
     project.run()
     folder = TableFolder(project.schema, "orders")
     owner = Owner(project.name, "model.shop.orders", project.schema)
-    record = HeldRecord.of(owner, datetime.now(timezone.utc), "until its tests pass")
+    at, build = datetime.now(timezone.utc).isoformat(), new_batch_id()
+    record = HeldRecord(owner, at, "until its tests pass", build, None, True)
     project.storage.write(folder.held, record.to_json())
     table = f"{project.schema}.orders"
+    journal = Journal.read(project.storage, folder.journal)
+    assert journal
 
     held_by_another_run = [
-        f"alter table {table} rename to {table}__published",
-        f"create table {table} using parquet tblproperties ('openmirroring.held' = 'b1') "
+        f"alter table {table} rename to {table}__published_{journal.batch.build}",
+        f"create table {table} using parquet tblproperties ('openmirroring.batch_id' = '{build}') "
         "as select * from values (1, 'a'), (3, 'c') as t(id, name)",
     ]
     orders(project, "(1, 'a')", "(3, 'c')", "(2, 'b')", publish="immediately")
@@ -341,7 +345,7 @@ def test_status_says_what_is_held_and_why(
     assert "because not_null_orders_name failed" in line
 
 
-def test_a_damaged_record_of_what_is_held_stops_no_publication(
+def test_a_damaged_record_of_what_is_held_says_that_the_next_run_writes_it_again(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orders(project, "(1, 'a')", publish="on_request")
@@ -350,11 +354,17 @@ def test_a_damaged_record_of_what_is_held_stops_no_publication(
     project.storage.write(record, b"{}")
 
     assert project.dbt("run-operation", "mirror_status")
-    assert project.dbt("run-operation", "mirror_publish")
+    assert not project.dbt("run-operation", "mirror_publish")
 
-    status = capsys.readouterr().out
+    status, publish = capsys.readouterr().out.split("mirror_publish", 1)
     assert "held" in status
-    assert f"{record} is damaged or was edited" in status
+    for told in (status, publish):
+        assert f"{record} is damaged or was edited" in told
+    assert "Delete it: the next run of the node writes it again." in publish
+
+    project.storage.delete(record)
+    project.run()
+    assert project.dbt("run-operation", "mirror_publish")
     assert published(project) == {("1", "a")}
     assert project.storage.read(record) is None
 

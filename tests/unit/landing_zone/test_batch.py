@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
@@ -13,10 +14,10 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     new_batch_id,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.records import Ending, Journal, Manifest, _checksum
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest, _checksum
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 
-ID = new_batch_id()
+ID, HELD, PREVIOUS = new_batch_id(), new_batch_id(), new_batch_id()
 DEFINITION = TableDefinition((MirroredColumn("ünï `x`", "int", "int"),), ("ünï `x`",), "parquet")
 
 
@@ -24,7 +25,7 @@ def batch(publication: str, rows: RowCounts, first: int | None, last: int, reaso
     owner = Owner("shop", "model.shop.orders", "sales")
     files = last - first + 1 if first else 0
     return Batch(
-        *(ID, publication, reason, owner, DEFINITION, rows, "parquet"),
+        *(ID, ID, publication, reason, owner, DEFINITION, rows, "parquet"),
         *(first, last, files, 10 * files, 7),
     )
 
@@ -40,27 +41,27 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "ending"),
-    [({}, "swap"), ({"snapshot_version": "7"}, "in_place"), ({"held": ID}, "held")],
+    ("properties", "build"),
+    [
+        ({"held": None, "ending": "swap"}, ID),
+        ({"held": None}, ID),
+        ({"held": HELD, "ending": "held"}, HELD),
+        ({"held": HELD}, HELD),
+        ({"held": None, "ending": "none"}, PREVIOUS),
+    ],
 )
-def test_a_manifest_that_does_not_say_how_its_batch_ends_is_read(
-    properties: dict[str, str], ending: Ending
+def test_a_manifest_of_version_1_publishes_the_build_that_it_names(
+    properties: dict[str, str | None], build: str
 ) -> None:
     files = (StagedFile("part-0.parquet", 10), StagedFile("part-1.parquet", 10))
     table = TableFolder("sales", "orders")
-    manifest = Manifest(BATCH, table, ID, files, ending=ending, **properties)  # type: ignore[arg-type]
+    manifest = Manifest(replace(BATCH, build=build), table, PREVIOUS, files)
     data = json.loads(manifest.to_json())
-    del data["checksum"], data["ending"]
+    del data["checksum"], data["batch"]["build"]
+    data = {**data, "version": 1, **properties}
     content = json.dumps({**data, "checksum": _checksum(data)}).encode()
 
     assert Manifest.from_json(content, table.manifest) == manifest
-
-
-def test_a_manifest_with_another_ending_than_its_batch_has_is_refused() -> None:
-    files = (StagedFile("part-0.parquet", 10), StagedFile("part-1.parquet", 10))
-
-    with pytest.raises(ValueError, match="cannot end with in_place"):
-        Manifest(BATCH, TableFolder("sales", "orders"), ID, files, ending="in_place")
 
 
 def test_a_journal_is_read_as_it_was_written() -> None:

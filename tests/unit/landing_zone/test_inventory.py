@@ -37,6 +37,7 @@ def publish(storage: Storage, complete: bool = True) -> None:
     manifest = publication.commit(plan, publication.staged_files.written(plan))
     if complete:
         publication.publish(manifest)
+        publication.record(manifest)
         publication.complete(manifest)
     publication.close()
 

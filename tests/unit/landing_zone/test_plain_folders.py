@@ -246,12 +246,13 @@ def publish(storage: Storage, table: TableFolder = TABLE, complete: bool = True)
             kind = "changes" if journal else "initial"
             plan = Plan(kind, "", DEFINITION, RowCounts(inserted=1), journal=journal)
             storage.write(f"{table.staging(opened.batch_id)}/rows/part-0.parquet", b"rows")
-            opened.verify(journal.batch.id if journal else None, rebuilds=False)
+            opened.verify(journal.batch.build if journal else None, rebuilds=False)
             if journal:
                 opened.restore_metadata(journal)
             pending = opened.commit(plan, opened.staged_files.written(plan))
         if complete:
             opened.publish(pending)
+            opened.record(pending)
             opened.complete(pending)
     finally:
         opened.close()

@@ -75,6 +75,7 @@ class Run:
         opened, manifest = self.commit(kind, contents, definition)
         self._tell("committed")
         opened.publish(manifest)
+        opened.record(manifest)
         opened.complete(manifest)
         opened.close()
         self._tell("completed")
@@ -102,6 +103,7 @@ class Run:
         manifest = opened.pending()
         if manifest:
             opened.publish(manifest)
+            opened.record(manifest)
             opened.complete(manifest)
         journal = opened.journal()
         opened.verify(journal.batch.id if journal else None, rebuilds=False)

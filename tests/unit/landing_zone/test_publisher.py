@@ -102,6 +102,7 @@ def commit(
 
 def finish(opened: Publication, manifest: Manifest) -> None:
     opened.publish(manifest)
+    opened.record(manifest)
     opened.complete(manifest)
 
 
@@ -714,6 +715,7 @@ def test_a_rebuild_waits_until_the_table_is_gone_and_until_it_is_back(storage: S
         manifest = commit(storage, opened, "rebuild", [b"b", b"c"])
         opened.publish(manifest)
         assert storage.read(TABLE.manifest), "nobody else publishes to the table until it is back"
+        opened.record(manifest)
         opened.complete(manifest)
 
     gone: list[str] = []
@@ -810,6 +812,7 @@ def test_a_publication_tells_when_its_files_appeared(storage: Storage) -> None:
         opened.publish(manifest)
         assert opened.published_at is None
         after = datetime.now(timezone.utc)
+        opened.record(manifest)
         opened.complete(manifest)
 
         assert opened.published_at
@@ -1005,7 +1008,7 @@ def test_a_record_shows_held_rows_until_they_are_published(storage: Storage) -> 
     publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
         opened.pending()
-        opened.hold("until its tests pass")
+        opened.hold(opened.batch_id, "until its tests pass", None)
 
     with publication(storage) as opened:
         assert opened.pending() is None
@@ -1021,7 +1024,7 @@ def test_a_record_shows_held_rows_until_they_are_published(storage: Storage) -> 
 def test_a_held_record_is_deleted_without_a_publication(storage: Storage) -> None:
     with publication(storage) as opened:
         opened.pending()
-        opened.hold("because a test failed")
+        opened.hold(opened.batch_id, "because a test failed", None)
     with publication(storage) as opened:
         opened.pending()
         opened.delete_held_record()
@@ -1035,7 +1038,7 @@ def test_an_edited_record_of_what_is_held_is_a_problem_of_the_record_alone(
     publish(storage, "initial", [b"a"])
     with publication(storage) as opened:
         opened.pending()
-        opened.hold("until its tests pass")
+        opened.hold(opened.batch_id, "until its tests pass", None)
     content = storage.read(TABLE.held)
     assert content
     storage.write(TABLE.held, content.replace(b"tests", b"texts"))

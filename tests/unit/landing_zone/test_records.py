@@ -62,6 +62,7 @@ def published(storage: LocalStorage, table: TableFolder) -> None:
     opened, manifest = committed(storage, table)
     with closing(opened):
         opened.publish(manifest)
+        opened.record(manifest)
         opened.complete(manifest)
 
 
@@ -158,6 +159,7 @@ def recovered(zone: LocalStorage) -> str:
         manifest = opened.pending()
         if manifest:
             opened.publish(manifest)
+            opened.record(manifest)
             opened.complete(manifest)
         opened.verify(None, rebuilds=True)
     except MirrorError as error:

@@ -74,6 +74,7 @@ def publish(storage: Storage, owner: Owner, reason: str = "") -> Journal:
     plan = Plan("initial", reason, definition("id"), RowCounts(1))
     manifest = publication.commit(plan, publication.staged_files.written(plan))
     publication.publish(manifest)
+    publication.record(manifest)
     publication.complete(manifest)
     publication.close()
     journal = publication.journal()

@@ -20,7 +20,8 @@ DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "pa
 
 def journal(first_file: int = 3, last_file: int = 4) -> Journal:
     batch = Batch(
-        id=new_batch_id(),
+        id=(batch_id := new_batch_id()),
+        build=batch_id,
         publication="changes",
         reason="",
         owner=Owner("shop", "model.shop.orders", "sales"),

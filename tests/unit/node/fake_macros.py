@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.node.compare import Side
+from dbt.adapters.openmirroring.node.incremental import IncrementalColumn, TypedColumn
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRows
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 from dbt.adapters.openmirroring.spark.table import local_path
+from dbt.adapters.openmirroring.types.casts import Cast
 from dbt.adapters.openmirroring.types.columns import LandingColumn
 from tests.unit.node.fake_rows import Row, Rows, answer, landed, names_of, read_file, write_file
 from tests.unit.node.faults import MirroredRows
@@ -32,6 +34,36 @@ def _in_range(rows: Rows, keys: KeyRange) -> Rows:
     return rows.where(
         lambda row: row[0] is None or first <= row[0] <= last, [keys.column.strip("`")]
     )
+
+
+def _plain(name: str) -> str:
+    return name.strip("`")
+
+
+def _in_types(rows: Rows, columns: Sequence[tuple[str, Cast | None, str]]) -> Rows:
+    """Rows in other types: integers and texts."""
+    types = {
+        alias: str(cast.target) if cast else rows.columns[name] for name, cast, alias in columns
+    }
+    found = rows.of([name for name, _, _ in columns])
+    return Rows(types, tuple(tuple(map(_cast, row, types.values())) for row in found))
+
+
+def _cast(value: Any, dtype: str) -> Any:
+    if value is None or dtype not in ("int", "bigint", "string"):
+        return value
+    return str(value) if dtype == "string" else int(value)
+
+
+def _extended(before: Rows, after: Rows, columns: Sequence[IncrementalColumn]) -> Rows:
+    """Rows of a snapshot and new rows; a column that one of them does not have is NULL."""
+    rows: list[Row] = []
+    for part in (before, after):
+        found = [column.name if column.name in part.columns else None for column in columns]
+        for row in part.rows:
+            values = dict(zip(part.columns, row, strict=True))
+            rows.append(tuple(values[name] if name else None for name in found))
+    return Rows({column.name: column.dtype for column in columns}, tuple(rows))
 
 
 class Macros:
@@ -116,19 +148,41 @@ class Macros:
         counts = Counter(self._spark.select(new_rows).of(keys))
         return answer((*keys, "count"), *((*k, n) for k, n in counts.items() if n > 1))
 
-    def mirror_typed_snapshot(self, *, rows: FileRange, columns: object, remedy: str) -> Rows:
-        return self._range(rows)
+    def mirror_typed_rows(
+        self, *, rows: object, columns: Sequence[TypedColumn], remedy: str
+    ) -> Rows:
+        names = [(_plain(name), cast, _plain(alias)) for name, cast, alias in columns]
+        return _in_types(self._spark.select(rows), names)
+
+    def mirror_typed_snapshot(
+        self, *, rows: FileRange, columns: Sequence[IncrementalColumn], remedy: str
+    ) -> Rows:
+        had = [(c.name, c.snapshot_cast, c.name) for c in columns if c.snapshot_type is not None]
+        return _in_types(self._range(rows), had)
 
     def mirror_append(
-        self, *, snapshot: str, new_rows: object, columns: object, options: Any, predicates: object
+        self,
+        *,
+        snapshot: str,
+        new_rows: object,
+        columns: Sequence[IncrementalColumn],
+        options: Any,
+        predicates: object,
     ) -> Rows:
-        before, after = self._spark.select(snapshot), self._spark.select(new_rows)
-        return replace(before, rows=before.rows + after.rows)
+        return _extended(self._spark.select(snapshot), self._spark.select(new_rows), columns)
 
     def mirror_merge(
-        self, *, snapshot: str, new_rows: object, columns: object, options: Any, predicates: object
+        self,
+        *,
+        snapshot: str,
+        new_rows: object,
+        columns: Sequence[IncrementalColumn],
+        options: Any,
+        predicates: object,
     ) -> Rows:
         before, after = self._spark.select(snapshot), self._spark.select(new_rows)
+        if not options.unique_key:
+            return _extended(before, after, columns)
         keys = set(after.of(options.unique_key))
         kept = before.where(lambda key: key not in keys, options.unique_key)
         live = (
@@ -136,7 +190,10 @@ class Macros:
             if (options.delete_when)
             else after
         )
-        return replace(before, rows=kept.rows + tuple(live.of(list(before.columns))))
+        return _extended(kept, live, columns)
+
+    # they differ in rows that have the same key, which a merge refuses
+    mirror_delete_insert = mirror_merge
 
     def mirror_key_bounds(
         self, *, new_rows: object, columns: Sequence[OpenMirroringColumn]
@@ -214,6 +271,21 @@ class Macros:
         counts = Counter(self._spark.select(table).of(names_of(keys)))
         bad = [(key, n) for key, n in counts.items() if n > 1 or None in key]
         return answer(("bad", *names_of(keys), "rows"), *((len(bad), *k, n) for k, n in bad))
+
+    def mirror_left_rows(
+        self,
+        *,
+        table: object,
+        snapshot: object,
+        keys: Sequence[LandingColumn],
+        published_keys: Sequence[LandingColumn],
+        partition_by: object,
+    ) -> Rows:
+        before = Counter(self._spark.select(snapshot).of(names_of(published_keys)))
+        after = Counter(self._spark.select(table).of(names_of(keys)))
+        left = [key for key, n in after.items() if n > 1 and before[key] == 1]
+        names = ("bad", *names_of(keys), "published", "new")
+        return answer(names, *((len(left), *key, "", "") for key in left))
 
     def mirror_compare_keyed(
         self, *, after: Side, before: Side, is_small: bool, insert_marker: str

@@ -47,11 +47,13 @@ class Table:
 
     Args:
         versions: what made each version, with the rows that it has; the last one is the table
+        oldest: the number of the first version whose files are still there
     """
 
     format: str
     versions: list[tuple[str, Rows]]
     properties: dict[str, str] = field(default_factory=dict)
+    oldest: int = 0
 
     @property
     def rows(self) -> Rows:
@@ -59,6 +61,20 @@ class Table:
 
     def change(self, operation: str, rows: Rows | None = None) -> None:
         self.versions.append((operation, rows or self.rows))
+
+    def vacuum(self) -> None:
+        """Remove the files of earlier versions, which the table needs no more."""
+        self.change("VACUUM END")
+        needed = [rows is self.rows for _, rows in self.versions]
+        self.oldest = max(
+            (n + 1 for n, is_needed in enumerate(needed) if not is_needed), default=0
+        )
+
+    def version(self, number: int) -> Rows:
+        """The rows of an earlier version."""
+        if number < self.oldest:
+            raise DbtDatabaseError(f"The files of version {number} are gone (FILE_NOT_FOUND)")
+        return self.versions[number][1]
 
 
 def identifier(name: object) -> str:
@@ -122,6 +138,9 @@ class FakeSpark:
             return None
         if sql == "set spark.sql.sources.default":
             return answer(("key", "value"), (sql, "parquet"))
+        if sql.startswith("describe query "):
+            columns = self.select(sql.removeprefix("describe query ")).columns
+            return answer(("col_name", "data_type"), *columns.items())
         for prefix, described in (
             ("describe table extended ", self._described),
             ("show tblproperties ", self._properties),
@@ -144,7 +163,7 @@ class FakeSpark:
         if not found:
             raise DbtDatabaseError(f"Spark does not understand {text!r}")
         table = self.table(text)
-        return table.versions[int(found[2])][1] if found[2] else table.rows
+        return table.version(int(found[2])) if found[2] else table.rows
 
     def table(self, name: object) -> Table:
         if identifier(name) not in self.tables:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.destination.replica import Replica, ReplicaColumn
+from dbt.adapters.openmirroring.landing_zone.errors import ConcurrentPublicationError
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
 from tests.unit.node.fake_rows import Rows
@@ -71,6 +72,46 @@ class Fault:
         raise error(f"{self.kind}: {step}")
 
 
+@dataclass
+class Pause(Fault):
+    """Something else happens before one step of a run, which then goes on.
+
+    Args:
+        point: the number of the step, counted from 1, including those that change nothing
+        meanwhile: what happens
+    """
+
+    meanwhile: Callable[[], object] = id  # type: ignore[assignment]
+
+    def around(self, carry_out: Callable[[], Any], step: str, error: type[DbtRuntimeError]) -> Any:
+        self._steps += 1
+        if self._steps == self.point:
+            self.happened = True
+            self.meanwhile()
+        return carry_out()
+
+
+@dataclass
+class Claim:
+    """The claim of a command on the tables that it publishes, which ends early if it expires.
+
+    As in OneLake, the command then changes nothing more in the landing zone.
+    """
+
+    is_over: bool = False
+    locks: ExitStack = field(default_factory=ExitStack)
+
+    def expire(self) -> None:
+        self.is_over = True
+        self.locks.close()
+
+    def check(self) -> None:
+        if self.is_over:
+            raise ConcurrentPublicationError(
+                "This run no longer holds its table. The next run finishes what was begun."
+            )
+
+
 @dataclass(frozen=True)
 class MirroredRows(Replica):
     """A mirrored table whose rows are known."""
@@ -88,6 +129,7 @@ class WatchedDestination(Destination):
 
     Args:
         mirrored: returns the mirrored table
+        claim: of the command on its tables
     """
 
     def __init__(
@@ -96,27 +138,33 @@ class WatchedDestination(Destination):
         folder: Path,
         around: Callable[[str, Callable[[], Any]], Any],
         mirrored: Callable[[], MirroredRows],
+        claim: Claim,
     ) -> None:
         super().__init__(target, lambda: folder, lambda: None)
         self._around = around
         self._mirrored = mirrored
+        self._claim = claim
 
     @contextmanager
     def replica(self, *_: object) -> Iterator[Replica]:
         yield self._around("read the mirrored table", self._mirrored)
 
     def storage(self) -> Storage:
-        return WatchedStorage(LocalStorage(self.landing_zone), self._around)
+        return WatchedStorage(LocalStorage(self.landing_zone), self._around, self._claim)
 
 
 class WatchedStorage:
     """A storage whose operations are steps. Implements `Storage`."""
 
     def __init__(
-        self, storage: LocalStorage, around: Callable[[str, Callable[[], Any]], Any]
+        self,
+        storage: LocalStorage,
+        around: Callable[[str, Callable[[], Any]], Any],
+        claim: Claim,
     ) -> None:
         self._storage = storage
         self._around = around
+        self._claim = claim
 
     def url(self, path: str) -> str:
         return self._storage.url(path)
@@ -127,8 +175,12 @@ class WatchedStorage:
     def at_once(self, folder: str = "") -> WatchedStorage:
         return self
 
-    def lock(self, folder: str) -> AbstractContextManager[None]:
-        return self._storage.lock(folder)
+    @contextmanager
+    def lock(self, folder: str) -> Iterator[None]:
+        with ExitStack() as lock:
+            lock.enter_context(self._storage.lock(folder))
+            self._claim.locks.callback(lock.close)
+            yield
 
     def list(self, folder: str) -> list[Entry]:
         found: list[Entry] = self._around(f"list {folder}", lambda: self._storage.list(folder))
@@ -139,20 +191,27 @@ class WatchedStorage:
         return found
 
     def write(self, path: str, content: bytes) -> None:
-        self._around(f"write {path}", lambda: self._storage.write(path, content))
+        self._change(f"write {path}", lambda: self._storage.write(path, content))
 
     def create(self, path: str, content: bytes) -> None:
-        self._around(f"create {path}", lambda: self._storage.create(path, content))
+        self._change(f"create {path}", lambda: self._storage.create(path, content))
 
     def rename(self, source: str, target: str) -> None:
-        self._around(f"rename to {target}", lambda: self._storage.rename(source, target))
+        self._change(f"rename to {target}", lambda: self._storage.rename(source, target))
 
     def touch(self, path: str, after: int) -> int:
-        time: int = self._around(f"touch {path}", lambda: self._storage.touch(path, after))
+        time: int = self._change(f"touch {path}", lambda: self._storage.touch(path, after))
         return time
 
     def flush(self, folder: str, files: Sequence[str] = ()) -> None:
         self._around(f"flush {folder}", lambda: self._storage.flush(folder, files))
 
     def delete(self, path: str) -> None:
-        self._around(f"delete {path}", lambda: self._storage.delete(path))
+        self._change(f"delete {path}", lambda: self._storage.delete(path))
+
+    def _change(self, step: str, carry_out: Callable[[], Any]) -> Any:
+        def change() -> Any:
+            self._claim.check()
+            return carry_out()
+
+        return self._around(step, change)

@@ -59,6 +59,7 @@ class Counted:
 def journal(definition: TableDefinition) -> Journal:
     batch = Batch(
         id="20261121204415ef7e865d",
+        build="20261121204415ef7e865d",
         publication="initial",
         reason="",
         owner=Owner("shop", "model.shop.orders", "sales"),

@@ -11,6 +11,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.node.publish import keep_held
+from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY
 from tests.unit.node.fake_warehouse import FakeAdapter
 from tests.unit.node.faults import Fault, Killed
 from tests.unit.node.world import AFTER, BEFORE, ORDERS, World, published_world
@@ -22,8 +23,9 @@ HELD = {"publish": "on_request"}
 BUILD = "mirror_create_table orders__next_ID"
 COMMIT = ["mirror_write_files", "create _scratchPad/manifest.json"]
 UNSTAGE = "delete _scratchPad/ID"
-COMPLETE = ["write orders/_journal.json", "delete _scratchPad/manifest.json", UNSTAGE]
-SWAP = ["drop orders", "rename orders__next_ID to orders"]
+RECORD = "write orders/_journal.json"
+COMPLETE = ["delete _scratchPad/manifest.json", UNSTAGE]
+CATCH_UP = ["drop orders", "rename orders__next_ID to orders"]
 
 
 def published(number: int) -> str:
@@ -34,7 +36,11 @@ def published(number: int) -> str:
     ("config", "after", "full_refresh", "steps"),
     [
         pytest.param(
-            {}, AFTER, False, [BUILD, *COMMIT, published(2), *SWAP, *COMPLETE], id="changes"
+            {},
+            AFTER,
+            False,
+            [BUILD, *COMMIT, published(2), RECORD, *CATCH_UP, *COMPLETE],
+            id="changes",
         ),
         pytest.param({}, BEFORE, False, [BUILD, "drop orders__next_ID"], id="nothing"),
         pytest.param(
@@ -43,7 +49,7 @@ def published(number: int) -> str:
             True,
             [
                 *(BUILD, *COMMIT, "delete orders", "write orders/_metadata.json", published(1)),
-                *(*SWAP, *COMPLETE),
+                *(RECORD, *CATCH_UP, *COMPLETE),
             ],
             id="rebuild",
         ),
@@ -52,8 +58,8 @@ def published(number: int) -> str:
             AFTER,
             False,
             [
-                *("mirror_keep orders__new_rows_ID", BUILD, *COMMIT, published(2), *SWAP),
-                *(*COMPLETE, "drop orders__new_rows_ID"),
+                *("mirror_keep orders__new_rows_ID", BUILD, *COMMIT, published(2)),
+                *(RECORD, *CATCH_UP, "drop orders__new_rows_ID", *COMPLETE),
             ],
             id="merge",
         ),
@@ -64,8 +70,9 @@ def published(number: int) -> str:
             [
                 *(f"mirror_keep orders__{rows}_ID" for rows in ("new_rows", "before", "part")),
                 *(*COMMIT, "mirror_merge_part", "mirror_mark orders", published(2)),
-                *("drop orders__part_ID", *COMPLETE),
-                *("drop orders__new_rows_ID", "drop orders__before_ID"),
+                RECORD,
+                *(f"drop orders__{rows}_ID" for rows in ("new_rows", "before", "part")),
+                *COMPLETE,
             ],
             id="in place",
         ),
@@ -94,7 +101,7 @@ def test_an_initial_load_writes_metadata_before_its_file(tmp_path: Path) -> None
 
     assert world.changes == [
         *(BUILD, *COMMIT, "write orders/_metadata.json", published(1)),
-        *("rename orders__next_ID to orders", *COMPLETE),
+        *(RECORD, "rename orders__next_ID to orders", *COMPLETE),
     ]
     assert (response.publication, response.rows_inserted) == ("initial", 3)
     world.assert_right(BEFORE)
@@ -106,7 +113,7 @@ def test_held_rows_are_built_first_and_published_later(tmp_path: Path) -> None:
     assert world.run().publication == "held"
 
     assert world.changes == [
-        *(BUILD, "write _scratchPad/held.json", "rename orders to orders__published"),
+        *(BUILD, "write _scratchPad/held.json", "rename orders to orders__published_ID"),
         "rename orders__next_ID to orders",
     ]
     assert world.mirrored == list(BEFORE)
@@ -115,8 +122,8 @@ def test_held_rows_are_built_first_and_published_later(tmp_path: Path) -> None:
     world.publish_held()
 
     assert world.changes == [
-        *(*COMMIT, published(2), "mirror_mark orders", "mirror_unmark orders"),
-        *("drop orders__published", COMPLETE[0], "delete _scratchPad/held.json", *COMPLETE[1:]),
+        *(*COMMIT, published(2), RECORD, "drop orders__published_ID"),
+        *("delete _scratchPad/held.json", *COMPLETE),
     ]
     world.assert_right(AFTER)
 
@@ -205,7 +212,7 @@ def test_a_publication_beyond_its_limit_is_held_until_it_is_asked_for(tmp_path: 
         world.run()
 
     assert (world.mirrored, world.rows) == (list(BEFORE), list(BEFORE[:1]))
-    assert "orders__published" in world.spark.tables
+    assert [name for name in world.spark.tables if name.startswith("orders__published_")]
     assert world.publish_held() is not None
     world.assert_right(BEFORE[:1])
 
@@ -242,7 +249,7 @@ def test_tested_rows_beyond_the_limit_stay_held(tmp_path: Path) -> None:
     world = published_world(tmp_path, publish="after_tests", max_deleted="10%")
     world.select(*BEFORE[:2])
     world.run()
-    build = world.spark.table(ORDERS).properties["openmirroring.held"]
+    build = world.spark.table(ORDERS).properties[BUILD_PROPERTY]
 
     with pytest.raises(CompilationError, match="1 of 3 rows would be deleted"):
         world.publish_held(tested=build)

@@ -26,6 +26,7 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
 
 BATCH_ID = "20261121204415ef7e865d"
+PUBLISHED_ORDERS = f"orders__published_{BATCH_ID}"
 NEXT_ORDERS, *ORDERS_ROWS = (
     name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *ROLES_OF_ROWS)
 )
@@ -104,8 +105,8 @@ def test_folders_of_tables_stay(tmp_path: Path, home: Path) -> None:
     ("renamed", "known"),
     [
         ("orders", NEXT_ORDERS),
-        ("orders", "orders__published"),
-        ("orders__published", "orders"),
+        ("orders", PUBLISHED_ORDERS),
+        (PUBLISHED_ORDERS, "orders"),
     ],
 )
 def test_a_folder_that_was_renamed_before_its_table_is_given_back(

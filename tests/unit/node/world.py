@@ -22,25 +22,32 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.publish import publish_held, rebuild, recover_node
+from dbt.adapters.openmirroring.node.publish import (
+    keep_held,
+    publish_held,
+    rebuild,
+    recover_node,
+)
 from dbt.adapters.openmirroring.node.repair import repair
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.restore import restore
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
-    BATCH_ID_PROPERTY,
+    BUILD_PROPERTY,
     RESTORED_PROPERTY,
+    VERSION_PROPERTY,
     ZONE_PROPERTY,
     OpenMirroringRelation,
 )
 from tests.unit.node.fake_rows import Row, Rows, read_file
 from tests.unit.node.fake_warehouse import SCHEMA, FakeAdapter, FakeSpark
-from tests.unit.node.faults import READING, Fault, MirroredRows, WatchedDestination
+from tests.unit.node.faults import READING, Claim, Fault, MirroredRows, WatchedDestination
 
 SQL = "select * from source"
 # the beginning of a hook whose macro runs the rest of it
 MACRO = "macro: "
 RECOVERED = "openmirroring.recovered_by"
+OTHER_PROPERTIES = (RESTORED_PROPERTY, VERSION_PROPERTY, ZONE_PROPERTY)
 BEFORE = ((1, "a"), (2, "b"), (3, "c"))
 AFTER = ((1, "a"), (2, "changed"), (4, "new"))
 ORDERS = OpenMirroringRelation.create(schema=SCHEMA, identifier="orders")
@@ -57,6 +64,8 @@ class World:
     Attributes:
         steps: what the runs have done, in short
         told: what the runs have told and warned of
+        claim: of the last command on its tables
+        builds: the ids of the held builds, by the unique id of the node
     """
 
     def __init__(self, folder: Path, **config: Any) -> None:
@@ -74,6 +83,8 @@ class World:
         self.stray: list[Row] | None = None
         """The rows of the mirrored table, if somebody else has changed it."""
         self.stray_columns: dict[str, str] = {}
+        self.claim = Claim()
+        self.builds: dict[str, str] = {}
         self._folder = folder
         self._fault = Fault()
 
@@ -84,6 +95,14 @@ class World:
         copied.restores = self.restores
         shutil.copytree(self._folder, folder, dirs_exist_ok=True)
         return copied
+
+    def twin(self) -> World:
+        """Return another process with the same Spark and the same landing zone."""
+        twin = World(self._folder, **self.config)
+        twin.spark.tables = self.spark.tables
+        twin.spark.file_format = self.spark.file_format
+        twin.restores = self.restores
+        return twin
 
     # What changes between runs
 
@@ -118,7 +137,7 @@ class World:
 
     def go_to_another_machine(self) -> None:
         """Leave Spark's tables behind. Runs bring back what they need."""
-        self.spark.tables.clear()
+        self.spark.tables = {}
         self.restores = True
 
     # Runs
@@ -163,13 +182,28 @@ class World:
         self._fault = fault or Fault()
         return repair(self.node(FakeAdapter(self.spark)), self.destination())
 
+    def restore(self, fault: Fault | None = None) -> None:
+        """Run `mirror_restore`."""
+        self._fault = fault or Fault()
+        restore(self.node(FakeAdapter(self.spark)), self.destination(), replaces=True)
+
+    def keep_held(self, fault: Fault | None = None) -> None:
+        """Record that the tests of held rows have failed."""
+        self._fault = fault or Fault()
+        node = self.node(FakeAdapter(self.spark))
+        keep_held(node, self.destination(), "because tests failed")
+
     def destination(self) -> Destination:
         target = Target(
             landing_zone=str(self._folder / "zone"),
             dry_run=self.dry_run,
             restore_snapshots=self.restores,
         )
-        return WatchedDestination(target, self._folder, self._operation, self._replica)
+        self.claim = Claim()
+        around = (self._operation, self._replica, self.claim)
+        destination = WatchedDestination(target, self._folder, *around)
+        destination.builds = self.builds
+        return destination
 
     def _replica(self) -> MirroredRows:
         definition = self.journal.batch.definition
@@ -296,10 +330,9 @@ class World:
         assert set(self.spark.tables) == {"orders"}
         self.assert_zone_in_order()
         marks = self.spark.table(ORDERS).properties
-        assert {
-            mark: marks[mark]
-            for mark in marks.keys() - {RECOVERED, RESTORED_PROPERTY, ZONE_PROPERTY}
-        } == {BATCH_ID_PROPERTY: self.journal.batch.id}
+        assert {mark: marks[mark] for mark in marks.keys() - {RECOVERED, *OTHER_PROPERTIES}} == {
+            BUILD_PROPERTY: self.journal.batch.build
+        }
 
     def assert_published(self, expected: Sequence[Row]) -> None:
         """Mirror, relation and expected rows are the same."""

@@ -26,6 +26,7 @@ def publish(
     with _opened(storage, TableFolder(schema, table)) as opened:
         manifest = _commit(storage, opened, files)
         opened.publish(manifest)
+        opened.record(manifest)
         opened.complete(manifest)
         return opened.published_at or datetime.now(timezone.utc)
 

@@ -103,7 +103,7 @@ def age(storage: Storage, by: timedelta) -> datetime:
 
 def hold(storage: Storage, why: str) -> None:
     opened = Publication(storage, ORDERS, Owner("shop", "model.shop.orders", "sales"))
-    opened.hold(why)
+    opened.hold(opened.batch_id, why, None)
     opened.close()
 
 

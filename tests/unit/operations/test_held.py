@@ -189,9 +189,10 @@ def commit(storage: Storage, opened: Publication, held: str | None = None) -> No
     journal = opened.journal()
     kind = "changes" if journal else "initial"
     plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
-    manifest = opened.commit(plan, opened.staged_files.written(plan), held=held)
+    manifest = opened.commit(plan, opened.staged_files.written(plan), held)
     if held is None:
         opened.publish(manifest)
+        opened.record(manifest)
         opened.complete(manifest)
 
 
@@ -200,7 +201,7 @@ def publish_and_hold(storage: Storage, project: str = "shop", is_killed: bool = 
     owner = Owner(project, ORDERS, "sales")
     opened = Publication(storage, TABLE, owner)
     commit(storage, opened)
-    opened.hold("until its tests pass")
+    opened.hold(opened.batch_id, "until its tests pass", None)
     opened.close()
     if is_killed:
         killed = Publication(storage, TABLE, owner)

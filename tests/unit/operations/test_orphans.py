@@ -45,6 +45,7 @@ def publish(
         plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
         manifest = opened.commit(plan, opened.staged_files.written(plan))
         opened.publish(manifest)
+        opened.record(manifest)
         opened.complete(manifest)
         opened.close()
 

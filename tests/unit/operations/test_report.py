@@ -79,6 +79,7 @@ def publish(
     manifest = opened.commit(plan, opened.staged_files.written(plan) if rows else [])
     if completes:
         opened.publish(manifest)
+        opened.record(manifest)
         opened.complete(manifest)
     opened.close()
 

@@ -87,7 +87,7 @@ def test_the_batch_of_a_snapshot_is_in_its_properties(
         is_delta="Provider: delta" in (information or ""),  # as dbt-spark tells it
         is_iceberg="Provider: iceberg" in (information or ""),
     )
-    assert snapshot.batch_id == batch_id
+    assert snapshot.build == batch_id
 
 
 class Model:

@@ -25,13 +25,17 @@ from dbt.adapters.openmirroring.destination.sql_endpoint import (
 )
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.errors import ConcurrentPublicationError
-from dbt.adapters.openmirroring.landing_zone.inventory import NewTables, last_published
+from dbt.adapters.openmirroring.landing_zone.inventory import (
+    NewTables,
+    held_record,
+    last_published,
+)
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.path import file_url, folder_of
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.source import declare_source, source_events
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.service.authentication import (
@@ -313,6 +317,10 @@ class Destination:
             report = with_visible_times(report, self.storage())
             return report, [f"The mirrored database is {report.description}.", ""]
         return report, []
+
+    def held(self, schema: str, identifier: str) -> HeldRecord | None:
+        """Return the record of a relation that is ahead of the mirror; None if there is none."""
+        return held_record(self.storage(), schema, identifier)
 
     def replica_of(self, schema: str, identifier: str, seconds: float) -> replica.Replica:
         """Return the mirrored table of a relation, as `replica`, until the command ends."""

@@ -179,7 +179,9 @@ class Batch:
     """One publication.
 
     Args:
-        id: a unique id; the snapshot carries it as a table property
+        id: a unique id
+        build: the id of the build whose rows it publishes: the snapshot carries it as a table
+            property. It is another one if the rows were built before this publication began
         publication: `initial`, `changes`, `rebuild`, or `unchanged` if only the snapshot changes
         reason: why the table is rebuilt, or another note for the user
         extension: the extension of the files, including that of their compression
@@ -189,6 +191,7 @@ class Batch:
     """
 
     id: str
+    build: str
     publication: str
     reason: str
     owner: Owner
@@ -203,6 +206,7 @@ class Batch:
 
     def __post_init__(self) -> None:
         check_batch_id(self.id)
+        check_batch_id(self.build)
         if self.publication not in (*STARTS_FOLDER, "changes", "unchanged"):
             raise ValueError(f"{self.publication!r} is no publication")
         landing_format = self.definition.landing_format

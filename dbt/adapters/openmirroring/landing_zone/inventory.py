@@ -62,8 +62,8 @@ class LandedTable:
             return self.held.owner.project == project
         if self.held_problem:
             return self.journal is None or self.is_of(project)
-        is_publishing = self.pending is not None and self.pending.held is not None
-        return is_publishing and self.is_pending_of(project)
+        batch = self.pending.batch if self.pending else None
+        return batch is not None and batch.build != batch.id and self.is_pending_of(project)
 
     def is_pending_of(self, project: str) -> bool:
         """Check whether the pending batch belongs to a project."""
@@ -156,6 +156,22 @@ def last_published(
         and journal.batch.owner.schema == schema
     ]
     return max(found, key=lambda each: each[1].published_at, default=(folders[0], None))
+
+
+def held_record(storage: Storage, schema: str, identifier: str) -> HeldRecord | None:
+    """Read the record of a relation that is ahead of the mirror.
+
+    Args:
+        schema, identifier: the names of the relation
+
+    Returns:
+        the record; None if there is none that can be read
+    """
+    for folder in (TableFolder(schema, identifier), TableFolder("", identifier)):
+        held = HeldRecord.read_whole(storage, folder.held)
+        if held and held.owner.schema == schema:
+            return held
+    return None
 
 
 def published_folders(storage: Readable) -> Iterator[TableFolder]:

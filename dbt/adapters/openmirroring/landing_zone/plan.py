@@ -75,11 +75,12 @@ class Plan:
         return self.rows.inserted + self.rows.updated + self.rows.deleted
 
     def batch(
-        self, batch_id: str, owner: Owner, files: Sequence[StagedFile], last_file: int
+        self, batch_id: str, build: str, owner: Owner, files: Sequence[StagedFile], last_file: int
     ) -> Batch:
         """Return the batch that publishes files, in this order, according to this plan.
 
         Args:
+            build: the id of the build whose rows it publishes
             last_file: the largest number used in the table folder so far; 0 for a new folder
         """
         # a Parquet file needs no such extension, because its content names the compression
@@ -88,6 +89,7 @@ class Plan:
         after = before + self.rows.inserted - self.rows.deleted
         return Batch(
             id=batch_id,
+            build=build,
             publication=self.publication,
             reason=self.reason,
             owner=owner,

@@ -13,7 +13,12 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import published_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.records import LOAD_ANEW, Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.records import (
+    LOAD_ANEW,
+    HeldRecord,
+    Journal,
+    Manifest,
+)
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.text.shown import shown
@@ -66,13 +71,17 @@ class PublishedTable:
             )
 
     @property
-    def last_batch_id(self) -> str | None:
-        """The id of the batch that was published last; None before the first publication."""
-        return self.last.batch.id if self.last else None
+    def last_build(self) -> str | None:
+        """The id of the build that was published last; None before the first publication."""
+        return self.last.batch.build if self.last else None
 
     def journal(self) -> Journal | None:
         """Read the journal; None if the table has never been published."""
         return Journal.read(self._storage, self.table.journal)
+
+    def held_record(self) -> HeldRecord | None:
+        """Read the record of a snapshot that is ahead; None if there is none that can be read."""
+        return HeldRecord.read_whole(self._storage, self.table.held)
 
     def is_published_again(self) -> bool:
         """Check whether another run has published, or committed, since the journal was read.
@@ -82,8 +91,8 @@ class PublishedTable:
         """
         return self.journal() != self.last or self._pending() is not None
 
-    def former_folder(self, batch_id: str) -> TableFolder | None:
-        """Find the other folder of the table that a batch was published to last.
+    def former_folder(self, build: str) -> TableFolder | None:
+        """Find the other folder of the table that a build was published to last.
 
         Its name differs in case or in its schema.
         """
@@ -93,7 +102,7 @@ class PublishedTable:
                 continue
             with suppress(MirrorError):  # a damaged record says nothing
                 journal = Journal.read(self._storage, folder.journal)
-                if journal and journal.batch.id == batch_id:
+                if journal and journal.batch.build == build:
                     return folder
         return None
 
@@ -101,12 +110,12 @@ class PublishedTable:
         """Read the manifest of a batch that is committed but not completed, if there is one."""
         return Manifest.read(files or self._storage, self.table.manifest)
 
-    def verify(self, snapshot_batch_id: str | None, rebuilds: bool) -> Journal | None:
+    def verify(self, build: str | None, rebuilds: bool) -> Journal | None:
         """2. Check that journal, table folder and snapshot belong together.
 
         Args:
-            snapshot_batch_id: the batch id of the snapshot; None if there is no snapshot, or it
-                was never published
+            build: the id of the build of the snapshot; None if there is no snapshot, or it was
+                never published
             rebuilds: whether the table is rebuilt, so that snapshot and files need not match
 
         Returns:
@@ -124,7 +133,7 @@ class PublishedTable:
             return None
         self._require_owner(self.last.batch)
         if not rebuilds:
-            self._require_batch(self.last, snapshot_batch_id)
+            self._require_batch(self.last, build)
             self._require_files(self.last)
         return self.last
 
@@ -211,9 +220,9 @@ class PublishedTable:
             )
 
     def _require_batch(self, journal: Journal, found: str | None) -> None:
-        """Check that the snapshot carries the batch that was published last."""
+        """Check that the snapshot carries the build that was published last."""
         last = journal.batch
-        if found == last.id:
+        if found == last.build:
             return
         names = {"target": last.owner.target, "user": last.owner.user}
         by = [f"{name} {shown(value)!r}" for name, value in names.items() if value]
@@ -224,7 +233,7 @@ class PublishedTable:
             f"{self.table}."
         )
         anew = compute_anew(self._owner.node, last.table_rows)
-        if found and found > last.id:  # batch ids begin with a time
+        if found and found > last.build:  # ids begin with a time
             raise SnapshotMismatchError(
                 f"{said} Somebody else has published this table, or it was published to another "
                 f"landing zone since. Nothing was changed. {publish_present(self.table)} {anew}"

@@ -67,8 +67,12 @@ class Publication(PublishedTable):
         self.committed = False
         self._superseded: Manifest | None = None
         self._is_completed = False
-        self.is_held = False
-        """Whether there is a record of held rows, which `pending` finds out."""
+        self.held: HeldRecord | None = None
+        """The record of a snapshot that is ahead of the mirror, if it can be read.
+
+        It is known after `pending`.
+        """
+        self._has_held_record = False
         self._is_staged = False
         self._lock = ExitStack()
         self._lock.enter_context(storage.lock(table.scratch))
@@ -103,7 +107,8 @@ class Publication(PublishedTable):
         for entry in files.list(self.table.scratch):
             path = f"{self.table.scratch}/{entry.name}"
             if path == self.table.held:
-                self.is_held = True
+                self._has_held_record = True
+                self.held = HeldRecord.read_whole(files, path)
             elif path not in kept:
                 self._storage.delete(path)
         self.committed = manifest is not None
@@ -115,8 +120,12 @@ class Publication(PublishedTable):
         self._may_have_folder = True
         self.committed = False
 
-    def _withdraw_superseded(self) -> None:
-        """5. Delete the batch that this one replaces, with all that was published of it."""
+    def withdraw_superseded(self) -> None:
+        """5. Delete the batch that this one replaces, with all that was published of it.
+
+        Raises:
+            ConcurrentPublicationError: if another run has finished it
+        """
         if self._superseded is None:
             return
         if self._pending() != self._superseded:
@@ -126,17 +135,35 @@ class Publication(PublishedTable):
         self._storage.delete(self.table.manifest)
         self._storage.delete(self.table.staging(self._superseded.batch.id))
 
-    def hold(self, why: str) -> None:
-        """Write the record that rows are held back: why, and until when."""
-        record = HeldRecord.of(self._owner, datetime.now(timezone.utc), why)
-        self._storage.write(self.table.held, record.to_json())
-        self.is_held = True
+    def hold(self, build: str, why: str, rebuild: str | None, is_finished: bool = True) -> None:
+        """Write the record that the snapshot is ahead of the mirror.
+
+        Args:
+            build: the id of the build whose rows the snapshot has, or will have
+            why: why they are not published, and until when
+            rebuild: why they will be published as a rebuild; None if the changes decide
+            is_finished: whether the run of that build has ended
+        """
+        at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        self.held = HeldRecord(self._owner, at, why, build, rebuild, is_finished)
+        self._storage.write(self.table.held, self.held.to_json())
+        self._has_held_record = True
+
+    def check_held_record(self) -> None:
+        """Check that the record of a snapshot that is ahead, if there is one, can be read.
+
+        Raises:
+            MirrorError: if it is damaged
+        """
+        if self._has_held_record and self.held is None:
+            HeldRecord.read(self._storage, self.table.held)
 
     def delete_held_record(self) -> None:
         """Delete the record of held rows, if there is one."""
-        if self.is_held:
+        self.held = None
+        if self._has_held_record:
             self._storage.delete(self.table.held)
-            self.is_held = False
+            self._has_held_record = False
 
     def restore_metadata(self, journal: Journal) -> bool:
         """2. Write `_metadata.json` again if it was changed. Return whether it was written."""
@@ -155,29 +182,34 @@ class Publication(PublishedTable):
         self,
         plan: Plan,
         files: list[StagedFile],
+        build: str | None = None,
         snapshot_version: str | None = None,
-        held: str | None = None,
         snapshot_state: str | None = None,
-        keeps_snapshot: bool = False,
     ) -> Manifest:
         """5. Create the manifest, which documents the arguments. Every later step can be repeated.
 
         Args:
-            keeps_snapshot: whether the snapshot has had the rows all along
+            plan: the plan of this batch
+            files: the files in publication order
+            build: the id of the build whose rows are published; None if this publication built
+                them
+            snapshot_version: the version, before the change, of a snapshot that is changed in
+                place
+            snapshot_state: the state of the snapshot's data after this batch; None if nobody
+                knows it yet
 
         Raises:
             ConcurrentPublicationError: if another run has published since the plan was made
             ForeignTableFolderError: if somebody else has changed the table folder since then
         """
         journal = plan.journal
-        self._withdraw_superseded()
+        self.withdraw_superseded()
         self._verify_again(plan)
         last = 0 if plan.starts_folder or not journal else journal.batch.last_file
-        batch = plan.batch(self.batch_id, self._owner, files, last)
+        batch = plan.batch(self.batch_id, build or self.batch_id, self._owner, files, last)
         previous = journal.batch.id if journal else None
         history = journal.batches if journal else ()
-        ending = "none" if keeps_snapshot else Manifest.ending_of(held, snapshot_version)
-        state = (snapshot_version, history, held, snapshot_state, ending)
+        state = (snapshot_version, history, snapshot_state)
         manifest = Manifest(batch, self.table, previous, tuple(files), *state)
         if files:
             self._storage.flush(self.staged_files.folder, [file.name for file in files])
@@ -316,8 +348,8 @@ class Publication(PublishedTable):
             error.msg = f"{error.msg} {manifest.progress(self._renamed)}"
             raise
 
-    def complete(self, manifest: Manifest, snapshot_state: str | None = None) -> None:
-        """7. Write the journal and clear the scratch pad, after the snapshot was swapped.
+    def record(self, manifest: Manifest, snapshot_state: str | None = None) -> Journal:
+        """7. Write the journal of a batch whose files are published.
 
         Args:
             snapshot_state: the state of the snapshot's data; None if the manifest has it
@@ -326,19 +358,26 @@ class Publication(PublishedTable):
         # leave the table behind until its next batch.
         published_at = self._renamed_at or manifest.batch.begun_at
         state = snapshot_state or manifest.snapshot_state
+        journal = Journal.of(manifest.batch, published_at, manifest.history, state)
         with self._told_what_is_published(manifest):
-            self._record(Journal.of(manifest.batch, published_at, manifest.history, state))
+            self._record(journal)
+        if manifest.files:
+            self.published_at = published_at
+        return journal
+
+    def complete(self, manifest: Manifest) -> None:
+        """8. Clear the scratch pad, after the snapshot has become that of the journal."""
+        with self._told_what_is_published(manifest):
             self.delete_held_record()
             self._storage.delete(self.table.manifest)
             self._storage.delete(self.table.staging(manifest.batch.id))
         self.committed = False
         self._is_completed = manifest.batch.id == self.batch_id
-        if manifest.files:
-            self.published_at = published_at
 
-    def keep(self, journal: Journal, snapshot_state: str | None) -> None:
-        """Record the state of a snapshot that was replaced by another one with the same rows."""
-        self._record(replace(journal, snapshot_state=snapshot_state))
+    def keep(self, journal: Journal, build: str, snapshot_state: str | None) -> None:
+        """Record another build of the rows that were published last."""
+        batch = replace(journal.batch, build=build)
+        self._record(replace(journal, batch=batch, snapshot_state=snapshot_state))
 
     def _record(self, journal: Journal) -> None:
         self._storage.write(self.table.journal, journal.to_json())

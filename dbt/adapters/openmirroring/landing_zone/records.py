@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -26,7 +27,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Readable
 from dbt.adapters.openmirroring.text.shown import shown
 
-VERSION = 1
+VERSION = 2
 
 # the state of a snapshot's data: the version of a table, or a digest of its files
 _STATE = re.compile(r"(version|files):\w+", re.ASCII)
@@ -79,10 +80,10 @@ class Record:
         try:
             data = dict(json.loads(content))
             version = data["version"]
-            if version == VERSION:
+            if version in (1, VERSION):
                 if data.pop("checksum") != _checksum(data):
                     raise ValueError("its checksum does not match its content")
-                return cls._checked(data, where)
+                return cls._checked(_as_now(data) if version == 1 else data, where)
         except ValidationError as error:
             [first, *_] = error.errors(include_url=False, include_input=False)
             path = ".".join(map(str, first["loc"]))
@@ -90,7 +91,7 @@ class Record:
         except (ValueError, LookupError, TypeError, RecursionError, MirrorError) as error:
             raise cls._damaged(where, str(error)) from error
         raise MirrorError(
-            f"{where} has version {shown(version)}, this dbt-openmirroring reads version "
+            f"{where} has version {shown(version)}, this dbt-openmirroring reads versions up to "
             f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
         )
 
@@ -106,10 +107,6 @@ class Record:
             f"({shown(finding)}). Nothing was changed. "
             f"{cls.REMEDY.format(folder=where.rpartition('/')[0])}"
         )
-
-
-# how a snapshot gets the rows of a batch
-Ending = Literal["swap", "in_place", "held", "none"]
 
 
 @dataclass(frozen=True)
@@ -156,12 +153,7 @@ class Manifest(Record):
             None for a snapshot that is replaced
         history: the batches before this one, the latest first; they are kept here because a
             rebuild drops the journal
-        held: the id of the held snapshot that the batch publishes; None if the snapshot was built
-            in the same run
         snapshot_state: the state of the snapshot's data after the batch; None if nobody knows it
-        ending: how the snapshot gets the rows of the batch: a next snapshot takes its place
-            (`swap`), it takes them `in_place`, it has them already because they were `held`, or
-            it has had them all along (`none`), because only the mirrored table was wrong
     """
 
     REMEDY = f"{withdraw('it')} Or restore it."
@@ -172,18 +164,12 @@ class Manifest(Record):
     files: tuple[StagedFile, ...]
     snapshot_version: str | None = None
     history: tuple[PastBatch, ...] = ()
-    held: str | None = None
     snapshot_state: str | None = None
-    ending: Ending = "swap"
 
     def __post_init__(self) -> None:
         _check_state(self.snapshot_state)
-        expected = self.ending_of(self.held, self.snapshot_version)
-        if self.ending != expected and (self.ending, expected) != ("none", "swap"):
-            raise ValueError(f"it cannot end with {self.ending}")
-        for batch_id in (self.previous_batch_id, self.held):
-            if batch_id is not None:
-                check_batch_id(batch_id)
+        if self.previous_batch_id is not None:
+            check_batch_id(self.previous_batch_id)
         if self.table.schema not in ("", self.batch.owner.schema):
             raise ValueError("its owner is in another schema")
         if [len(self.files), sum(file.size for file in self.files)] != [
@@ -191,13 +177,6 @@ class Manifest(Record):
             self.batch.bytes_written,
         ]:
             raise ValueError("its files are not those of its batch")
-
-    @staticmethod
-    def ending_of(held: str | None, snapshot_version: str | None) -> Ending:
-        """Return how a batch with these properties ends."""
-        if held is not None:
-            return "held"
-        return "swap" if snapshot_version is None else "in_place"
 
     def progress(self, published: int | None) -> str:
         """Return how many files are published, if that is known, and how the batch is finished."""
@@ -211,8 +190,6 @@ class Manifest(Record):
 
     @classmethod
     def _checked(cls, data: dict[str, Any], where: str) -> Manifest:
-        # the first ones do not say how they end
-        data.setdefault("ending", cls.ending_of(data["held"], data["snapshot_version"]))
         found = super()._checked(data, where)
         if found.table.manifest != where:
             raise ValueError(f"it is of the table {found.table}")
@@ -262,9 +239,15 @@ class Journal(Record):
 
 @dataclass(frozen=True)
 class HeldRecord(Record):
-    """The record that rows are held back from publication: since when, and why.
+    """The record that the snapshot is ahead of the mirror. Only the snapshot has the rows.
 
-    Only the snapshot has the rows. The record is for reports on the state of the mirror.
+    Args:
+        held_at: when the record was written; UTC, ISO 8601
+        why: why the rows are held
+        build: the id of the build whose rows are held; None in a record that an earlier version
+            has written
+        rebuild: why they will be published as a rebuild; None if the changes decide
+        is_finished: whether the run of that build has ended, so that its rows may be published
     """
 
     REMEDY = "Delete it: the next run of the node writes it again."
@@ -272,18 +255,46 @@ class HeldRecord(Record):
     owner: Owner
     held_at: str
     why: str
+    build: str | None
+    rebuild: str | None
+    is_finished: bool
+
+    @classmethod
+    def read_whole(cls, storage: Readable, path: str) -> HeldRecord | None:
+        """Read a record; None if there is none, or if it is damaged: the next build writes it.
+
+        Raises:
+            MirrorError: if the storage refuses the request
+        """
+        content = storage.read(path)
+        with suppress(MirrorError):
+            return cls.from_json(content, path) if content is not None else None
+        return None
 
     def __post_init__(self) -> None:
         _check_time(self.held_at)
-
-    @classmethod
-    def of(cls, owner: Owner, held_at: datetime, why: str) -> HeldRecord:
-        return cls(owner, held_at.isoformat(timespec="milliseconds"), why)
+        if self.build is not None:
+            check_batch_id(self.build)
 
 
 @cache
 def _adapter(record: type[Record]) -> TypeAdapter[Any]:
     return TypeAdapter(record)
+
+
+def _as_now(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a record of version 1 as one of this version.
+
+    A batch had no build of its own then. A manifest had the id of the build that was held, and
+    said how the snapshot gets the rows: `none` is for a snapshot that keeps its own.
+    """
+    if "batch" in data:
+        kept = data.get("previous_batch_id") if data.get("ending") == "none" else None
+        build = data.get("held") or kept or data["batch"]["id"]
+        return {**data, "batch": {**data["batch"], "build": build}}
+    if "held_at" in data:
+        return {**data, "build": None, "rebuild": None, "is_finished": True}
+    return data
 
 
 def _checksum(data: Mapping[str, Any]) -> str:

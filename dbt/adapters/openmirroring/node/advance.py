@@ -1,27 +1,20 @@
-"""0, 6 and 7. Finishing a committed batch, in the run that committed it or in a later one."""
+"""0 and 6 to 8. Finishing a committed batch, in the run that committed it or in a later one."""
 
 from __future__ import annotations
 
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.errors import (
-    SnapshotMismatchError,
-    StagedFilesLostError,
-)
-from dbt.adapters.openmirroring.landing_zone.published_table import compute_anew
+from dbt.adapters.openmirroring.landing_zone.errors import StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import Manifest
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Manifest
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
-from dbt.adapters.openmirroring.node.snapshot.held import (
-    drop_published_rows,
-    finish_hold,
-    is_half_held,
-    mark_published,
-)
+from dbt.adapters.openmirroring.node.snapshot.former_versions import bring_up_to_date
+from dbt.adapters.openmirroring.node.snapshot.published_rows import beside
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEW_ROWS,
     NEXT,
     PART,
+    PUBLISHED,
     ROLES_OF_ROWS,
     TYPED_ROWS,
     leftovers,
@@ -35,7 +28,7 @@ from dbt.adapters.openmirroring.node.snapshot.table_folders import (
     remove_unfinished,
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
-from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 
 
 def recover(
@@ -43,15 +36,13 @@ def recover(
     publication: Publication,
     target: OpenMirroringRelation,
     is_rebuilt: bool = False,
-    restores: bool = False,
 ) -> Manifest | None:
-    """0. Finish the batch that an earlier run committed, and drop the leftovers of other runs.
+    """0. Finish the batch that an earlier run committed, and let the relation catch up.
 
-    The node may no longer exist.
+    The node may no longer exist, and Spark may be another one than that of the earlier run.
 
     Args:
         is_rebuilt: whether the table is rebuilt now, which replaces a batch that nobody can finish
-        restores: whether a batch is also finished if Spark has lost its rows
 
     Returns:
         the manifest of the finished batch; None if there was none
@@ -61,28 +52,24 @@ def recover(
     """
     give_back(warehouse, target)
     manifest = publication.pending()
-    snapshot = warehouse.found(target)
-    if publication.is_held and snapshot and snapshot.batch_id:
-        # another run has held rows since dbt listed the relations
+    bring_up_to_date(warehouse, publication, target, manifest)
+    snapshot, held = warehouse.found(target), publication.held
+    if held and snapshot and snapshot.build not in (None, held.build):
+        # another run has made the snapshot go ahead since dbt listed the relations
         warehouse.list_again(target)
     if manifest:
-        following = table_beside(target, NEXT, manifest.batch.id)
-        if warehouse.found(following) and not snapshot:
-            remove_dropped(warehouse, target)  # by the swap of this batch
         try:
-            finish(warehouse, publication, target, manifest, restores)
-        except (SnapshotMismatchError, StagedFilesLostError) as error:
+            finish(warehouse, publication, target, manifest)
+        except StagedFilesLostError as error:
             if not is_rebuilt:
                 raise
             logger.warning(f"This full load replaces a batch that cannot be finished: {error.msg}")
             publication.supersede(manifest)
             manifest = None
     last = publication.last
-    if last and is_half_held(warehouse, target):
-        publication.keep(last, None)  # the rows that are brought back may be a copy
-    finish_hold(warehouse, target, publication.last_batch_id)
-    for leftover in leftovers(warehouse, target, (NEXT, *ROLES_OF_ROWS)):
-        warehouse.drop(leftover)
+    came_back = catch_up(warehouse, target, publication.last_build, publication.held)
+    if came_back and last:
+        publication.keep(last, last.batch.build, None)  # it may be a copy
     remove_unfinished(warehouse, target)
     return manifest
 
@@ -92,59 +79,84 @@ def finish(
     publication: Publication,
     target: OpenMirroringRelation,
     manifest: Manifest,
-    restores: bool = False,
 ) -> None:
-    """6 and 7. Publish the files of a batch, and make the next snapshot the snapshot.
+    """6 to 8. Publish the files of a batch, write the journal, and let the relation catch up.
 
-    Every statement and every file operation of this function can be repeated.
-
-    Args:
-        restores: whether to go on if Spark has lost the rows of the batch. Its files have them,
-            so that they can be restored from the mirrored table
+    Every statement and every file operation of this function can be repeated. Only a snapshot that
+    takes its changes in place needs Spark for it.
 
     Raises:
         DbtRuntimeError: if the snapshot refuses the rows; the batch is withdrawn if its rows were
             certainly not stored
-        SnapshotMismatchError: if Spark does not have the rows of the batch
     """
     warehouse.show_step(PUBLISHING)
-    has_rows = _has_rows(warehouse, target, manifest)
-    if not (has_rows or restores):
-        raise _lost(manifest, target)
-    state = None
-    if has_rows and manifest.ending == "in_place":
-        # the snapshot may refuse the rows, so it takes them first
-        state = _take_in_place(warehouse, publication, target, manifest)
-    publication.publish(manifest)  # 6
-    if has_rows:
-        _end(warehouse, target, manifest)
-    publication.complete(manifest, state)  # 7
+    last = publication.last
+    if last is None or last.batch.id != manifest.batch.id:
+        state = None
+        if manifest.snapshot_version:  # the snapshot may refuse the rows, so it takes them first
+            state = _take_in_place(warehouse, publication, target, manifest)
+        publication.publish(manifest)  # 6
+        publication.record(manifest, state)  # 7
+    catch_up(warehouse, target, manifest.batch.build, None, keeps_published=False)  # 8
+    publication.complete(manifest)
 
 
-def _has_rows(warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest) -> bool:
-    kind = {"swap": NEXT, "in_place": PART}.get(manifest.ending)
-    if kind and warehouse.found(table_beside(target, kind, manifest.batch.id)):
+def catch_up(
+    warehouse: Warehouse,
+    target: OpenMirroringRelation,
+    last: str | None,
+    held: HeldRecord | None,
+    keeps_published: bool = True,
+) -> bool:
+    """8. Let the relation have the build that was published last, if it stands beside.
+
+    What else a run has left beside the relation is dropped. Every statement can be repeated.
+
+    Args:
+        last: the id of the build that was published last; None before the first publication
+        held: the record of a snapshot that is ahead; None if there is none
+        keeps_published: whether the relation may be ahead, so that the rows that were published
+            last stay beside it
+
+    Returns:
+        whether rows that were kept beside the relation are the relation again
+    """
+    following = warehouse.found(table_beside(target, NEXT, last)) if last else None
+    kept = warehouse.found(beside(target, last)) if last else None
+    is_missing = warehouse.found(target) is None
+    if is_missing and following is None and held and held.build:
+        # a run was killed while it replaced the relation by this build
+        following = warehouse.found(table_beside(target, NEXT, held.build))
+    came_back = is_missing and following is None and kept is not None
+    following = following or (kept if is_missing else None)
+    if following:
+        if is_missing:
+            remove_dropped(warehouse, target)
+        swap(warehouse, target, following)
+    for leftover in leftovers(warehouse, target, (NEXT, PUBLISHED, *ROLES_OF_ROWS)):
+        if not (keeps_published and kept and leftover.place == kept.place):
+            warehouse.drop(leftover)
+    return came_back
+
+
+def is_interrupted(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
+    """Check whether a killed process has left a relation that has to catch up."""
+    if leftovers(warehouse, target, [NEXT]):
         return True
-    marks = warehouse.marks(warehouse.found(target))
-    if marks.batch_id == manifest.batch.id:  # they are stored
-        return True
-    if manifest.ending == "held":
-        return marks.held == manifest.held
-    return manifest.ending == "none" and marks.batch_id == manifest.previous_batch_id
+    return warehouse.found(target) is None and bool(leftovers(warehouse, target, [PUBLISHED]))
 
 
-def _end(warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest) -> None:
-    """Make the snapshot that of the batch, once the files are published."""
-    batch_id, previous = manifest.batch.id, manifest.previous_batch_id
-    if manifest.ending == "swap":
-        swap(warehouse, target, table_beside(target, NEXT, batch_id).carrying(batch_id))
-        drop_published_rows(warehouse, target, previous)
-    elif manifest.ending == "in_place":
-        part = warehouse.found(table_beside(target, PART, batch_id))
-        if part:
-            warehouse.drop(part)
-    else:  # the snapshot has the rows already
-        mark_published(warehouse, target, previous, batch_id)
+def refuse_interrupted(warehouse: Warehouse, target: OpenMirroringRelation) -> None:
+    """Check, before a run that publishes nothing, that the relation does not have to catch up.
+
+    Raises:
+        CompilationError: if a killed process has moved it away without a replacement
+    """
+    if warehouse.found(target) is None and leftovers(warehouse, target, [PUBLISHED]):
+        raise CompilationError(
+            f"An earlier run was killed while it held rows of {target}. Nothing was changed. Run "
+            "the node once without `--empty`, `--sample` and `dry_run`, which repairs it."
+        )
 
 
 def _take_in_place(
@@ -156,14 +168,15 @@ def _take_in_place(
     """Let the snapshot take the changed rows of a batch in place.
 
     Returns:
-        the state of the snapshot's data; None if an earlier run has stored the rows
+        the state of the snapshot's data; None if an earlier run has stored the rows, or if this is
+        another Spark than that of the run
 
     Raises:
         DbtRuntimeError: if the snapshot refuses the rows; the batch is withdrawn if its rows were
             certainly not stored
     """
     part = warehouse.found(table_beside(target, PART, manifest.batch.id))
-    if part is None:  # an earlier run has stored them, and published the files
+    if part is None:
         return None
     is_repeated = publication.batch_id != manifest.batch.id
     # read before the mark below, which changes the version too
@@ -194,8 +207,8 @@ def _store(
     # an earlier run may have died after it added the rows
     if keys or warehouse.count_rows(target) != batch.table_rows:
         take_in_place(warehouse, target, part, warehouse.found(typed) or new, keys)
-    warehouse.mark(target, {BATCH_ID_PROPERTY: batch.id})
-    warehouse.cache(target.carrying(batch.id))
+    warehouse.mark(target, {BUILD_PROPERTY: batch.build})
+    warehouse.cache(target.carrying(batch.build))
     warehouse.replaced(target)
 
 
@@ -209,14 +222,3 @@ def _is_as_planned(
         logger.debug(f"{target}: {error}")
         return False
     return manifest.snapshot_version is not None and version == manifest.snapshot_version
-
-
-def _lost(manifest: Manifest, target: OpenMirroringRelation) -> SnapshotMismatchError:
-    return SnapshotMismatchError(
-        f"An earlier run has committed batch {manifest.batch.id} of {manifest.table}, but "
-        f"this Spark has neither a next snapshot of {target} nor a snapshot with that batch. "
-        "It was another Spark, or its warehouse was lost. Nothing was changed. Run the node "
-        "there to complete the batch. If that warehouse is lost: `restore_snapshots: true` in the "
-        "target finishes the batch from its files, which the landing zone has. Or: "
-        f"{compute_anew(manifest.batch.owner.node, manifest.batch.table_rows)}"
-    )

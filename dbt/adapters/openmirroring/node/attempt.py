@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import Manifest
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Manifest
 from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
 from dbt.adapters.openmirroring.node.hooks import CodeBefore
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.planning import Planner, meanwhile, returned
-from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows, published_rows
+from dbt.adapters.openmirroring.node.snapshot.published_rows import PublishedRows, published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.snapshot.state import has_published_columns
 from dbt.adapters.openmirroring.spark.table import TableDescription
@@ -42,11 +42,20 @@ class Attempt:
     def planner(self) -> Planner:
         return Planner(self.node, self.publication, self.published, self.scratch)
 
+    @property
+    def held(self) -> HeldRecord | None:
+        """The record of the build that is the snapshot, if that is ahead of the mirror."""
+        held = self.publication.held
+        return held if held and held.build == self.published.marks.build else None
+
+    @property
+    def held_rebuild(self) -> str | None:
+        """Why the snapshot will be published as a rebuild, if that was known when it was built."""
+        return self.held.rebuild if self.held else None
+
     def with_published_rows(self) -> Attempt:
         """Return the attempt with the published rows as Spark has them now."""
-        node, last = self.node, self.publication.last_batch_id
-        found = published_rows(node.warehouse, node.target, last)
-        return replace(self, published=found)
+        return replace(self, published=rows_published_by(self.node, self.publication))
 
 
 @contextmanager
@@ -59,15 +68,19 @@ def begin_attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
             warehouse, target, publication.batch_id, lambda: publication.committed
         ) as scratch,
     ):
-        finished = recover(  # 0
-            warehouse, publication, target, node.is_full_refresh, destination.restores
-        )
+        finished = recover(warehouse, publication, target, node.is_full_refresh)  # 0
         if finished:
             node.print_line(
                 f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"
             )
-        published = published_rows(warehouse, target, publication.last_batch_id)
+        published = rows_published_by(node, publication)
         yield Attempt(node, destination, publication, scratch, published, finished)
+
+
+def rows_published_by(node: Node, publication: Publication) -> PublishedRows:
+    """Return the rows that were published last, as Spark has them now."""
+    last, held = publication.last_build, publication.held
+    return published_rows(node.warehouse, node.target, last, held)
 
 
 def before_build(
@@ -81,14 +94,14 @@ def before_build(
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if publication.last:
         zone_id = attempt.destination.zone_id
-        rebuild = rebuild or meanwhile(published)
+        rebuild = rebuild or attempt.held_rebuild or meanwhile(published)
         rebuild = rebuild or returned(node, publication, published, zone_id)
     if rebuild:  # nothing is compared, so nothing has to be kept
         node.run_code_before(lambda _: True)
         return attempt, rebuild
     if node.has_code_before or node.has_post_hooks:
         # this code cannot be undone if the table is refused later
-        publication.verify(published.batch_id, rebuilds=False)
+        publication.verify(published.build, rebuilds=False)
     published = with_foreign_changes(
         node, attempt.destination, publication, published, attempt.scratch
     )
@@ -105,9 +118,9 @@ def reusable(attempt: Attempt, is_held: bool) -> TableDescription | None:
     has_hooks = attempt.node.has_post_hooks
     if published.marks.unmirrored:
         return None  # the snapshot loses the mark of `mirror: false` when it is replaced
-    if published.is_held and (has_hooks or not is_held):
+    if published.is_ahead and (has_hooks or not is_held):
         return None  # keys may repeat in rows that no publication has checked
-    if is_held and published.is_held:
+    if is_held and published.is_ahead:
         found = attempt.node.warehouse.found(attempt.node.target)
         return attempt.node.warehouse.describe(found) if found and found.is_table else None
     description = published.description

@@ -15,7 +15,7 @@ from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
-from dbt.adapters.openmirroring.spark.relation import BATCH_ID_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import ZONE
 
 _DOCUMENTED = "openmirroring_documented"
@@ -47,8 +47,8 @@ def build(
     query = rows.query
     following = beside or scratch.table(NEXT)
     properties = {**(node.config.get("tblproperties") or {}), **marks}
-    if BATCH_ID_PROPERTY in marks:
-        following = following.carrying(marks[BATCH_ID_PROPERTY])
+    if BUILD_PROPERTY in marks:
+        following = following.carrying(marks[BUILD_PROPERTY])
     with warehouse.users_session():  # it may have views or settings for the model's SQL
         if node.has_contract:
             query = node.checked_contract(query)

@@ -10,23 +10,19 @@ from __future__ import annotations
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.node.config import IMMEDIATELY
 from dbt.adapters.openmirroring.node.mirrored_rows import rows_as_published
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.snapshot.held import (
+from dbt.adapters.openmirroring.node.snapshot.published_rows import (
     PublishedRows,
     beside,
-    marks_of_build,
+    note_version,
     published_rows,
-    refuse_taken,
 )
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.snapshot.state import published_version, verify_state
 from dbt.adapters.openmirroring.node.snapshot.swap import move
-from dbt.adapters.openmirroring.spark.relation import (
-    BATCH_ID_PROPERTY,
-    VERSION_PROPERTY,
-    OpenMirroringRelation,
-)
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 
 def with_foreign_changes(
@@ -50,26 +46,26 @@ def with_foreign_changes(
     """
     warehouse, target = node.warehouse, node.target
     publishes = node.options.publishes_foreign_changes
+    # Hooks and holds keep these rows as those that were published, before anything compares them.
+    # No later run could take that back.
+    are_kept = node.has_code_before or node.has_post_hooks or node.options.publish != IMMEDIATELY
     try:
-        return verify_state(warehouse, table, published, counts_unknown=publishes)
+        return verify_state(warehouse, table, published, counts_unknown=publishes or are_kept)
     except SnapshotMismatchError:
         if not publishes:
             raise
+    assert published.build, "only what was published can have changed since"
     version = published_version(warehouse, table, published)
     if destination.dry_run:
         rows = _rows(node, destination, table, scratch) if version is None else target
         past = rows.incorporate(version=version)
-        return PublishedRows(warehouse, past, published.batch_id, published.marks)
-    held = marks_of_build(table.batch_id, None, is_unfinished=True)
+        return PublishedRows(warehouse, past, published.build, published.marks)
     if version is not None:
-        warehouse.mark(target, {**held, VERSION_PROPERTY: version})
+        note_version(warehouse, target, published.build, version)
     else:
-        place = beside(target)
-        if warehouse.found(place):
-            raise refuse_taken(place)
-        move(warehouse, _rows(node, destination, table, scratch), place)
-        warehouse.remark(target, [BATCH_ID_PROPERTY], held)
-    return published_rows(warehouse, target, table.last_batch_id)
+        rows = _rows(node, destination, table, scratch)
+        move(warehouse, rows, beside(target, published.build))
+    return published_rows(warehouse, target, published.build, None)
 
 
 def _rows(

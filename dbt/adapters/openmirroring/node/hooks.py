@@ -13,18 +13,17 @@ from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntime
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.snapshot.held import (
+from dbt.adapters.openmirroring.node.snapshot.published_rows import (
     PublishedRows,
     beside,
-    marks_of_build,
+    note_version,
     published_rows,
-    refuse_taken,
 )
 from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state
 from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way
 from dbt.adapters.openmirroring.node.user_code import first_word, may_change, without_comments
 from dbt.adapters.openmirroring.spark.relation import (
-    BATCH_ID_PROPERTY,
+    BUILD_PROPERTY,
     VERSION_PROPERTY,
     Marks,
     OpenMirroringRelation,
@@ -33,7 +32,7 @@ from dbt.adapters.openmirroring.spark.relation import (
 # the first words of statements that may end the history of a table, with its earlier versions
 _REPLACING = {"create", "drop", "replace"}
 
-_REPLACED = "a hook has replaced the table in Spark"
+REPLACED = "a hook has replaced the table in Spark"
 _CHANGED_ROWS = "code of the node has changed the table in Spark"
 
 # the state of a table that keeps earlier versions
@@ -65,7 +64,7 @@ class CodeBefore:
         self._table = table
         self._published = published
         self._extends = extends
-        self._last = table.last_batch_id
+        self._last = table.last_build
         self._before: str | None = None
         # the state that the table has as long as no row of it has changed
         self._unchanged: str | None = None
@@ -104,21 +103,21 @@ class CodeBefore:
                 "rows. Nothing was published. Remove the hook and run again; for a table that is "
                 "built anew in each run, set `materialized: table`."
             )
-        is_other = marks is None or marks.batch_id != published.batch_id
+        is_other = marks is None or marks.build != published.marks.build
         if is_same and not is_other and self._before is not None:
             if self._copy:
                 warehouse.drop(self._copy)
             if self._is_noted:
                 warehouse.unmark(target, [VERSION_PROPERTY])
             return replace(published), None
-        if is_other and not self._copy:
-            return published, _REPLACED
-        if not (is_kept or published.is_held):
+        if is_other and not (self._copy or published.are_beside):
+            return published, REPLACED
+        if not (is_kept or published.is_ahead):
             assert self._table.last, "only a published table has rows to keep"
             if self._version is None and self._before == self._table.last.snapshot_state:
                 return published, _CHANGED_ROWS
             self._note()
-        return published_rows(warehouse, target, self._last), None
+        return published_rows(warehouse, target, self._last, None), None
 
     def _keep(self, statement: str) -> bool:
         """Keep the published rows if a statement may change them. Return True: it is to run."""
@@ -133,7 +132,7 @@ class CodeBefore:
             # without what other statements have changed since
             rows = published.relation.incorporate(version=published.relation.version or version)
             self._copy = self._copied(rows, self._last)
-        elif not (self._is_noted or published.is_held):
+        elif not (self._is_noted or published.is_ahead):
             self._note()
         return True
 
@@ -153,21 +152,20 @@ class CodeBefore:
             self._table.verify_state(as_before, self._state() or "gone")
             return
         is_same = self._state() == self._before
-        self._warehouse.mark(self._node.target, {VERSION_PROPERTY: version})
+        assert self._last, "only published rows are kept"
+        note_version(self._warehouse, self._node.target, self._last, version)
         self._is_noted = True
         self._unchanged = self._state() if is_same else _CHANGED
 
-    def _copied(self, rows: OpenMirroringRelation, batch_id: str) -> OpenMirroringRelation:
-        place = beside(self._node.target)
-        if self._warehouse.found(place):
-            raise refuse_taken(place)
-        marks = {BATCH_ID_PROPERTY: batch_id}
+    def _copied(self, rows: OpenMirroringRelation, build: str) -> OpenMirroringRelation:
+        place = beside(self._node.target, build)
+        marks = {BUILD_PROPERTY: build}
         query = f"select * from {rows}"
         make_way(self._warehouse, place)
         self._warehouse.execute(
             self._warehouse.sql("mirror_keep", table=place, query=query, properties=marks)
         )
-        copy = place.carrying(batch_id)
+        copy = place.carrying(build)
         self._warehouse.added(copy)
         return copy
 
@@ -182,12 +180,14 @@ class CodeBefore:
             return None
 
 
-def run_post_hooks(node: Node, published: PublishedRows, marks: Marks) -> None:
-    """Run the post-hooks of a node, whose build is the snapshot already, marked as held.
+def run_post_hooks(node: Node, build: str) -> bool:
+    """Run the post-hooks of a node, whose build is the snapshot already.
 
     Args:
-        published: the rows that were published last
-        marks: the marks of the snapshot
+        build: the id of that build
+
+    Returns:
+        whether a hook has replaced the table, with the earlier versions that it may have had
 
     Raises:
         DbtRuntimeError: if a hook fails, or has dropped the relation
@@ -204,8 +204,8 @@ def run_post_hooks(node: Node, published: PublishedRows, marks: Marks) -> None:
             f"A post-hook has dropped {target}, so there is nothing to publish. The mirror keeps "
             "the rows that were published last. Remove the hook and run again."
         )
-    if found.held == marks.held:
-        return
+    if found.build == build:
+        return False
     node.warehouse.list_again(target)
     relation = node.warehouse.found(target)
     if relation and relation.is_view:
@@ -213,11 +213,8 @@ def run_post_hooks(node: Node, published: PublishedRows, marks: Marks) -> None:
             f"A post-hook has replaced {target} by a view, and views are not mirrored. The mirror "
             "keeps the rows that were published last. Remove the hook and run again."
         )
-    rebuild = marks.rebuild
-    if published.is_past:  # the earlier versions may be gone, with the table that had them
-        rebuild = rebuild or _REPLACED
-    assert marks.held, "the snapshot is held while hooks run"
-    node.warehouse.mark(target, marks_of_build(marks.held, rebuild, is_unfinished=True))
+    node.warehouse.mark(target, {BUILD_PROPERTY: build})
+    return True
 
 
 def marks_now(node: Node) -> Marks | None:

@@ -6,12 +6,17 @@ from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
+from dbt.adapters.openmirroring.landing_zone.inventory import last_published
+from dbt.adapters.openmirroring.node.advance import (
+    catch_up,
+    is_interrupted,
+    refuse_interrupted,
+)
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.preview import preview
 from dbt.adapters.openmirroring.node.publish import publish
-from dbt.adapters.openmirroring.node.snapshot.held import refuse_half_held
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEXT,
     ROLES_OF_ROWS,
@@ -23,21 +28,15 @@ from dbt.adapters.openmirroring.node.snapshot.swap import swap, take_in_place
 from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way, refuse_lost, tidy
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.spark.relation import (
-    BATCH_ID_PROPERTY,
+    BUILD_PROPERTY,
     CHECKED_PROPERTY,
-    HELD_PROPERTY,
-    REBUILD_PROPERTY,
-    UNFINISHED_PROPERTY,
     UNMIRRORED_PROPERTY,
     VERSION_PROPERTY,
     OpenMirroringRelation,
 )
 
 _UNMIRRORED = {UNMIRRORED_PROPERTY: "true"}
-_PUBLICATION = (
-    *(BATCH_ID_PROPERTY, HELD_PROPERTY, REBUILD_PROPERTY),
-    *(UNFINISHED_PROPERTY, VERSION_PROPERTY),
-)
+_PUBLICATION = (BUILD_PROPERTY, VERSION_PROPERTY)
 
 
 def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
@@ -76,18 +75,27 @@ def _materialize(node: Node, destination: Destination) -> AdapterResponse:
 
     was_incremental = node.is_incremental
     node.run_code_before(allows)
-    built = _check_only(node) if node.options.mirror else _build_only(node, was_incremental)
+    built = (
+        _check_only(node)
+        if node.options.mirror
+        else _build_only(node, destination, was_incremental)
+    )
     node.run_post_hooks(allows)
     return built
 
 
-def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
+def _build_only(node: Node, destination: Destination, was_incremental: bool) -> AdapterResponse:
     """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap.
 
     The table is marked, so that the node knows it when it is mirrored again.
     """
     warehouse, target = node.warehouse, node.target
     tidy(warehouse, target)
+    if is_interrupted(warehouse, target):
+        schema, identifier = str(target.schema), str(target.identifier)
+        _, last = last_published(destination.storage(), schema, identifier)
+        if last:
+            catch_up(warehouse, target, last.batch.build, None)
     for leftover in leftovers(warehouse, target, ROLES_OF_ROWS):
         warehouse.drop(leftover)
     for leftover in leftovers(warehouse, target, [NEXT]):
@@ -119,7 +127,7 @@ def _check_only(node: Node) -> AdapterResponse:
     checked too.
     """
     warehouse, target = node.warehouse, node.target
-    refuse_half_held(warehouse, target)
+    refuse_interrupted(warehouse, target)
     tidy(warehouse, target)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)

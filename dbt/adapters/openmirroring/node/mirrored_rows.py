@@ -22,7 +22,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, Scratc
 from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
-    BATCH_ID_PROPERTY,
+    BUILD_PROPERTY,
     RESTORED_PROPERTY,
     OpenMirroringRelation,
 )
@@ -123,12 +123,13 @@ def _restored(
     warehouse, definition = node.warehouse, journal.batch.definition
     columns = published_columns(definition)
     query = warehouse.sql("mirror_restored_rows", view=view, columns=columns)
-    marks = {BATCH_ID_PROPERTY: journal.batch.id}
-    following = scratch.table(NEXT).carrying(journal.batch.id)
+    build = journal.batch.build
+    marks = {BUILD_PROPERTY: build}
+    following = scratch.table(NEXT).carrying(build)
     build_again(node, following, query, [column.name for column in columns], marks)
     state = snapshot_state(warehouse, following, warehouse.describe(following))
     if state:
-        warehouse.mark(following, {RESTORED_PROPERTY: f"{journal.batch.id} {state}"})
+        warehouse.mark(following, {RESTORED_PROPERTY: f"{build} {state}"})
     return following
 
 

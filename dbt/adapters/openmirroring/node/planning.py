@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
 from dbt.adapters.openmirroring.node.refusals import LeftRows, refuse_zone_of_session
-from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows
+from dbt.adapters.openmirroring.node.snapshot.published_rows import PublishedRows
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.snapshot.same_files import same_files
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
@@ -82,7 +82,7 @@ class Planner:
                 rebuild is needed and refused
         """
         self.node.warehouse.show_step(CHECKING)
-        journal = self.table.verify(self.published.batch_id, rebuild is not None)
+        journal = self.table.verify(self.published.build, rebuild is not None)
         comparer = self._comparer(built)
         if with_rows:
             comparer.load()
@@ -110,7 +110,7 @@ class Planner:
         published, warehouse = self.published, self.node.warehouse
         warehouse.show_step(COMPARING)
         rebuild = rebuild or meanwhile(published)
-        journal = self.table.verify(published.batch_id, rebuild is not None)
+        journal = self.table.verify(published.build, rebuild is not None)
         comparer = self._comparer(built)
         return decide(
             journal,
@@ -129,10 +129,10 @@ class Planner:
 
         Spark ignores the case of a name, so the snapshot of an alias is also that of another case.
         """
-        batch_id = self.published.batch_id
-        if not batch_id:
+        build = self.published.build
+        if not build:
             return ""
-        former = self.table.former_folder(batch_id)
+        former = self.table.former_folder(build)
         if former:
             return f"the table folder was {former.path} before"
         return "the table folder was gone"
@@ -180,13 +180,13 @@ def returned(
         table: the table as it was published last to this folder
         zone_id: the name of this landing zone
     """
-    journal, batch_id = table.last, published.batch_id
-    if not journal or not batch_id or batch_id == journal.batch.id:
+    journal, build = table.last, published.build
+    if not journal or not build or build == journal.batch.build:
         return None
     before, now = journal.batch.owner, node.owner
     if (before.project, before.node) != (now.project, now.node):
         return None
-    former = table.former_folder(batch_id)
+    former = table.former_folder(build)
     if former:
         return f"the table folder was {former.path} before"
     # other nodes extend rows, which may be those of another warehouse

@@ -11,18 +11,15 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.node.advance import refuse_interrupted
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.config import IMMEDIATELY
 from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
 from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
 from dbt.adapters.openmirroring.node.planning import Planner, beyond_limit, returned
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.snapshot.held import (
-    published_rows,
-    refuse_half_held,
-)
+from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     DRY_RUN,
     ScratchTables,
@@ -47,7 +44,7 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
     stood_in_for = warehouse.adapter.stand_ins.real(node.target)
     target = stood_in_for or node.target
     _drop_old(warehouse, target)
-    refuse_half_held(warehouse, target)
+    refuse_interrupted(warehouse, target)
     built = table_beside(target, DRY_RUN, new_batch_id())
     with ScratchTables(warehouse, built, new_batch_id()) as scratch:
         if node.is_view:
@@ -82,13 +79,16 @@ def _told(
     folder = replace(node.table_folder, identifier=str(target.identifier))
     table = PublishedTable(destination.storage(), folder, node.owner)
     table.open()
-    published = published_rows(node.warehouse, target, table.last_batch_id)
+    held, last = None, table.last_build
+    published = published_rows(node.warehouse, target, last, held)
+    if published.is_ahead or published.build not in (None, last):
+        held = table.held_record()
+        published = published_rows(node.warehouse, target, last, held)
     rebuild = FULL_REFRESH if node.is_full_refresh else None
     rebuild = rebuild or returned(node, table, published, destination.zone_id)
     if not rebuild:
         published = with_foreign_changes(node, destination, table, published, scratch)
-    if node.options.publish != IMMEDIATELY:
-        rebuild = rebuild or published.marks.rebuild
+    rebuild = rebuild or (held.rebuild if held and published.is_ahead else None)
     planner = Planner(node, table, published, scratch)
     plan = planner.plan(planner.next_snapshot(built, rows, rebuild), rebuild)
     finding = beyond_limit(node, plan)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.node.advance import finish
+from dbt.adapters.openmirroring.node.advance import catch_up, finish
 from dbt.adapters.openmirroring.node.attempt import (
     Attempt,
     before_build,
@@ -17,7 +16,7 @@ from dbt.adapters.openmirroring.node.attempt import (
 )
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.config import IMMEDIATELY
-from dbt.adapters.openmirroring.node.hooks import run_post_hooks
+from dbt.adapters.openmirroring.node.hooks import REPLACED, run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.plan import FULL_REFRESH, SparkPlan
@@ -29,11 +28,7 @@ from dbt.adapters.openmirroring.node.planning import (
 )
 from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.snapshot.held import (
-    hold,
-    mark_published,
-    marks_of_build,
-)
+from dbt.adapters.openmirroring.node.snapshot.published_rows import go_ahead
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot
 from dbt.adapters.openmirroring.node.snapshot.state import (
     snapshot_state,
@@ -42,8 +37,7 @@ from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version
 from dbt.adapters.openmirroring.node.snapshot.table_folders import refuse_lost
 from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.spark.relation import (
-    BATCH_ID_PROPERTY,
-    UNFINISHED_PROPERTY,
+    BUILD_PROPERTY,
     ZONE_PROPERTY,
     OpenMirroringRelation,
 )
@@ -71,23 +65,34 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
         rows = next_rows(node, attempt.scratch, extends, reusable(attempt, is_held))
         if is_held:
             return _hold_rows(attempt, rows, rebuild)
-        if node.has_post_hooks or attempt.published.is_held:
-            _make_snapshot(attempt, rows, rebuild, _NOT_ENDED, is_unfinished=True)
-            return _publish_snapshot(attempt.with_published_rows(), is_limited=True)
+        if node.has_post_hooks or attempt.published.is_ahead:
+            _go_ahead(attempt, rows, rebuild, _NOT_ENDED, is_finished=False)
+            return _publish_snapshot(attempt.with_published_rows())
         return _publish_rows(attempt, rows, rebuild)
 
 
 def rebuild(node: Node, destination: Destination) -> MirrorResponse:
-    """Publish the rows that a node has in Spark as a rebuild, without running its SQL.
+    """Publish the rows that a node has in Spark as a rebuild. Nothing is built.
 
     Raises:
         CompilationError: if Spark has no table of the node
     """
     with begin_attempt(node, destination) as attempt:
         destination.check_table(attempt.publication.table, rebuilds=True)
-        require_table(node)
-        rows = NextRows(f"select * from {node.target}")
-        return _publish_rows(attempt, rows, "mirror_rebuild", may_hold=False)
+        require_table(attempt)
+        verify_contract(node, node.target)
+        built = attempt.planner.described(node.target)
+        plan = _plan(attempt, built, "mirror_rebuild")
+        refuse_deletion(node, plan, beyond_limit(node, plan))
+        build = attempt.publication.batch_id
+
+        def mark() -> None:
+            # rows that nobody has published before, whatever build they come from
+            attempt.publication.hold(build, "until mirror_rebuild has ended", "mirror_rebuild")
+            node.warehouse.mark(node.target, {BUILD_PROPERTY: build})
+            node.warehouse.cache(node.target.carrying(build))
+
+        return commit(attempt, plan, built, build, before=mark)
 
 
 def publish_held(
@@ -112,18 +117,19 @@ def publish_held(
             the batch
     """
     with begin_attempt(node, destination) as attempt:
-        publication, marks = attempt.publication, attempt.published.marks
-        if not marks.held:
+        publication, held = attempt.publication, attempt.held
+        publication.check_held_record()
+        if not (held or attempt.published.is_ahead):
             publication.delete_held_record()
             return MirrorResponse.of(attempt.finished.batch) if attempt.finished else None
-        if tested and marks.held != tested:
+        if tested and (held is None or held.build != tested):
             raise CompilationError(
                 f"Another run has built {node.target} since its tests started, so it stays held. "
                 "Run its tests again."
             )
-        require_table(node)
+        require_table(attempt)
         verify_contract(node, node.target)  # somebody may have changed the rows since
-        destination.check_table(publication.table, bool(marks.rebuild))
+        destination.check_table(publication.table, bool(held and held.rebuild))
         return _publish_snapshot(attempt, bool(tested), wait_for_turn)
 
 
@@ -136,112 +142,106 @@ def recover_node(node: Node, destination: Destination) -> None:
 def keep_held(node: Node, destination: Destination, why: str) -> None:
     """Record in the landing zone why a node stays held."""
     with destination.publication(node.table_folder, node.owner) as publication:
-        if not publication.pending():
-            publication.hold(why)
+        if not publication.pending() and (held := publication.held) and held.build:
+            publication.hold(held.build, why, held.rebuild, held.is_finished)
 
 
-def _publish_rows(
-    attempt: Attempt, rows: NextRows, rebuild: str | None, may_hold: bool = True
-) -> MirrorResponse:
-    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
-    marks = {
-        BATCH_ID_PROPERTY: publication.batch_id,
-        ZONE_PROPERTY: attempt.destination.zone_id,
-    }
-    following, _ = build(node, rows, attempt.scratch, marks)  # 1
+def _publish_rows(attempt: Attempt, rows: NextRows, rebuild: str | None) -> MirrorResponse:
+    """Build a node, and publish the difference from the rows that were published last."""
+    node, publication = attempt.node, attempt.publication
+    following = _build(attempt, rows)  # 1
     verify_contract(node, following)  # 3
     built = attempt.planner.next_snapshot(following, rows, rebuild)
     plan = _plan(attempt, built, rebuild)  # 2 and 3
     if plan.is_void:
         return _keep_snapshot(attempt, following, plan)
     if plan.starts_folder and rows.touched:
-        return _publish_rows(attempt, _everything(node, rows, built), rebuild, may_hold)
+        return _publish_rows(attempt, _everything(node, rows, built), rebuild)
     finding = beyond_limit(node, plan)
-    if not may_hold:
-        refuse_deletion(node, plan, finding)
     if finding:
-        if not rows.touched:
-            following = warehouse.remark(
-                following, marks, marks_of_build(publication.batch_id, rebuild)
-            )
-        _hold(attempt, following, rows, finding)
+        _make_snapshot(attempt, following, rows, finding, rebuild)
         attempt.destination.builds[node.owner.node] = publication.batch_id
         raise too_many_deleted(node, finding)
-    files = stage(warehouse, publication, plan, node.options, built)  # 4
-    version = snapshot_version(warehouse, node.target) if rows.touched else None
-    state = None if version else snapshot_state(warehouse, following, built.description)
-    manifest = publication.commit(plan, files, version, snapshot_state=state)  # 5
-    # 6 and 7
-    finish(warehouse, publication, node.target, manifest)
-    return MirrorResponse.of(manifest.batch)
+    return commit(attempt, plan, built, publication.batch_id, is_in_place=bool(rows.touched))
 
 
 def _publish_snapshot(
-    attempt: Attempt, is_limited: bool, wait_for_turn: Callable[[], None] = lambda: None
+    attempt: Attempt,
+    is_limited: bool = True,
+    wait_for_turn: Callable[[], None] = lambda: None,
 ) -> MirrorResponse:
-    """Publish the rows of a held snapshot, as they are now."""
-    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
-    target, marks = node.target, attempt.published.marks
-    rebuild = marks.rebuild
-    built = attempt.planner.next_snapshot(target, None, rebuild)
+    """Publish the rows of a snapshot that is ahead of the mirror, as they are now."""
+    node, publication = attempt.node, attempt.publication
+    build, rebuild = attempt.published.marks.build, attempt.held_rebuild
+    assert build, "a snapshot that is ahead has a build"
+    built = attempt.planner.next_snapshot(node.target, None, rebuild)
     plan = _plan(attempt, built, rebuild)  # 2 and 3
     finding = beyond_limit(node, plan) if is_limited else None
     if finding:
-        _finish_hold(attempt, finding)
+        publication.hold(build, finding, rebuild)
         raise too_many_deleted(node, finding)
-    state = snapshot_state(warehouse, target, built.description)
     if plan.is_void:
         assert plan.journal, "a table is unchanged only since it was published"
-        publication.keep(plan.journal, state)
-        mark_published(warehouse, target, plan.journal.batch.id, plan.journal.batch.id)
+        state = snapshot_state(node.warehouse, node.target, built.description)
+        publication.keep(plan.journal, build, state)
+        catch_up(node.warehouse, node.target, build, None, keeps_published=False)
         publication.delete_held_record()
         return MirrorResponse.unchanged(plan)
+
+    def wait() -> None:
+        node.warehouse.show_step(WAITING)
+        wait_for_turn()
+
+    return commit(attempt, plan, built, build, before=wait)
+
+
+def commit(
+    attempt: Attempt,
+    plan: SparkPlan,
+    built: NextSnapshot,
+    build: str,
+    is_in_place: bool = False,
+    before: Callable[[], None] = lambda: None,
+) -> MirrorResponse:
+    """4 to 8. Stage and publish what is planned.
+
+    Args:
+        build: the id of the build whose rows are published
+        is_in_place: whether the snapshot takes these rows in place
+        before: called when all is staged, before the batch is committed
+    """
+    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
     files = stage(warehouse, publication, plan, node.options, built)  # 4
-    warehouse.show_step(WAITING)
-    wait_for_turn()
-    manifest = publication.commit(plan, files, held=marks.held, snapshot_state=state)  # 5
-    finish(warehouse, publication, target, manifest)  # 6 and 7
+    before()
+    version = snapshot_version(warehouse, node.target) if is_in_place else None
+    state = None if version else snapshot_state(warehouse, built.table, built.description)
+    manifest = publication.commit(plan, files, build, version, state)  # 5
+    finish(warehouse, publication, node.target, manifest)  # 6 to 8
     return MirrorResponse.of(manifest.batch)
 
 
 def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str | None) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
-    node, why = attempt.node, attempt.node.options.held_until
-    was_unfinished = attempt.published.marks.unfinished
-    if node.has_post_hooks:
-        unchanged = _make_snapshot(attempt, rows, rebuild, _NOT_ENDED, is_unfinished=True)
-    else:
-        unchanged = _make_snapshot(attempt, rows, rebuild, why)
+    node, publication, why = attempt.node, attempt.publication, attempt.node.options.held_until
+    unchanged = _go_ahead(attempt, rows, rebuild, why, is_finished=not node.has_post_hooks)
     if unchanged:
         return unchanged
     if node.has_post_hooks:
-        held = attempt.with_published_rows()
-        built = held.planner.described(node.target)
-        held.planner.check(built, held.published.marks.rebuild)
-    if node.has_post_hooks or was_unfinished:
-        _finish_hold(attempt, why)
-    attempt.destination.builds[node.owner.node] = attempt.publication.batch_id
+        ahead = attempt.with_published_rows()
+        ahead.planner.check(ahead.planner.described(node.target), ahead.held_rebuild)
+        publication.hold(publication.batch_id, why, ahead.held_rebuild)
+    attempt.destination.builds[node.owner.node] = publication.batch_id
     return MirrorResponse.held(why)
 
 
-def _finish_hold(attempt: Attempt, why: str) -> None:
-    """Let a snapshot be published on request. Until now, its run could still fail."""
-    attempt.node.warehouse.unmark(attempt.node.target, [UNFINISHED_PROPERTY])
-    attempt.publication.hold(why)
-
-
-def _make_snapshot(
-    attempt: Attempt,
-    rows: NextRows,
-    rebuild: str | None,
-    why: str,
-    is_unfinished: bool = False,
+def _go_ahead(
+    attempt: Attempt, rows: NextRows, rebuild: str | None, why: str, is_finished: bool
 ) -> MirrorResponse | None:
     """Build a node, make its rows the snapshot, and run its post-hooks.
 
     Args:
         why: why the rows are held
-        is_unfinished: whether the run may still fail after the build is the snapshot
+        is_finished: whether nothing can fail after the build is the snapshot
 
     Returns:
         the response for dbt if the snapshot stays, because it has the same rows in the same files
@@ -249,15 +249,13 @@ def _make_snapshot(
     node, publication, published = attempt.node, attempt.publication, attempt.published
     if publication.last:
         rebuild = rebuild or meanwhile(published)
-    rebuild = rebuild or published.marks.rebuild
-    marks = marks_of_build(publication.batch_id, rebuild, is_unfinished)
-    marks[ZONE_PROPERTY] = attempt.destination.zone_id
-    following, _ = build(node, rows, attempt.scratch, marks)
+    rebuild = rebuild or attempt.held_rebuild
+    following = _build(attempt, rows)
     # Rows that cannot be published are an error of the node that builds them. With post-hooks,
     # only the rows that the hooks leave count.
     if not node.has_post_hooks:
         verify_contract(node, following)
-    if node.has_post_hooks or published.is_held:
+    if node.has_post_hooks or published.is_ahead:
         built = attempt.planner.described(following)
     else:
         built = attempt.planner.next_snapshot(following, rows, rebuild)
@@ -267,12 +265,23 @@ def _make_snapshot(
                 _prepare_destination(attempt, plan)
                 return _keep_snapshot(attempt, following, plan)
     attempt.planner.check(built, rebuild, with_rows=not node.has_post_hooks)
-    _hold(attempt, following, rows, why, is_unfinished)
+    _make_snapshot(attempt, following, rows, why, rebuild, is_finished)
     if node.has_post_hooks:
-        held = attempt.with_published_rows().published
-        run_post_hooks(node, held, replace(held.marks, held=publication.batch_id))
+        is_past = attempt.with_published_rows().published.is_past
+        if run_post_hooks(node, publication.batch_id) and is_past:
+            # the earlier versions may be gone, with the table that had them
+            publication.hold(publication.batch_id, why, rebuild or REPLACED, is_finished=False)
         verify_contract(node, node.target)
     return None
+
+
+def _build(attempt: Attempt, rows: NextRows) -> OpenMirroringRelation:
+    """1. Build the next snapshot, or the rows that the snapshot takes in place."""
+    marks = {
+        BUILD_PROPERTY: attempt.publication.batch_id,
+        ZONE_PROPERTY: attempt.destination.zone_id,
+    }
+    return build(attempt.node, rows, attempt.scratch, marks)[0]
 
 
 def _keep_snapshot(
@@ -284,30 +293,25 @@ def _keep_snapshot(
     return MirrorResponse.unchanged(plan)
 
 
-def _hold(
+def _make_snapshot(
     attempt: Attempt,
     built: OpenMirroringRelation,
     rows: NextRows,
     why: str,
-    is_unfinished: bool = False,
+    rebuild: str | None,
+    is_finished: bool = True,
 ) -> None:
-    publication = attempt.publication
+    """Make a build the snapshot, which is ahead of the mirror then."""
+    publication, node = attempt.publication, attempt.node
+    publication.withdraw_superseded()  # no later run can finish it either
     # Written first: if the process is killed here, the record is wrong, but the next run
     # corrects it.
-    publication.hold(why)
+    publication.hold(publication.batch_id, why, rebuild, is_finished)
     if not rows.touched:
         # it may be the only table with the rows, once the snapshot is dropped
         attempt.scratch.release(built)
-    hold(
-        attempt.node.warehouse,
-        attempt.node.target,
-        built,
-        rows,
-        attempt.published,
-        publication.last_batch_id,
-        publication.batch_id,
-        is_unfinished,
-    )
+    last, build_id = publication.last_build, publication.batch_id
+    go_ahead(node.warehouse, node.target, built, rows, attempt.published, last, build_id)
 
 
 def _plan(attempt: Attempt, built: NextSnapshot, rebuild: str | None) -> SparkPlan:
@@ -333,13 +337,14 @@ def _prepare_destination(attempt: Attempt, plan: SparkPlan) -> None:
         )
 
 
-def require_table(node: Node) -> None:
+def require_table(attempt: Attempt) -> None:
     """Check that Spark has the rows of a node.
 
     Raises:
         CompilationError: if it has no table, or one that was only made to check SQL, or one that a
             failed run has left
     """
+    node = attempt.node
     snapshot = node.warehouse.found(node.target)
     if snapshot is None or not snapshot.is_table:
         raise CompilationError(
@@ -350,7 +355,7 @@ def require_table(node: Node) -> None:
             f"{node.target} does not have the rows of its node: `--empty` or `--sample` has made "
             "it to check SQL. Nothing was published. Run its node."
         )
-    if node.warehouse.marks(snapshot).unfinished:
+    if attempt.published.is_ahead and not (attempt.held and attempt.held.is_finished):
         raise CompilationError(
             f"The last run of {node.target} has failed or was killed, so its rows may not be "
             "right. Nothing was published. Run its node, which publishes its rows or says what "

@@ -10,7 +10,6 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn
 from dbt.adapters.openmirroring.landing_zone.published_table import publish_present
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.advance import finish
 from dbt.adapters.openmirroring.node.attempt import Attempt, begin_attempt
 from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.definition import published_columns
@@ -19,12 +18,11 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.planning import beyond_limit, refuse_deletion
 from dbt.adapters.openmirroring.node.progress import COMPARING
-from dbt.adapters.openmirroring.node.publish import require_table
+from dbt.adapters.openmirroring.node.publish import commit, require_table
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import MIRRORED
-from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state, verify_state
-from dbt.adapters.openmirroring.node.stage import stage
+from dbt.adapters.openmirroring.node.snapshot.state import verify_state
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 
@@ -43,7 +41,7 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         journal = publication.last
         if journal is None or not is_of(node, journal):
             raise CompilationError(f"{target} was not published yet. Run its node.")
-        if attempt.published.is_held:
+        if attempt.published.is_ahead:
             raise CompilationError(
                 f"{target} has held rows, which the mirrored table must not have yet. Nothing "
                 "was changed. Publish them first: `dbt run-operation mirror_publish`."
@@ -58,10 +56,10 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
                 f"or `delimited` is another one now ({options.landing_format}). Nothing was "
                 "changed. Run its node, which rebuilds the mirrored table with all rows."
             )
-        require_table(node)
+        require_table(attempt)
         destination.check_table(publication.table, rebuilds=False)
         published = verify_state(warehouse, publication, attempt.published)
-        publication.verify(published.batch_id, rebuilds=False)
+        publication.verify(published.build, rebuilds=False)
         rebuild = publish_present(publication.table)
         with mirrored_rows(node, destination, publication, journal, rebuild) as view:
             mirrored = _landed(attempt, journal, view)
@@ -69,11 +67,7 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         if not plan.row_count:
             return MirrorResponse.unchanged(plan)
         refuse_deletion(node, plan, beyond_limit(node, plan))
-        files = stage(warehouse, publication, plan, node.options, snapshot)
-        state = snapshot_state(warehouse, target, snapshot.description)
-        manifest = publication.commit(plan, files, snapshot_state=state, keeps_snapshot=True)
-        finish(warehouse, publication, target, manifest)
-        return MirrorResponse.of(manifest.batch)
+        return commit(attempt, plan, snapshot, journal.batch.build)
 
 
 def _landed(attempt: Attempt, journal: Journal, view: str) -> OpenMirroringRelation:

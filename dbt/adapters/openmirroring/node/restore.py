@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
+from dbt.adapters.openmirroring.landing_zone.batch import Batch
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.node.advance import is_interrupted
 from dbt.adapters.openmirroring.node.attempt import begin_attempt
 from dbt.adapters.openmirroring.node.mirrored_rows import is_of, rows_as_published
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.snapshot.held import is_half_held, published_rows
+from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.snapshot.state import verify_state
 from dbt.adapters.openmirroring.node.snapshot.swap import swap
@@ -29,18 +31,16 @@ class Restored:
     """A snapshot that was restored.
 
     Args:
-        batch_id: the batch that has published its rows
-        rows: the number of its rows
+        batch: the batch that has published its rows
         replaced: what was in its place; empty if Spark had lost it
     """
 
-    batch_id: str
-    rows: int
+    batch: Batch
     replaced: str = ""
 
     def __str__(self) -> str:
         place = f", in place of {self.replaced}" if self.replaced else ""
-        return f"restored {self.rows:,} rows of batch {self.batch_id}{place}"
+        return f"restored {self.batch.table_rows:,} rows of batch {self.batch.id}{place}"
 
 
 def restore(node: Node, destination: Destination, replaces: bool = False) -> Restored | None:
@@ -67,12 +67,12 @@ def restore(node: Node, destination: Destination, replaces: bool = False) -> Res
         other = _other_rows(node, table, journal) if found else ""
         if found and not other:
             return None
-        if destination.dry_run and is_half_held(warehouse, target):
+        if destination.dry_run and is_interrupted(warehouse, target):
             return None  # a run repairs it
         warehouse.create_schema(target)
         restored = rows_as_published(node, destination, table, journal, scratch)
         swap(warehouse, target, restored)
-        return Restored(journal.batch.id, journal.batch.table_rows, other)
+        return Restored(journal.batch, other)
 
 
 @contextmanager
@@ -92,11 +92,11 @@ def _table_of(
 
 def _other_rows(node: Node, table: PublishedTable, journal: Journal) -> str:
     """Describe the rows that Spark has, if they are not those that were published last."""
-    published = published_rows(node.warehouse, node.target, journal.batch.id)
+    published = published_rows(node.warehouse, node.target, table.last_build, None)
     if published.is_view:
         return "a view"
-    if published.batch_id != journal.batch.id:
-        return f"batch {published.batch_id}" if published.batch_id else "rows never published"
+    if published.build != journal.batch.build:
+        return f"batch {published.build}" if published.build else "rows never published"
     try:
         refuse_lost(node.warehouse, [node.target])
         verify_state(node.warehouse, table, published)

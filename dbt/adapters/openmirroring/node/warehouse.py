@@ -211,6 +211,9 @@ class Warehouse:
     def mark(self, relation: OpenMirroringRelation, properties: Mapping[str, str]) -> None:
         """Set properties of a table."""
         self.execute(self.sql("mirror_mark", table=relation, properties=properties))
+        found = self.found(relation)
+        if found and found.information:  # dbt's list has the properties of before
+            self.cache(replace(found, information=None))
 
     def unmark(self, relation: OpenMirroringRelation, names: Collection[str]) -> None:
         """Remove properties of a table. Names that it does not have are ignored."""
@@ -224,24 +227,9 @@ class Warehouse:
         """
         if snapshot is None or snapshot.is_view:
             return Marks()
-        if snapshot.batch_id:  # dbt's list has properties here; a held snapshot has no batch id
-            return Marks(snapshot.batch_id)
+        if snapshot.build:  # formats with versions are listed without properties
+            return Marks(snapshot.build)
         return Marks.of(self.properties(snapshot))
-
-    def remark(
-        self,
-        relation: OpenMirroringRelation,
-        names: Collection[str],
-        properties: Mapping[str, str],
-    ) -> OpenMirroringRelation:
-        """Replace properties of a table.
-
-        Args:
-            names: names of the properties to remove
-        """
-        self.unmark(relation, names)
-        self.mark(relation, properties)
-        return self.cache(replace(relation, information=None))
 
     def cache(self, relation: OpenMirroringRelation) -> OpenMirroringRelation:
         """Replace what dbt's cache has of a relation, and return it."""

@@ -16,11 +16,12 @@ from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable, last_published
 from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.node.advance import is_interrupted
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.other_options import refuse_hidden
 from dbt.adapters.openmirroring.node.publish import recover_node
-from dbt.adapters.openmirroring.node.snapshot.held import is_half_held, published_rows
+from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows
 from dbt.adapters.openmirroring.node.user_code import changes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.operations.node_checks import (
@@ -124,7 +125,7 @@ class Command:
         # a project without mirrored nodes may have no landing zone
         if flags.is_publishing() and any(is_mirrored(node.config) for node in nodes):
             self._recover_before_compiling(nodes)
-            self._finish_holds(nodes)
+            self._catch_up(nodes)
         if flags.is_testing() and not flags.prefers_other_state():
             self._note_builds([node for node in nodes if is_gated(node.config)])
 
@@ -158,9 +159,12 @@ class Command:
         """Record the held builds, because the tests of this command read them."""
         warehouse = self.warehouse({})
         for node in gated:
-            marks = warehouse.marks(warehouse.found(self._adapter.relation_of(node)))
-            if marks.held and not marks.unfinished:
-                self._destination.builds[node.unique_id] = marks.held
+            relation = self._adapter.relation_of(node)
+            held = self._destination.held(str(relation.schema), str(relation.identifier))
+            if held and held.is_finished and held.build:
+                build = warehouse.marks(warehouse.found(relation)).build
+                if held.build == build:
+                    self._destination.builds[node.unique_id] = build
 
     def _recover_before_compiling(self, nodes: Sequence[ManifestNode]) -> None:
         # Only the schemas of this target: another target may share the landing zone, but have its
@@ -220,12 +224,12 @@ class Command:
             if not (is_own and node.is_full_refresh):
                 self._restores.restore(node)
 
-    def _finish_holds(self, nodes: Sequence[ManifestNode]) -> None:
-        """Repair snapshots that a killed process left half held, before anything reads them."""
+    def _catch_up(self, nodes: Sequence[ManifestNode]) -> None:
+        """Let relations catch up that a killed process has left, before anything reads them."""
         warehouse = self.warehouse({})
         for node in nodes:
             target = self._adapter.relation_of(node)
-            if is_mirrored(node.config) and is_half_held(warehouse, target):
+            if is_mirrored(node.config) and is_interrupted(warehouse, target):
                 try:
                     recover_node(self.node_of(node.unique_id), self._destination)
                 except DbtRuntimeError as error:  # the node reports it
@@ -257,8 +261,7 @@ class Command:
         if found and found.is_view:
             return
         marks = warehouse.marks(found)
-        is_ours = marks.batch_id is not None or marks.held is not None
-        if not is_ours and not (is_mirrored(config) and self._last_published(target)):
+        if marks.build is None and not (is_mirrored(config) and self._last_published(target)):
             return
         if found:
             state = "a clone would drop its rows, which may be the only ones with its history"
@@ -281,7 +284,7 @@ class Command:
             schema=batch.owner.schema, identifier=table.folder.identifier, type=RelationType.Table
         )
         warehouse = self.warehouse({})
-        return published_rows(warehouse, relation, batch.id).batch_id == batch.id
+        return published_rows(warehouse, relation, batch.build, None).build == batch.build
 
     def compared_rows(
         self, warehouse: Warehouse, model: OpenMirroringRelation
@@ -294,10 +297,15 @@ class Command:
         if self._destination.dry_run:
             return None
         last = self._last_published(model)
-        published = published_rows(warehouse, model, last.batch.id if last else None)
-        if not published.is_held:
-            return model
-        return published.relation if last else None
+        build = last.batch.build if last else None
+        published = published_rows(warehouse, model, build, None)
+        if published.is_ahead:
+            return published.relation
+        if last is None and published.build:
+            held = self._destination.held(str(model.schema), str(model.identifier))
+            if held and held.build == published.build:
+                return None
+        return model
 
     def _last_published(self, relation: OpenMirroringRelation) -> Journal | None:
         schema, identifier = str(relation.schema), str(relation.identifier)

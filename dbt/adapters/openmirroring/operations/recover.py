@@ -56,9 +56,7 @@ class Recovery:
             schema=owner.schema, identifier=table.identifier, type=RelationType.Table
         )
         with self._destination.publication(table, owner) as publication:
-            return recover(
-                self._warehouse(), publication, target, restores=self._destination.restores
-            )
+            return recover(self._warehouse(), publication, target)
 
     def finish_all(self, tables: ProjectTables) -> Outcome:
         """Finish all unfinished batches of the project."""
@@ -218,7 +216,7 @@ class Restores:
             warehouse, target = node.warehouse, node.target
             try:
                 # a run on the same Spark may have published it again
-                if Marks.of(warehouse.properties(target)).batch_id == restored.batch_id:
+                if Marks.of(warehouse.properties(target)).build == restored.batch.build:
                     warehouse.drop(target)
             except DbtRuntimeError as error:
                 logger.debug(f"{target} was not dropped: {error.msg}")

@@ -21,56 +21,58 @@ if TYPE_CHECKING:
     from dbt.adapters.base.relation import FunctionConfig
     from typing_extensions import Self
 
-BATCH_ID_PROPERTY = "openmirroring.batch_id"
-HELD_PROPERTY = "openmirroring.held"
-REBUILD_PROPERTY = "openmirroring.held_rebuild"
+BUILD_PROPERTY = "openmirroring.batch_id"
 ZONE_PROPERTY = "openmirroring.landing_zone"
-UNFINISHED_PROPERTY = "openmirroring.unfinished"
 VERSION_PROPERTY = "openmirroring.published_version"
 CHECKED_PROPERTY = "openmirroring.checked"
 UNMIRRORED_PROPERTY = "openmirroring.unmirrored"
 RESTORED_PROPERTY = "openmirroring.restored"
 _PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
 _LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
-_BATCH_ID = re.compile(rf"\b{re.escape(BATCH_ID_PROPERTY)}=(\w+)")
+_BUILD = re.compile(rf"\b{re.escape(BUILD_PROPERTY)}=(\w+)")
 
 
 @dataclass(frozen=True)
 class Marks:
-    """The table properties in which a snapshot records its publication.
+    """The table properties by which a snapshot is known.
 
     Args:
-        batch_id: the id of the batch that published the snapshot
-        held: the id of the held build, which is not published yet; None if nothing is held
-        rebuild: why the held rows will be published as a rebuild; None if the changes decide
-        version: the published version of the table, if it was changed in place since
-        unfinished: whether the run of the held build has failed, or goes on: nobody may publish it
+        build: the id of the build that made it: the rows are published if the journal has it too
+        published: a published build, and the version of this table that has its rows: the table
+            was changed in place since
         unmirrored: whether it was built with `mirror: false`, so that its rows were not published
+        restored: a published build, and the state in which a restore of its rows has left this
+            table
     """
 
-    batch_id: str | None = None
-    held: str | None = None
-    rebuild: str | None = None
-    version: str | None = None
-    unfinished: bool = False
+    build: str | None = None
+    published: tuple[str, str] | None = None
     unmirrored: bool = False
+    restored: tuple[str, str] | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Marks:
         """Read the marks from table properties, which anybody may set."""
+        build = re.fullmatch(r"\w+", properties.get(BUILD_PROPERTY, ""), re.ASCII)
 
-        def found(name: str) -> str | None:
-            value = properties.get(name, "")
-            return value if re.fullmatch(r"\w+", value, re.ASCII) else None
+        def pair(name: str, form: str) -> tuple[str, str] | None:
+            found = re.fullmatch(form, properties.get(name, ""), re.ASCII)
+            return (found[1], found[2]) if found else None
 
         return cls(
-            found(BATCH_ID_PROPERTY),
-            found(HELD_PROPERTY),
-            properties.get(REBUILD_PROPERTY) or None,
-            found(VERSION_PROPERTY),
-            UNFINISHED_PROPERTY in properties,
+            build[0] if build else None,
+            pair(VERSION_PROPERTY, r"(\w+) (\w+)"),
             UNMIRRORED_PROPERTY in properties,
+            pair(RESTORED_PROPERTY, r"(\w+) (\w+:\w+)"),
         )
+
+    def version_of(self, build: str | None) -> str | None:
+        """Return the version of the table that has the rows of a build; None if none is noted."""
+        return self.published[1] if self.published and self.published[0] == build else None
+
+    def restored_state(self, build: str) -> str | None:
+        """Return the state in which a restore of a build has left the table; None without one."""
+        return self.restored[1] if self.restored and self.restored[0] == build else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,12 +118,12 @@ class OpenMirroringRelation(SparkRelation):
     # the same text, which makes it ambiguous.
 
     @property
-    def batch_id(self) -> str | None:
-        """The id of the batch that published this snapshot."""
+    def build(self) -> str | None:
+        """The id of the build that made this snapshot."""
         # these formats are listed without properties, so any match would come from a comment
         if self.is_delta or self.is_iceberg:
             return None
-        found = set(_BATCH_ID.findall(self._listed_properties))
+        found = set(_BUILD.findall(self._listed_properties))
         return found.pop() if len(found) == 1 else None
 
     @property
@@ -139,9 +141,9 @@ class OpenMirroringRelation(SparkRelation):
     def _listed_properties(self) -> str:
         return "\n".join(_PROPERTIES.findall(self.information or ""))
 
-    def carrying(self, batch_id: str) -> OpenMirroringRelation:
-        """Return this relation as dbt would list it with the batch id in its properties."""
-        properties = f"Table Properties: [{BATCH_ID_PROPERTY}={batch_id}]"
+    def carrying(self, build: str) -> OpenMirroringRelation:
+        """Return this relation as dbt would list it with the id of its build."""
+        properties = f"Table Properties: [{BUILD_PROPERTY}={build}]"
         return replace(self, information=properties)
 
 

@@ -32,8 +32,9 @@ LEFT = "left"
 
 # A table that a dry run has built in place of a relation.
 DRY_RUN = "dry_run"
-# The rows that were published last, while the snapshot is ahead of the mirror.
-PUBLISHED_SUFFIX = "__published"
+# The rows that were published last, while the snapshot is ahead of the mirror. The id in this name
+# is that of their build.
+PUBLISHED = "published"
 
 # a name that Spark's `SessionCatalog` takes
 _METASTORE_NAME = re.compile(r"\w+", re.ASCII)

@@ -7,17 +7,18 @@ now, a hook at the end of a run, a package or a person has written to it.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.snapshot.held import PublishedRows
+from dbt.adapters.openmirroring.node.snapshot.published_rows import PublishedRows
 from dbt.adapters.openmirroring.node.snapshot.reuse import MERGING_FORMATS
 from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
-from dbt.adapters.openmirroring.spark.relation import RESTORED_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import Marks, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription, data_files
 
 # Operations in Delta's and Iceberg's histories that change no row. Delta also records changes of
@@ -72,13 +73,15 @@ def verify_state(
         SnapshotMismatchError: if somebody else has changed the rows
     """
     journal, relation, description = table.last, published.relation, published.description
-    if journal is None or relation is None or description is None or published.is_held:
+    if journal is None or relation is None or description is None or published.is_ahead:
         return published
     expected, found = journal.snapshot_state, None
-    if expected and published.batch_id == journal.batch.id:
+    if expected and published.build == journal.batch.build:
         found = snapshot_state(warehouse, relation, description)
-    if found is None and counts_unknown and published.batch_id == journal.batch.id:
+    if found is None and counts_unknown and published.build == journal.batch.build:
         table.verify_rows(journal, warehouse.count_rows(relation))
+    # a restored table counts its versions anew, so it may come to the number of the old one
+    expected = published.marks.restored_state(journal.batch.build) or expected
     if found is None or found == expected:
         return published
     expected = _restored_state(warehouse, relation, journal) or expected
@@ -90,8 +93,9 @@ def verify_state(
             return published
         if not has_published_columns(description, journal):
             past: OpenMirroringRelation = relation.incorporate(version=version)
-            return PublishedRows(warehouse, past, published.batch_id, published.marks)
-    table.verify_state(journal, found, lambda: _count(warehouse, relation))
+            return PublishedRows(warehouse, past, published.build, published.marks)
+    left = replace(journal, snapshot_state=expected)
+    table.verify_state(left, found, lambda: _count(warehouse, relation))
     return published
 
 
@@ -121,9 +125,7 @@ def _restored_state(
 
     The journal has the state of the snapshot on the machine that has published it.
     """
-    restored = warehouse.properties(relation).get(RESTORED_PROPERTY, "")
-    batch_id, _, state = restored.partition(" ")
-    return state if state and batch_id == journal.batch.id else None
+    return Marks.of(warehouse.properties(relation)).restored_state(journal.batch.build)
 
 
 def _count(warehouse: Warehouse, table: OpenMirroringRelation) -> int:

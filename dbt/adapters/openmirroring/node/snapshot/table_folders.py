@@ -20,7 +20,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     LEFT,
     NEXT,
-    PUBLISHED_SUFFIX,
+    PUBLISHED,
     ROLES_OF_ROWS,
     is_plain,
     made_for,
@@ -47,16 +47,15 @@ def give_back(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
         return
     tables = _tables(warehouse, relation)
     name = str(relation.identifier).lower()
-    published = f"{name}{PUBLISHED_SUFFIX}"
-    is_next = made_for(name, NEXT)
-    renamed = {
-        name: [table for table in tables if is_next(table) or table == published],
-        published: [name] if name in tables else [],
-    }
-    for new, before in renamed.items():
-        lost = [table for table in before if not (home / table).exists()]
-        if new not in tables and (home / new).is_dir() and lost:
-            (home / new).rename(home / lost[0])
+    is_beside, is_published = made_for(name, NEXT, PUBLISHED), made_for(name, PUBLISHED)
+    lost = [table for table in tables if is_beside(table) and not (home / table).exists()]
+    if name not in tables and (home / name).is_dir() and lost:
+        (home / name).rename(home / lost[0])
+    elif name in tables and not (home / name).exists():
+        for folder in home.glob("*"):
+            if is_published(folder.name) and folder.name not in tables:
+                folder.rename(home / name)
+                return
 
 
 def remove_unfinished(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
@@ -67,8 +66,10 @@ def remove_unfinished(warehouse: Warehouse, relation: OpenMirroringRelation) -> 
     home = _home(warehouse, relation)
     if home is None:
         return
-    is_leftover = made_for(str(relation.identifier).lower(), NEXT, *ROLES_OF_ROWS)
-    tables = _tables(warehouse, relation)
+    name, tables = str(relation.identifier).lower(), _tables(warehouse, relation)
+    # without the relation, the rows that were published last may be the only ones
+    kinds = (NEXT, *ROLES_OF_ROWS, PUBLISHED) if name in tables else (NEXT, *ROLES_OF_ROWS)
+    is_leftover = made_for(name, *kinds)
     for folder in home.glob("*"):
         if is_leftover(folder.name) and folder.name not in tables:
             shutil.rmtree(folder)
