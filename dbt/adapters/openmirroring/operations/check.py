@@ -127,9 +127,10 @@ def _failure(status: TableStatus) -> str:
     if applied.status != FAILED and not applied.error:
         return ""
     what = "has stopped applying it" if applied.status == FAILED else "reports an error"
+    why = (applied.error or "no reason given").rstrip(".")
     return (
-        f"The service {what}: {applied.error or 'no reason given'}. Fix the cause, then rebuild "
-        f"the table with --full-refresh, or if its rows cannot be recomputed: {rebuild}"
+        f"The service {what}: {why}. Fix the cause, then rebuild the table with --full-refresh, "
+        f"or if its rows cannot be recomputed: {rebuild}"
     )
 
 
