@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ import pytest
 import yaml
 from dbt.adapters.events.types import AdapterEventWarning
 from dbt.cli.main import dbtRunner
-from dbt_common.events.base_types import EventMsg
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.node.warehouse import logger
+from dbt.adapters.openmirroring.replicator.errors import TableError
+from dbt.adapters.openmirroring.replicator.monitoring import TableReport, lines
 from dbt.adapters.openmirroring.text import codes
 from dbt.adapters.openmirroring.text.codes import CODES, coded, with_code
 
@@ -131,7 +133,7 @@ class Project:
 
     def fail(self, *command: str) -> str:
         """Run a command that fails, and return what it tells."""
-        events: list[EventMsg] = []
+        events: list[Any] = []
         folders = ["--project-dir", str(self._folder), "--profiles-dir", str(self._folder)]
         result = dbtRunner(callbacks=[events.append]).invoke([*command, *folders])
         assert not result.success
@@ -162,11 +164,19 @@ def test_a_refused_operation_has_its_code(project: Project) -> None:
     assert set(found(told)) == {"OM102"}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need an administrator")
 def test_a_failed_check_of_the_landing_zone_has_its_code(project: Project, tmp_path: Path) -> None:
     (tmp_path / "Files" / "LandingZone").mkdir(parents=True)
     (tmp_path / "Files" / "LandingZone" / "_scratchPad").symlink_to(tmp_path)
 
     assert set(found(project.fail("debug"))) == {"OM427"}
+
+
+def test_a_table_that_the_replicator_refuses_has_its_code() -> None:
+    error = TableError("FileNumberReused", "1.parquet has a number that was applied before.")
+    report = TableReport("sales", "orders", "Failed", error=error)
+
+    assert found("\n".join(lines([report], None))) == ["OM426"]
 
 
 def test_a_warning_has_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
