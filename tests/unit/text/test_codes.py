@@ -169,14 +169,14 @@ def test_a_failed_check_of_the_landing_zone_has_its_code(project: Project, tmp_p
     (tmp_path / "Files" / "LandingZone").mkdir(parents=True)
     (tmp_path / "Files" / "LandingZone" / "_scratchPad").symlink_to(tmp_path)
 
-    assert set(found(project.fail("debug"))) == {"OM427"}
+    assert set(found(project.fail("debug"))) == {"OM426"}
 
 
 def test_a_table_that_the_replicator_refuses_has_its_code() -> None:
     error = TableError("FileNumberReused", "1.parquet has a number that was applied before.")
     report = TableReport("sales", "orders", "Failed", error=error)
 
-    assert found("\n".join(lines([report], None))) == ["OM426"]
+    assert found("\n".join(lines([report], None))) == ["OM425"]
 
 
 def test_a_warning_has_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
