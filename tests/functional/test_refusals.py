@@ -144,7 +144,9 @@ def test_a_table_folder_of_another_dbt_project(project: Project) -> None:
     project.write_project()
 
     for args in ([], ["--full-refresh"]):
-        assert "belongs to the dbt project 'shop'" in project.fail(*args)
+        error = project.fail(*args)
+        assert "belongs to the dbt project 'shop'" in error
+        assert error.count("[OM402: ") == 1
 
     assert project.state() == before
 

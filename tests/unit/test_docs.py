@@ -33,6 +33,7 @@ from dbt.adapters.openmirroring.operations.status import (
 )
 from dbt.adapters.openmirroring.service.authentication import Identity
 from dbt.adapters.openmirroring.service.reports import ServiceReport
+from dbt.adapters.openmirroring.text.codes import CODES
 from tests.pages import FENCE, Block, blocks_of, text_of
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +49,7 @@ OTHERS = [
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 ROW = re.compile(r"^\| (`.+?) \| (.+?) \| .+ \|$", re.MULTILINE)
 
@@ -130,8 +132,8 @@ def test_every_link_to_a_file_and_every_anchor_is_there(page: Path) -> None:
         target = (page.parent / name).resolve() if name else page
         assert target.exists(), link
         if anchor:
-            headings = HEADING.findall(FENCE.sub("", target.read_text()))
-            anchors = {slug(heading) for heading in headings}
+            page_text = FENCE.sub("", target.read_text())
+            anchors = {*map(slug, HEADING.findall(page_text)), *ANCHOR.findall(page_text)}
             assert anchor in anchors, link
             assert "--" not in anchor, f"MkDocs would make another anchor of {link}"
 
@@ -246,14 +248,33 @@ def messages() -> Iterator[str]:
 
 
 MESSAGES = list(messages())
-QUOTED = re.findall(r"^### (.+)$", (ROOT / "docs" / "messages.md").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("quoted", QUOTED)
+def test_the_page_of_messages_has_each_code_with_its_anchor_and_its_words() -> None:
+    sections = (ROOT / "docs" / "messages.md").read_text().split("\n## ")[1:]
+    told = [f'<a id="{code.lower()}"></a>{code}: {words}' for code, words in CODES.items()]
+
+    assert re.findall("^### (.+)$", "\n".join(sections), re.MULTILINE) == told
+    for number, section in enumerate(sections, 1):
+        assert set(re.findall(r"^### .*OM(\d)", section, re.MULTILINE)) == {str(number)}
+
+
+@pytest.mark.parametrize("quoted", CODES.values())
 def test_a_quoted_message_is_in_the_source(quoted: str) -> None:
-    parts = [re.escape(part.strip()) for part in quoted.split("...")]
+    assert any(is_quoted(quoted, message) for message in MESSAGES)
 
-    assert any(re.search(".*".join(parts), message) for message in MESSAGES)
+
+def is_quoted(quoted: str, message: str) -> bool:
+    return bool(re.search(".*".join(map(re.escape, quoted.split("..."))), message))
+
+
+@pytest.mark.parametrize("words", CODES.values())
+def test_a_message_has_the_words_of_one_code_only(words: str) -> None:
+    lines = [line for message in MESSAGES for line in message.splitlines()]
+    mine = [line for line in lines if is_quoted(words, line)]
+    others = set(CODES.values()) - {words}
+
+    assert not [(line, other) for line in mine for other in others if is_quoted(other, line)]
 
 
 @pytest.mark.parametrize("page", [*PAGES, *OTHERS, *WORKFLOWS], ids=lambda page: page.name)

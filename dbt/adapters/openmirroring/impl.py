@@ -48,6 +48,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     StandIns,
 )
 from dbt.adapters.openmirroring.spark.table import described_columns
+from dbt.adapters.openmirroring.text.codes import coded
 from dbt.adapters.openmirroring.text.console import print_any_text
 from dbt.adapters.openmirroring.text.sql import quoted
 
@@ -161,6 +162,7 @@ class OpenMirroringAdapter(SparkAdapter):
             return []
 
     @available.parse(lambda *_args, **_named: _nothing())
+    @coded()  # dbt catches errors of on-run hooks here
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
@@ -278,6 +280,7 @@ class OpenMirroringAdapter(SparkAdapter):
         super().pre_model_hook(config)
 
     @available
+    @coded()  # dbt catches errors of microbatches here
     def materialize(self, context: Context) -> OpenMirroringRelation:
         """Build a table-like node, publish its changes, and persist its documentation."""
         node = self._command.node(context)
@@ -321,6 +324,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
     # Begin and end of a command
 
+    @coded()
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
         super().set_macro_resolver(macro_resolver)
         self._command.after_parsing()
@@ -340,16 +344,19 @@ class OpenMirroringAdapter(SparkAdapter):
         """Check a node before it is compiled, for which dbt takes a connection.
 
         With the first one of a command, the nodes are selected, and Spark has no statement yet.
+        Nodes, operations and `dbt debug` run in one, so their errors leave for dbt here.
         """
-        self._command.check_selected()
-        with super().connection_named(name, query_header_context, *args, **named):
-            if query_header_context is None:
-                yield
-                return
-            self._command.before_node(query_header_context)
-            with self.user_code.asks(self._command.while_compiling(query_header_context)):
-                yield
+        with coded():
+            self._command.check_selected()
+            with super().connection_named(name, query_header_context, *args, **named):
+                if query_header_context is None:
+                    yield
+                    return
+                self._command.before_node(query_header_context)
+                with self.user_code.asks(self._command.while_compiling(query_header_context)):
+                    yield
 
+    @coded()
     def cleanup_connections(self) -> None:
         """End the command. Apply the published files if the profile asks for it."""
         self._command.after_last_node()

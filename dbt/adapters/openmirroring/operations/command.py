@@ -37,6 +37,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 )
 from dbt.adapters.openmirroring.operations.recover import Recovery, Restores, place_of
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.text.codes import with_code
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.dbt_core.project import Config, ManifestNode
@@ -247,7 +248,7 @@ class Command:
         self._told.add(node.unique_id)
         warning = why_not_mirrored(node, self._project)
         if warning:
-            warn_or_error(AdapterEventWarning(base_msg=warning))
+            warn_or_error(AdapterEventWarning(base_msg=with_code(warning)))
 
     def refuse_clone(self, context: Context) -> None:
         """Check that a view, as which `dbt clone` copies, does not replace a mirrored table.

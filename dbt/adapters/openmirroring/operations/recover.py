@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from dbt.adapters.contracts.relation import RelationType
-from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
@@ -27,8 +26,9 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
 )
 from dbt.adapters.openmirroring.spark.relation import Marks, OpenMirroringRelation
+from dbt.adapters.openmirroring.text.codes import CodedLogger
 
-logger = AdapterLogger("OpenMirroring")
+logger = CodedLogger("OpenMirroring")
 
 # the schema and the identifier of a relation, in lower case
 Place = tuple[str, str]

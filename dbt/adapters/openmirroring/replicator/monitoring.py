@@ -10,6 +10,7 @@ from typing import Any
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
 from dbt.adapters.openmirroring.replicator.folder import read_record, write_record
+from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.shown import escaped
 from dbt.adapters.openmirroring.text.table import text_table
 
@@ -135,5 +136,5 @@ def lines(reports: Iterable[TableReport], width: int | None = None) -> Iterator[
     for report in reports:
         count = "" if report.rows is None else f"{report.rows:,}"
         applied = (f"{report.files:,}", f"{report.operations:,}") if report.files else ("", "")
-        rows.append((report.name, report.status, count, *applied, report.note))
+        rows.append((report.name, report.status, count, *applied, with_code(report.note)))
     return text_table(rows, (2, 3, 4), width)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Protocol
 
-from dbt.adapters.events.logging import AdapterLogger
-
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.text.codes import CodedLogger
 
-logger = AdapterLogger("OpenMirroring")
+logger = CodedLogger("OpenMirroring")
 
 # Statuses of a mirrored database. Fabric may add others, which do not prevent publications.
 NOT_STARTED = ("Initializing", "Initialized")

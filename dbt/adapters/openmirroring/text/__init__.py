@@ -1,1 +1,1 @@
-"""Text that is safe to show on any console, and tables of it."""
+"""Text that is safe to show on any console, tables of it, and the codes of messages."""

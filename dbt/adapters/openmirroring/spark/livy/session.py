@@ -20,7 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
@@ -28,8 +27,9 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.spark import errors, python_models
 from dbt.adapters.openmirroring.spark.livy import driver
 from dbt.adapters.openmirroring.spark.livy.client import LivyClient, LivyError, Statement
+from dbt.adapters.openmirroring.text.codes import CodedLogger
 
-logger = AdapterLogger("OpenMirroring")
+logger = CodedLogger("OpenMirroring")
 
 _SOURCES = {
     module.__name__.rpartition(".")[2]: inspect.getsource(module)
