@@ -89,7 +89,7 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         def mark() -> None:
             # rows that nobody has published before, whatever build they come from
             attempt.publication.hold(build, "until mirror_rebuild has ended", "mirror_rebuild")
-            node.warehouse.mark(node.target, {BUILD_PROPERTY: build})
+            node.warehouse.mark(node.target, _marks(attempt))
             node.warehouse.cache(node.target.carrying(build))
 
         return commit(attempt, plan, built, build, before=mark)
@@ -277,11 +277,13 @@ def _go_ahead(
 
 def _build(attempt: Attempt, rows: NextRows) -> OpenMirroringRelation:
     """1. Build the next snapshot, or the rows that the snapshot takes in place."""
-    marks = {
-        BUILD_PROPERTY: attempt.publication.batch_id,
-        ZONE_PROPERTY: attempt.destination.zone_id,
-    }
-    return build(attempt.node, rows, attempt.scratch, marks)[0]
+    return build(attempt.node, rows, attempt.scratch, _marks(attempt))[0]
+
+
+def _marks(attempt: Attempt) -> dict[str, str]:
+    """Return the properties by which the build of this attempt is known."""
+    zone_id = attempt.destination.zone_id
+    return {BUILD_PROPERTY: attempt.publication.batch_id, ZONE_PROPERTY: zone_id}
 
 
 def _keep_snapshot(
