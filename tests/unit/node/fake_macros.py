@@ -387,7 +387,7 @@ class Macros:
         return landed(columns, found)
 
     def mirror_write_files(
-        self, *, url: str, rows: str, options: object, rows_per_file: int
+        self, *, url: str, rows: str, text: None, compression: str, rows_per_file: int
     ) -> None:
         folder, found = local_path(url), self._spark.select(rows)
         assert folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -67,8 +67,8 @@ class Comparer:
         snapshot: the rows that were published last; the relation may be missing
         built: the next snapshot
         history_keys: SQL of the key of a dbt snapshot; empty for other nodes
-        left: returns why new rows do not replace all published rows with their keys; None if the
-            next snapshot was not made of new rows
+        left: why new rows do not replace all published rows with their keys, and a remedy; None
+            if they do, and for a next snapshot that was not made of new rows
     """
 
     warehouse: Warehouse
@@ -79,7 +79,7 @@ class Comparer:
     snapshot: OpenMirroringRelation
     built: NextSnapshot
     history_keys: tuple[str, ...] = ()
-    left: Callable[[], refusals.LeftRows | None] = lambda: None
+    left: tuple[str, str] | None = None
 
     def load(self) -> RowCounts:
         """Count the rows of a full load.
@@ -87,12 +87,11 @@ class Comparer:
         Raises:
             DbtRuntimeError: if keys are NULL or not unique, or if values cannot be mirrored
         """
-        keys = _of(self.built.columns, self.definition.key_columns)
         is_small = self.warehouse.is_small(self.built.table, self.built.description)
         query = self.warehouse.sql(
             "mirror_count_load",
             table=self.built.table,
-            keys=keys,
+            keys=self._keys,
             is_small=is_small,
             checks=self._checks,
         )
@@ -176,13 +175,16 @@ class Comparer:
 
     def _repeats_keys(self, changed: str, inserted: int) -> bool:
         """Check whether a new key also occurs in a file that was not compared."""
-        keys = _of(self.built.columns, self.definition.key_columns)
-        if not (keys and inserted and self.built.reuse.may_repeat_keys):
+        if not (self._keys and inserted and self.built.reuse.may_repeat_keys):
             return False
         query = self.warehouse.sql(
-            "mirror_new_keys_elsewhere", table=self.built.table, changed=changed, keys=keys
+            "mirror_new_keys_elsewhere", table=self.built.table, changed=changed, keys=self._keys
         )
         return len(self.warehouse.query(query).rows) > 0
+
+    @cached_property
+    def _keys(self) -> tuple[LandingColumn, ...]:
+        return _of(self.built.columns, self.definition.key_columns)
 
     @cached_property
     def _checks(self) -> tuple[ValueCheck, ...]:
@@ -193,10 +195,9 @@ class Comparer:
         )
 
     def _refusal(self) -> Exception:
-        keys = _of(self.built.columns, self.definition.key_columns)
         if self._checks:
             query = self.warehouse.sql(
-                "mirror_bad_values", table=self.built.table, keys=keys, checks=self._checks
+                "mirror_bad_values", table=self.built.table, keys=self._keys, checks=self._checks
             )
             found = self.warehouse.query(query)
             if found.rows:
@@ -204,40 +205,39 @@ class Comparer:
         return self._bad_keys()
 
     def _bad_keys(self) -> Exception:
-        keys = _of(self.built.columns, self.definition.key_columns)
         if self.history_keys:
             query = self.warehouse.sql(
                 "mirror_repeated_versions",
                 table=self.built.table,
-                version=keys[0],
+                version=self._keys[0],
                 keys=self.history_keys,
             )
             return refusals.bad_keys(self.history_keys, self.warehouse.query(query))
-        found = self._left_rows(keys)
+        found = self._left_rows()
         if found:
             return found
-        query = self.warehouse.sql("mirror_bad_keys", table=self.built.table, keys=keys)
+        query = self.warehouse.sql("mirror_bad_keys", table=self.built.table, keys=self._keys)
         return refusals.bad_keys(self.definition.key_columns, self.warehouse.query(query))
 
-    def _left_rows(self, keys: Sequence[LandingColumn]) -> Exception | None:
+    def _left_rows(self) -> Exception | None:
         """Return the error for new rows beside published rows with their keys, if any."""
-        journal, left = self.published.last, self.left()
-        if not journal or not left:
+        journal = self.published.last
+        if not journal or not self.left:
             return None
         published = {c.name: c for c in published_columns(journal.batch.definition)}
-        if not published.keys() >= {key.name for key in keys}:
+        if not published.keys() >= set(self.definition.key_columns):
             return None
         query = self.warehouse.sql(
             "mirror_left_rows",
             table=self.built.table,
             snapshot=self.snapshot,
-            keys=keys,
-            published_keys=[published[key.name] for key in keys],
+            keys=self._keys,
+            published_keys=[published[key.name] for key in self._keys],
             partition_by=self.options.partition_by,
         )
         examples = self.warehouse.query(query)
         names = self.definition.key_columns
-        return refusals.left_rows(names, examples, left) if examples.rows else None
+        return refusals.left_rows(names, examples, *self.left) if examples.rows else None
 
 
 def _of(columns: Sequence[LandingColumn], names: Sequence[str]) -> tuple[LandingColumn, ...]:

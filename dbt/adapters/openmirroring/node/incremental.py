@@ -8,7 +8,6 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import STORED, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
@@ -22,6 +21,12 @@ from dbt.adapters.openmirroring.types.casts import (
     without_length,
 )
 from dbt.adapters.openmirroring.types.parsed import type_in_sql
+
+# ways out for a value that its column cannot hold
+CAST_IN_MODEL = (
+    "Cast it in the model, or run with --full-refresh: then the table gets the types of the model."
+)
+CAST_IN_SOURCE = "Cast it in the source of the dbt snapshot."
 
 # the quoted name of a column, how its values are converted (None if they stay), and its new name
 TypedColumn = tuple[str, Cast | None, str]
@@ -180,7 +185,7 @@ def history_columns(
         if stored and found:
             common = common_type(stored.dtype, found.dtype)
             if common is None and name not in dbts_own:
-                raise refusals.no_common_type(stored.quoted, stored.dtype, found.dtype)
+                raise _no_common_type(stored.quoted, stored.dtype, found.dtype)
             # a deleted row ends now, which may have to become a day
             dtype = common or stored.dtype
         result.append(
@@ -194,6 +199,16 @@ def history_columns(
             )
         )
     return result
+
+
+def _no_common_type(column: str, stored: str, new: str) -> CompilationError:
+    """Return the error for a column of a dbt snapshot whose type has changed too much."""
+    return CompilationError(
+        f"The column {column} has the type {stored} in the dbt snapshot, and {new} in its source. "
+        "No type holds the values of both as they are. Nothing was changed. Cast the column in "
+        f"the source, e.g. cast({column} as {stored}), or give it a new name there: then it "
+        "becomes a new column, and the history keeps the old one."
+    )
 
 
 def _updated(config: Mapping[str, Any]) -> Callable[[str], bool]:
@@ -289,7 +304,7 @@ def compared_types(
                 )
             common = common or before
         if common is None:
-            raise refusals.no_common_type(had[name].quoted, before, column.dtype)
+            raise _no_common_type(had[name].quoted, before, column.dtype)
         types[name] = common
     return types
 
@@ -313,7 +328,7 @@ def check_casts(
                 raise CompilationError(
                     f"The column {column.quoted} has the type {column.snapshot_type} in the "
                     f"table, and {column.new_type} in the new rows, and Spark cannot cast one to "
-                    f"the other. Nothing was changed. {refusals.CAST_IN_MODEL}"
+                    f"the other. Nothing was changed. {CAST_IN_MODEL}"
                 )
 
 
@@ -329,7 +344,7 @@ def _is_possible(node: Node, table: OpenMirroringRelation, columns: Sequence[Typ
 
 def _typed(node: Node, rows: str, columns: Sequence[TypedColumn]) -> str:
     return node.warehouse.sql(
-        "mirror_typed_rows", rows=rows, columns=columns, remedy=refusals.CAST_IN_SOURCE
+        "mirror_typed_rows", rows=rows, columns=columns, remedy=CAST_IN_SOURCE
     )
 
 

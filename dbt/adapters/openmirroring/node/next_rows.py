@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.incremental import (
+    CAST_IN_MODEL,
+    CAST_IN_SOURCE,
     IncrementalColumn,
     check_casts,
     comparable,
@@ -16,6 +17,7 @@ from dbt.adapters.openmirroring.node.incremental import (
     incremental_columns,
 )
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
+from dbt.adapters.openmirroring.node.refusals import listed
 from dbt.adapters.openmirroring.node.snapshot.kept_files import (
     KeptFiles,
     can_keep_files,
@@ -133,14 +135,14 @@ def _incremental(
         if ambiguous.rows:
             raise DbtRuntimeError(
                 f"Several new rows have the same key ({', '.join(options.unique_key)}), e.g. "
-                f"{refusals.listed(options.unique_key, ambiguous)}: a row of the table can be "
+                f"{listed(options.unique_key, ambiguous)}: a row of the table can be "
                 "merged with one of them only. Nothing was changed. Make the new rows unique, or "
                 "set another `unique_key`."
             )
     reused = _reused(node, scratch, new_rows, snapshot, before, columns, options.touched_by)
     old_rows = (reused or Reuse()).before(target)
     rows = warehouse.sql(
-        "mirror_typed_snapshot", rows=old_rows, columns=columns, remedy=refusals.CAST_IN_MODEL
+        "mirror_typed_snapshot", rows=old_rows, columns=columns, remedy=CAST_IN_MODEL
     )
     query = warehouse.sql(
         options.strategy_macro,
@@ -198,7 +200,7 @@ def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | No
     query = warehouse.sql(
         "mirror_history",
         snapshot=warehouse.sql(
-            "mirror_typed_snapshot", rows=old_rows, columns=columns, remedy=refusals.CAST_IN_SOURCE
+            "mirror_typed_snapshot", rows=old_rows, columns=columns, remedy=CAST_IN_SOURCE
         ),
         changes=changes,
         columns=columns,
@@ -234,7 +236,7 @@ def _typed_rows(
     if not casts:
         return computed
     typed = [(c.quoted, casts.get(c.name.lower()), c.quoted) for c in found]
-    remedy = refusals.CAST_IN_SOURCE if node.is_history else refusals.CAST_IN_MODEL
+    remedy = CAST_IN_SOURCE if node.is_history else CAST_IN_MODEL
     query = node.warehouse.sql("mirror_typed_rows", rows=computed, columns=typed, remedy=remedy)
     return _keep_new_rows(node, scratch, TYPED_ROWS, query)
 

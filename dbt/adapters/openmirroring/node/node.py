@@ -15,7 +15,6 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.config import NodeConfig, given
 from dbt.adapters.openmirroring.node.user_code import writes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
@@ -302,9 +301,8 @@ class Node:
             cast = Cast.of("string", type_, is_exact=type_.lower() != "date")
             quoted_name = adapter.quote_seed_column(name, self.config.get("quote_columns"))
             columns.append((quoted_name, cast))
-        return self.warehouse.sql(
-            "mirror_seed", view=SEED_VIEW, columns=columns, remedy=refusals.CORRECT_SEED
-        )
+        remedy = "Correct the seed, or set another type in `column_types`."
+        return self.warehouse.sql("mirror_seed", view=SEED_VIEW, columns=columns, remedy=remedy)
 
     def view(self, relation: OpenMirroringRelation) -> str:
         """Return the statement that creates a view of the node's rows."""

@@ -105,7 +105,8 @@ def _write(
             "mirror_write_files",
             url=url,
             rows=rows,
-            options=options,
+            text=plan.text,
+            compression=options.compression,
             rows_per_file=rows_per_file,
         )
     )
