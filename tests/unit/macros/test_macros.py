@@ -63,7 +63,7 @@ class Call:
     def of(cls, node: ast.AST, place: str) -> Call | None:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return None
-        if node.func.attr not in ("ask", "sql"):
+        if node.func.attr not in ("ask", "sql", "run", "read", "count"):
             return None
         is_own = place == "warehouse.py" and ast.unparse(node.args[0]) != "macro"
         if not is_own and not ast.unparse(node.func.value).endswith("warehouse"):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.node.constraints import (
-    BrokenConstraint,
-    broken_constraints,
-    contract_constraints,
-)
+from dbt.adapters.openmirroring.node.constraints import contract_constraints
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
+from dbt.adapters.openmirroring.node.refusals import listed
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import ZONE
@@ -56,7 +54,8 @@ def build(
         response = _create_table(node, following, query, properties, partition_by)
     if rows.kept:
         rows.kept.link_into(warehouse.describe(following))
-        _find_files(node, following)
+        kind = "partitions" if partition_by else "files"
+        warehouse.run(f"mirror_find_{kind}", table=following)
     warehouse.added(following)
     return following, response
 
@@ -117,7 +116,7 @@ def _documented(node: Node, query: str) -> tuple[list[str], str]:
         return [], query
     warehouse = node.warehouse
     view = OpenMirroringRelation.create(identifier=_DOCUMENTED)
-    warehouse.execute(warehouse.sql("mirror_documented_rows", view=view, query=query, comments={}))
+    warehouse.run("mirror_documented_rows", view=view, query=query, comments={})
     comments = {
         # under a comment, a view has a string in place of `char` and `varchar`
         column.name: "" if "char(" in column.dtype else described.get(column.name.lower(), "")
@@ -141,13 +140,6 @@ def _options(node: Node) -> dict[str, str]:
     return {**others, **node.zone_options} if node.zone_options else {}
 
 
-def _find_files(node: Node, table: OpenMirroringRelation) -> None:
-    if node.options.partition_by:
-        node.warehouse.find_partitions(table)
-    else:
-        node.warehouse.find_files(table)
-
-
 def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
     """3. Check that the rows satisfy the contract. Spark does not enforce it on Parquet tables.
 
@@ -158,21 +150,22 @@ def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
     constraints = contract_constraints(warehouse.adapter, node.model) if node.has_contract else []
     if not constraints:
         return
-    counts = warehouse.query(
-        warehouse.sql("mirror_count_broken", table=table, constraints=constraints)
-    ).rows[0]
+    [counts] = warehouse.read("mirror_count_broken", table=table, constraints=constraints).rows
     broken = []
     for constraint, count in zip(constraints, counts, strict=True):
         if not count:
             continue
+        what = "value" if constraint.unique else "row"
+        told = f"{constraint.name} by {int(count)} {what}{'s' if count > 1 else ''}"
         columns = constraint.unique or node.options.unique_key
-        examples = None
         if columns:
-            examples = warehouse.query(
-                warehouse.sql(
-                    "mirror_broken_rows", table=table, constraint=constraint, columns=columns
-                )
+            examples = warehouse.read(
+                "mirror_broken_rows", table=table, constraint=constraint, columns=columns
             )
-        broken.append(BrokenConstraint(constraint, int(count), columns, examples))
+            told += f", e.g. {listed(columns, examples)}"
+        broken.append(told)
     if broken:
-        raise broken_constraints(broken)
+        raise DbtRuntimeError(
+            f"The model breaks its contract: {'; '.join(broken)}. Nothing was published, "
+            "and the table is as it was. Correct the rows of the model, or its constraints."
+        )

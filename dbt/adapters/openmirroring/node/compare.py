@@ -88,14 +88,13 @@ class Comparer:
             DbtRuntimeError: if keys are NULL or not unique, or if values cannot be mirrored
         """
         is_small = self.warehouse.is_small(self.built.table, self.built.description)
-        query = self.warehouse.sql(
+        [counts] = self.warehouse.read(
             "mirror_count_load",
             table=self.built.table,
             keys=self._keys,
             is_small=is_small,
             checks=self._checks,
-        )
-        counts = self.warehouse.query(query).rows[0]
+        ).rows
         if counts["refused"]:
             raise self._refusal()
         return RowCounts(inserted=int(counts["inserted"]))
@@ -123,12 +122,10 @@ class Comparer:
         )
         changed = self._changed(journal, is_small)
         is_counted_by_key = is_small and is_keyed and self.built.reuse.compares_all
-        counts = self.warehouse.query(
-            self.warehouse.sql(
-                "mirror_count_keyed" if is_keyed else "mirror_count_keyless",
-                changed=changed,
-                snapshot=None if is_counted_by_key else self.snapshot,
-            )
+        counts = self.warehouse.read(
+            "mirror_count_keyed" if is_keyed else "mirror_count_keyless",
+            changed=changed,
+            snapshot=None if is_counted_by_key else self.snapshot,
         ).rows[0]
         self.published.verify_rows(journal, int(counts["rows_before"] or 0))
         if counts["refused"]:
@@ -177,10 +174,10 @@ class Comparer:
         """Check whether a new key also occurs in a file that was not compared."""
         if not (self._keys and inserted and self.built.reuse.may_repeat_keys):
             return False
-        query = self.warehouse.sql(
+        found = self.warehouse.read(
             "mirror_new_keys_elsewhere", table=self.built.table, changed=changed, keys=self._keys
         )
-        return len(self.warehouse.query(query).rows) > 0
+        return len(found.rows) > 0
 
     @cached_property
     def _keys(self) -> tuple[LandingColumn, ...]:
@@ -191,33 +188,32 @@ class Comparer:
         return value_checks(
             self.built.columns,
             self.definition.delimited is not None,
-            self.warehouse.spark_major,
+            self.warehouse.adapter.connections.spark_major(),
         )
 
     def _refusal(self) -> Exception:
         if self._checks:
-            query = self.warehouse.sql(
+            found = self.warehouse.read(
                 "mirror_bad_values", table=self.built.table, keys=self._keys, checks=self._checks
             )
-            found = self.warehouse.query(query)
             if found.rows:
                 return refusals.bad_values(self._checks, self.definition.key_columns, found)
         return self._bad_keys()
 
     def _bad_keys(self) -> Exception:
         if self.history_keys:
-            query = self.warehouse.sql(
+            found = self.warehouse.read(
                 "mirror_repeated_versions",
                 table=self.built.table,
                 version=self._keys[0],
                 keys=self.history_keys,
             )
-            return refusals.bad_keys(self.history_keys, self.warehouse.query(query))
-        found = self._left_rows()
-        if found:
-            return found
-        query = self.warehouse.sql("mirror_bad_keys", table=self.built.table, keys=self._keys)
-        return refusals.bad_keys(self.definition.key_columns, self.warehouse.query(query))
+            return refusals.bad_keys(self.history_keys, found)
+        left = self._left_rows()
+        if left:
+            return left
+        found = self.warehouse.read("mirror_bad_keys", table=self.built.table, keys=self._keys)
+        return refusals.bad_keys(self.definition.key_columns, found)
 
     def _left_rows(self) -> Exception | None:
         """Return the error for new rows beside published rows with their keys, if any."""
@@ -227,7 +223,7 @@ class Comparer:
         published = {c.name: c for c in published_columns(journal.batch.definition)}
         if not published.keys() >= set(self.definition.key_columns):
             return None
-        query = self.warehouse.sql(
+        examples = self.warehouse.read(
             "mirror_left_rows",
             table=self.built.table,
             snapshot=self.snapshot,
@@ -235,9 +231,9 @@ class Comparer:
             published_keys=[published[key.name] for key in self._keys],
             partition_by=self.options.partition_by,
         )
-        examples = self.warehouse.query(query)
-        names = self.definition.key_columns
-        return refusals.left_rows(names, examples, *self.left) if examples.rows else None
+        if not examples.rows:
+            return None
+        return refusals.left_rows(self.definition.key_columns, examples, *self.left)
 
 
 def _of(columns: Sequence[LandingColumn], names: Sequence[str]) -> tuple[LandingColumn, ...]:

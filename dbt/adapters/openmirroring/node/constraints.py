@@ -5,20 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbt.adapters.base.impl import BaseAdapter
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
-from dbt_common.exceptions import CompilationError, DbtRuntimeError
+from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.dbt_core.constraints import supported_constraints
-from dbt.adapters.openmirroring.node.refusals import listed
 from dbt.adapters.openmirroring.text.sql import ended, quoted
 from dbt.adapters.openmirroring.types.parsed import length_of, parse
 from dbt.adapters.openmirroring.types.value_checks import condition_inside
-
-if TYPE_CHECKING:
-    import agate
 
 _WITH_LENGTH = re.compile(r"\b(varchar|char|character)\s*\(", re.IGNORECASE)
 
@@ -40,29 +36,6 @@ class Constraint:
     name: str
     broken: str | None = None
     unique: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class BrokenConstraint:
-    """A constraint that does not hold.
-
-    Args:
-        count: number of rows that break it, or of values that occur more than once
-        columns: the columns that identify an example; empty if no column does
-        examples: values of these columns with the number of their rows; None without columns
-    """
-
-    constraint: Constraint
-    count: int
-    columns: tuple[str, ...]
-    examples: agate.Table | None
-
-    def __str__(self) -> str:
-        what = "value" if self.constraint.unique else "row"
-        told = f"{self.constraint.name} by {self.count} {what}{'s' if self.count > 1 else ''}"
-        return told + (
-            f", e.g. {listed(self.columns, self.examples)}" if self.examples is not None else ""
-        )
 
 
 def contract_constraints(adapter: BaseAdapter, node: Mapping[str, Any]) -> list[Constraint]:
@@ -147,11 +120,3 @@ def declared_constraints(node: Mapping[str, Any]) -> list[dict[str, Any]]:
         for constraint in column.get("constraints") or []
     ]
     return [*of_columns, *(node.get("constraints") or [])]
-
-
-def broken_constraints(broken: Sequence[BrokenConstraint]) -> DbtRuntimeError:
-    """Return the error for constraints that do not hold."""
-    return DbtRuntimeError(
-        f"The model breaks its contract: {'; '.join(map(str, broken))}. Nothing was published, "
-        "and the table is as it was. Correct the rows of the model, or its constraints."
-    )

@@ -59,7 +59,9 @@ def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
             built, response = preview(node, destination)
             node.stored(response)
             return built
-        node.warehouse.drop_checked(node.target)
+        checked = node.warehouse.adapter.checked.pop(node.target.place, None)
+        if checked:  # the relation that `--empty` or `--sample` has made
+            node.warehouse.drop(checked)
         response = _materialize(node, destination)
         node.stored(response)
         node.document()
@@ -137,8 +139,6 @@ def _check_only(node: Node) -> AdapterResponse:
             marks = {CHECKED_PROPERTY: "true"}
             query = f"select * from {following}"
             make_way(warehouse, target)
-            warehouse.execute(
-                warehouse.sql("mirror_keep", table=target, query=query, properties=marks)
-            )
+            warehouse.run("mirror_keep", table=target, query=query, properties=marks)
             warehouse.added(target)
     return AdapterResponse(_message="SQL checked, nothing published")

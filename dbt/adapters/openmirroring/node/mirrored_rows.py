@@ -103,7 +103,7 @@ def mirrored_rows(
                 f"{', '.join(published)} were published. {_CHANGED} {way_out}"
             )
         warehouse = node.warehouse
-        warehouse.execute(warehouse.sql("mirror_replica_view", view=_VIEW, replica=replica))
+        warehouse.run("mirror_replica_view", view=_VIEW, replica=replica)
         yield _VIEW
         if table.is_published_again():
             raise ConcurrentPublicationError(
@@ -138,8 +138,7 @@ def _verify(node: Node, journal: Journal, restored: OpenMirroringRelation) -> No
     warehouse, definition = node.warehouse, journal.batch.definition
     by_name = {column.name: column for column in published_columns(definition)}
     keys = [by_name[name] for name in definition.key_columns]
-    sql = warehouse.sql("mirror_count_load", table=restored, keys=keys, is_small=False)
-    counts = warehouse.query(sql).rows[0]
+    [counts] = warehouse.read("mirror_count_load", table=restored, keys=keys, is_small=False).rows
     found, published = int(counts["inserted"]), journal.batch.table_rows
     if found != published:
         raise MirroredTableMismatchError(
@@ -183,7 +182,7 @@ def difference(
             f"The mirrored table of {model} has the columns {', '.join(mirrored)}, the model has "
             f"{', '.join(names)}."
         )
-    warehouse.execute(warehouse.sql("mirror_replica_view", view=_COMPARED, replica=replica))
+    warehouse.run("mirror_replica_view", view=_COMPARED, replica=replica)
     keys = replica.key_columns or names
     return warehouse.sql(
         "mirror_difference", model=rows, columns=columns, mirror=_COMPARED, keys=keys

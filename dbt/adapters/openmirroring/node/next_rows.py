@@ -129,8 +129,8 @@ def _incremental(
     new_rows = _typed_rows(node, scratch, computed, found, columns)
     options = node.options = node.options.spelled(column.name for column in columns)
     if options.incremental_strategy == "merge" and options.unique_key:
-        ambiguous = warehouse.query(
-            warehouse.sql("mirror_ambiguous_rows", new_rows=new_rows, keys=options.unique_key)
+        ambiguous = warehouse.read(
+            "mirror_ambiguous_rows", new_rows=new_rows, keys=options.unique_key
         )
         if ambiguous.rows:
             raise DbtRuntimeError(

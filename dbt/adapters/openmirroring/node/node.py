@@ -236,7 +236,7 @@ class Node:
         hooks = sorted(self._context["post_hooks"], key=lambda hook: not hook["transaction"])
         if hooks:
             with self.warehouse.users_session():  # it may remember files of before the build
-                self.warehouse.find_files(self.target)
+                self.warehouse.run("mirror_find_files", table=self.target)
         self._run_hooks(hooks, allows)
 
     def _run_hooks(
@@ -277,7 +277,8 @@ class Node:
         if not handle:
             raise no_python_models()
         view = quoted(f"rows of {self.model['alias']}")
-        fire_event(CodeExecution(conn_name=self.warehouse.connection, code_content=code))
+        name = str(self.warehouse.adapter.connections.get_thread_connection().name)
+        fire_event(CodeExecution(conn_name=name, code_content=code))
         started = time.monotonic()
         handle.create_view(view, code, self.model["unique_id"])
         elapsed = round(time.monotonic() - started, 2)

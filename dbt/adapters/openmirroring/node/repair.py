@@ -133,9 +133,9 @@ def _require_keys(attempt: Attempt, journal: Journal, mirrored: OpenMirroringRel
     keys = journal.batch.definition.key_columns
     if not keys:
         return
-    warehouse = attempt.node.warehouse
-    sql = warehouse.sql("mirror_count_without_key", table=mirrored, keys=keys)
-    without_key = warehouse.count(sql)
+    without_key = attempt.node.warehouse.count(
+        "mirror_count_without_key", table=mirrored, keys=keys
+    )
     if without_key:
         raise CompilationError(
             f"The mirrored table of {attempt.node.target} has {without_key:,} rows without a key "

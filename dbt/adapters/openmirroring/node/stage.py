@@ -78,7 +78,7 @@ def _write(
     table, columns = built.table, built.columns
     size = warehouse.known_bytes(table, built.description)
     if size is None:
-        size = warehouse.count(warehouse.sql("mirror_table_bytes", table=table))
+        size = warehouse.count("mirror_table_bytes", table=table)
     table_rows = plan.row_count
     if not plan.starts_folder and size > options.target_file_size:
         table_rows = warehouse.count_rows(table)
@@ -100,15 +100,13 @@ def _write(
             rows_per_file=rows_per_file,
         )
     url = publication.staging_url(ROWS)
-    warehouse.execute(
-        warehouse.sql(
-            "mirror_write_files",
-            url=url,
-            rows=rows,
-            text=plan.text,
-            compression=options.compression,
-            rows_per_file=rows_per_file,
-        )
+    warehouse.run(
+        "mirror_write_files",
+        url=url,
+        rows=rows,
+        text=plan.text,
+        compression=options.compression,
+        rows_per_file=rows_per_file,
     )
 
 
@@ -118,21 +116,21 @@ def _count(
     url = publication.staging_url(ROWS)
     if plan.definition.delimited:
         # a query cannot pass options to the reader of a folder, but a view can
-        warehouse.execute(warehouse.sql("mirror_staged_lines", url=url, plan=plan))
-        query = warehouse.sql("mirror_count_lines", plan=plan)
+        warehouse.run("mirror_staged_lines", url=url, plan=plan)
+        counts = warehouse.read("mirror_count_lines", plan=plan)
     else:
         folder = local_path(url)
         found = rows_in(folder, staged) if folder and folder.is_dir() else None
         if found is not None:
             return found
-        query = warehouse.sql("mirror_count_files", url=url, plan=plan)
+        counts = warehouse.read("mirror_count_files", url=url, plan=plan)
     return [
         FileRows(
             str(row["file"]),
             None if row["marker"] is None else int(row["marker"]),
             int(row["found"]),
         )
-        for row in warehouse.query(query).rows
+        for row in counts.rows
     ]
 
 

@@ -150,12 +150,8 @@ def _is_changed_since(
     version: str,
 ) -> bool:
     """Check whether rows of a Delta or Iceberg table may have changed since a version."""
-    if description.layout.format == "iceberg":
-        query = warehouse.sql("mirror_iceberg_operations", table=table)
-    else:
-        query = warehouse.sql("mirror_delta_operations", table=table)
     operations: list[str] = []
-    for row in warehouse.query(query).rows:
+    for row in warehouse.read(f"mirror_{description.layout.format}_operations", table=table).rows:
         if str(row["version"]) == version:
             return not _CHANGES_NO_ROW.issuperset(operations)
         operations.append(str(row["operation"]))
