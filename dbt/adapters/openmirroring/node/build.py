@@ -44,58 +44,43 @@ def build(
         return scratch.keep(PART, rows.query), AdapterResponse(_message="OK")
     query = rows.query
     following = beside or scratch.table(NEXT)
-    properties = {**(node.config.get("tblproperties") or {}), **marks}
     if BUILD_PROPERTY in marks:
         following = following.carrying(marks[BUILD_PROPERTY])
     with warehouse.users_session():  # it may have views or settings for the model's SQL
         if node.has_contract:
             query = node.checked_contract(query)
-        partition_by = node.options.partition_by
-        response = _create_table(node, following, query, properties, partition_by)
+        response = create_table(node, following, query, marks)
     if rows.kept:
         rows.kept.link_into(warehouse.describe(following))
-        kind = "partitions" if partition_by else "files"
+        kind = "partitions" if node.options.partition_by else "files"
         warehouse.run(f"mirror_find_{kind}", table=following)
     warehouse.added(following)
     return following, response
 
 
-def build_again(
+def create_table(
     node: Node,
     table: OpenMirroringRelation,
     query: str,
-    names: Collection[str],
     marks: Mapping[str, str],
-) -> None:
-    """Write rows that the node has had before to a table, as it stores them.
+    names: Collection[str] | None = None,
+) -> AdapterResponse:
+    """Create a table of a query, as the node stores its rows.
 
     Args:
-        table: the table to create
-        query: the SQL of the rows
-        names: the names of their columns
-        marks: properties that identify their publication
+        marks: properties that identify its rows
+        names: the names of its columns, if these are not the present ones of the node
     """
-    # the configuration may have changed since
-    present = {name.lower() for name in names}
-    partition_by = [name for name in node.options.partition_by if name.lower() in present]
-    properties = {**(node.config.get("tblproperties") or {}), **marks}
-    _create_table(node, table, query, properties, partition_by)
-    node.warehouse.added(table)
-
-
-def _create_table(
-    node: Node,
-    table: OpenMirroringRelation,
-    query: str,
-    properties: Mapping[str, str],
-    partition_by: Sequence[str],
-) -> AdapterResponse:
+    partition_by: Sequence[str] = node.options.partition_by
+    if names is not None:  # the configuration may have changed since
+        present = {name.lower() for name in names}
+        partition_by = [name for name in partition_by if name.lower() in present]
     statements, query = _documented(node, query)
     sql = node.warehouse.sql(
         "mirror_create_table",
         table=table,
         query=query,
-        properties=properties,
+        properties={**(node.config.get("tblproperties") or {}), **marks},
         options=_options(node),
         partition_by=partition_by,
     )

@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.build import build_again
+from dbt.adapters.openmirroring.node.build import create_table
 from dbt.adapters.openmirroring.node.definition import published_columns
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import RESTORING
@@ -126,7 +126,8 @@ def _restored(
     build = journal.batch.build
     marks = {BUILD_PROPERTY: build}
     following = scratch.table(NEXT).carrying(build)
-    build_again(node, following, query, [column.name for column in columns], marks)
+    create_table(node, following, query, marks, [column.name for column in columns])
+    warehouse.added(following)
     state = snapshot_state(warehouse, following, warehouse.describe(following))
     if state:
         warehouse.mark(following, {RESTORED_PROPERTY: f"{build} {state}"})

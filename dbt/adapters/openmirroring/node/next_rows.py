@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
@@ -121,10 +122,11 @@ def _incremental(
         computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
     found, before = warehouse.columns(computed), warehouse.columns(target)
     columns = incremental_columns(before, found, node.on_schema_change, node.config)
-    common = [
-        column for column in before if column.name.lower() in {c.name.lower() for c in found}
-    ]
-    predicates = _batch_predicates(node, common) if node.batch else node.predicates
+    predicates = node.predicates
+    if node.batch:
+        new = {column.name.lower() for column in found}
+        common = [column for column in before if column.name.lower() in new]
+        predicates = [_in_batch(node, node.batch, common)]
     check_casts(node, computed, columns)
     new_rows = _typed_rows(node, scratch, computed, found, columns)
     options = node.options = node.options.spelled(column.name for column in columns)
@@ -168,17 +170,15 @@ def _event_time(node: Node, columns: Sequence[OpenMirroringColumn]) -> OpenMirro
     )
 
 
-def _batch_predicates(node: Node, columns: Sequence[OpenMirroringColumn]) -> list[str]:
+def _in_batch(node: Node, batch: Mapping[str, Any], columns: Sequence[OpenMirroringColumn]) -> str:
     """Return the SQL of which rows a batch replaces in the partitions of its rows."""
-    assert node.batch, "it is a microbatch model"
-    sql = node.warehouse.sql(
+    return node.warehouse.sql(
         "mirror_in_batch",
         event_time=_event_time(node, columns).quoted,
-        start=node.batch["event_time_start"],
-        end=node.batch["event_time_end"],
+        start=batch["event_time_start"],
+        end=batch["event_time_end"],
         keys=node.options.unique_key,
     )
-    return [sql]
 
 
 def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | None) -> NextRows:
@@ -263,78 +263,49 @@ def _reused(
         return None
     if any(column.snapshot_type != column.dtype for column in columns):
         return None
-    touched = _touched_rows(node, scratch, new_rows, snapshot, before, touched_by)
-    return touched or _kept_files(node, new_rows, snapshot, before, touched_by)
+    warehouse, target, keys = node.warehouse, node.target, node.options.unique_key
 
+    def ranges(columns: Sequence[str]) -> tuple[KeyRange, ...]:
+        ranged = ranged_columns(before, columns)
+        # if reading the snapshot costs little; its size may cost a query, as the ranges do
+        if not ranged or warehouse.is_small(target, snapshot):
+            return ()
+        return key_ranges(warehouse, new_rows, ranged)
 
-def _touched_rows(
-    node: Node,
-    scratch: ScratchTables,
-    new_rows: OpenMirroringRelation,
-    snapshot: TableDescription,
-    before: Sequence[OpenMirroringColumn],
-    touched_by: ColumnLists,
-) -> TouchedRows | None:
-    """Keep the rows that an incremental run may replace, or return None to consider all rows."""
-    keys = node.options.unique_key
-    if node.has_contract or any(tuple(columns) != keys for columns in touched_by):
-        return None
-    # keys are known to be unique only in rows that are published
-    if touched_by and not node.options.mirror:
-        return None
-    if not can_merge(snapshot.layout, node.planned_layout):
-        return None
-    # a Spark server may still be running an INSERT of a dead client, and only Delta can fence it
-    is_fenced = snapshot.layout.format == "delta" or node.warehouse.is_driven_here
-    if not touched_by and not is_fenced:
-        return None
-    if not touched_by:
-        return TouchedRows(new_rows, keys, None)
-    query = node.warehouse.sql(
-        "mirror_touched_rows",
-        snapshot=node.target,
-        new_rows=new_rows,
-        keys=keys,
-        ranges=_ranges(node, new_rows, snapshot, before, keys),
-    )
-    return TouchedRows(new_rows, keys, scratch.keep(BEFORE, query))
-
-
-def _kept_files(
-    node: Node,
-    new_rows: OpenMirroringRelation,
-    snapshot: TableDescription,
-    before: Sequence[OpenMirroringColumn],
-    touched_by: ColumnLists,
-) -> KeptFiles | None:
-    warehouse = node.warehouse
+    if _changes_in_place(node, snapshot, touched_by):
+        if not touched_by:
+            return TouchedRows(new_rows, keys, None)
+        query = warehouse.sql(
+            "mirror_touched_rows",
+            snapshot=target,
+            new_rows=new_rows,
+            keys=keys,
+            ranges=ranges(keys),
+        )
+        return TouchedRows(new_rows, keys, scratch.keep(BEFORE, query))
     if not warehouse.is_driven_here or not can_keep_files(snapshot, node.planned_layout):
         return None
-    touched = []
-    if touched_by:
-        query = warehouse.sql(
-            "mirror_touched_files",
-            snapshot=node.target,
-            new_rows=new_rows,
-            touched_by=[
-                (columns, _ranges(node, new_rows, snapshot, before, columns))
-                for columns in touched_by
-            ],
-        )
-        touched = [str(row[0]) for row in warehouse.query(query).rows]
-    return kept_files(snapshot, touched)
+    if not touched_by:
+        return kept_files(snapshot, [])
+    touched = warehouse.read(
+        "mirror_touched_files",
+        snapshot=target,
+        new_rows=new_rows,
+        touched_by=[(columns, ranges(columns)) for columns in touched_by],
+    )
+    return kept_files(snapshot, [str(row[0]) for row in touched.rows])
 
 
-def _ranges(
-    node: Node,
-    new_rows: OpenMirroringRelation,
-    snapshot: TableDescription,
-    before: Sequence[OpenMirroringColumn],
-    columns: Sequence[str],
-) -> tuple[KeyRange, ...]:
-    """Return the ranges of some columns of new rows; none if reading the snapshot costs little."""
-    ranged = ranged_columns(before, columns)
-    # the size may cost a query, as the ranges do
-    if not ranged or node.warehouse.is_small(node.target, snapshot):
-        return ()
-    return key_ranges(node.warehouse, new_rows, ranged)
+def _changes_in_place(node: Node, snapshot: TableDescription, touched_by: ColumnLists) -> bool:
+    """Check whether a snapshot can take the changes of an incremental run in place."""
+    keys = node.options.unique_key
+    if node.has_contract or any(tuple(columns) != keys for columns in touched_by):
+        return False
+    # keys are known to be unique only in rows that are published
+    if touched_by and not node.options.mirror:
+        return False
+    if not can_merge(snapshot.layout, node.planned_layout):
+        return False
+    # a Spark server may still be running an INSERT of a dead client, and only Delta can fence it
+    is_fenced = snapshot.layout.format == "delta" or node.warehouse.is_driven_here
+    return bool(touched_by) or is_fenced

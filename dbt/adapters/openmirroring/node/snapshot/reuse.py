@@ -33,15 +33,13 @@ class Reuse:
         compares_all: whether every row of the snapshot is compared
         may_repeat_keys: whether a key that is new among the compared rows may be in a file that is
             not compared
+        equal_rows: how many rows both snapshots have, if they are the same, so that nothing is
+            compared; None otherwise
     """
 
     compares_all: ClassVar[bool] = True
     may_repeat_keys: ClassVar[bool] = False
-
-    @property
-    def equal_rows(self) -> int | None:
-        """How many rows both snapshots have, if they are the same, so that nothing is compared."""
-        return None
+    equal_rows: int | None = None
 
     def before(self, snapshot: OpenMirroringRelation) -> FileRange:
         """Return the rows of the snapshot that may be deleted or changed."""

@@ -30,19 +30,15 @@ class SameFiles(Reuse):
     Args:
         names_before: their names in the snapshot
         names_after: their names in the next snapshot
-        rows: the number of their rows if neither snapshot has other files, otherwise None
+        equal_rows: the number of their rows if neither snapshot has other files, otherwise None
     """
 
     names_before: tuple[str, ...]
     names_after: tuple[str, ...]
-    rows: int | None
+    equal_rows: int | None = None
 
     compares_all = False
     may_repeat_keys = True
-
-    @property
-    def equal_rows(self) -> int | None:
-        return self.rows
 
     def before(self, snapshot: OpenMirroringRelation) -> FileRange:
         return FileRange(snapshot, other_than=self.names_before)
@@ -83,7 +79,7 @@ def same_files(before: TableDescription, after: TableDescription) -> SameFiles |
     return SameFiles(
         names_before=tuple(sorted(path.name for path in pairs.values())),
         names_after=tuple(sorted(path.name for path in pairs)),
-        rows=rows,
+        equal_rows=rows,
     )
 
 
