@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
-from dbt.adapters.openmirroring.node.snapshot.same_files import SameFiles, same_files
+from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, SameFiles, same_files
 from tests.unit.described import RELATION, description
 
 

@@ -19,17 +19,19 @@ from dbt.adapters.openmirroring.node.incremental import (
 )
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.refusals import listed
-from dbt.adapters.openmirroring.node.snapshot.kept_files import (
-    KeptFiles,
-    can_keep_files,
-    kept_files,
-)
 from dbt.adapters.openmirroring.node.snapshot.key_ranges import (
     KeyRange,
     key_ranges,
     ranged_columns,
 )
-from dbt.adapters.openmirroring.node.snapshot.reuse import Reuse, TouchedRows, can_merge
+from dbt.adapters.openmirroring.node.snapshot.reuse import (
+    KeptFiles,
+    Reuse,
+    TouchedRows,
+    can_keep_files,
+    can_merge,
+    kept_files,
+)
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     BEFORE,
     NEW_ROWS,

@@ -21,8 +21,7 @@ from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
 from dbt.adapters.openmirroring.node.refusals import why_left
 from dbt.adapters.openmirroring.node.snapshot.published_rows import PublishedRows
-from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
-from dbt.adapters.openmirroring.node.snapshot.same_files import same_files
+from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse, same_files
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.spark.relation import ZONE_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription
