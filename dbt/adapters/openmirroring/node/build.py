@@ -17,6 +17,7 @@ from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
 from dbt.adapters.openmirroring.node.refusals import listed
+from dbt.adapters.openmirroring.node.snapshot.reuse import KeptFiles
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import ZONE
@@ -78,8 +79,8 @@ def build(
         if node.has_contract:
             query = node.checked_contract(query)
         response = create_table(node, following, query, marks)
-    if rows.kept:
-        rows.kept.link_into(warehouse.describe(following))
+    if isinstance(rows.reuse, KeptFiles):
+        rows.reuse.link_into(warehouse.describe(following))
         kind = "partitions" if node.options.partition_by else "files"
         warehouse.run(f"mirror_find_{kind}", table=following)
     warehouse.added(following)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
@@ -148,8 +148,8 @@ class Comparer:
         # the keys 0.0 and -0.0 are equal in the comparison, but they land differently
         compared = [c for c in self.built.columns if c.name not in keys]
         compared += [c for c in self.built.columns if c.name in keys and c.is_float]
-        after = self._side(self.built.reuse.after(self.built.table), self.built.columns, compared)
-        after = replace(after, checks=self._checks)
+        rows = self.built.reuse.after(self.built.table)
+        after = self._side(rows, self.built.columns, compared, self._checks)
         before = self._side(self.built.reuse.before(self.snapshot), published, compared)
         query = self.warehouse.sql(
             "mirror_compare_keyed" if keys else "mirror_compare_keyless",
@@ -165,10 +165,11 @@ class Comparer:
         rows: FileRange,
         columns: Sequence[LandingColumn],
         compared: Sequence[LandingColumn],
+        checks: tuple[ValueCheck, ...] = (),
     ) -> Side:
         present = {column.name: column for column in columns}
         values = tuple(present.get(column.name) for column in compared)
-        return Side(rows, _of(columns, self.definition.key_columns), values)
+        return Side(rows, _of(columns, self.definition.key_columns), values, checks)
 
     def _repeats_keys(self, changed: str, inserted: int) -> bool:
         """Check whether a new key also occurs in a file that was not compared."""

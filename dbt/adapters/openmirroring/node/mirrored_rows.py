@@ -142,16 +142,16 @@ def _verify(node: Node, journal: Journal, restored: OpenMirroringRelation) -> No
     [counts] = warehouse.read("mirror_count_load", table=restored, keys=keys, is_small=False).rows
     found, published = int(counts["inserted"]), journal.batch.table_rows
     if found != published:
-        raise MirroredTableMismatchError(
-            f"The mirrored table of {node.target} has {found:,} rows, and {published:,} were "
-            f"published. {_CHANGED} {compute_anew(node.owner.node, published)}"
-        )
-    if counts["refused"]:
-        raise MirroredTableMismatchError(
-            f"The mirrored table of {node.target} has rows with the same key, or without one. "
-            f"Its key is {', '.join(definition.key_columns)}. {_CHANGED} "
-            f"{compute_anew(node.owner.node, published)}"
-        )
+        finding = f"{found:,} rows, and {published:,} were published."
+    elif counts["refused"]:
+        key = ", ".join(definition.key_columns)
+        finding = f"rows with the same key, or without one. Its key is {key}."
+    else:
+        return
+    raise MirroredTableMismatchError(
+        f"The mirrored table of {node.target} has {finding} {_CHANGED} "
+        f"{compute_anew(node.owner.node, published)}"
+    )
 
 
 def difference(

@@ -62,11 +62,6 @@ class NextRows:
         """The rows that the snapshot takes in place; None if there is a next snapshot."""
         return self.reuse if isinstance(self.reuse, TouchedRows) else None
 
-    @property
-    def kept(self) -> KeptFiles | None:
-        """The files of the snapshot that the next snapshot keeps; None if it keeps none."""
-        return self.reuse if isinstance(self.reuse, KeptFiles) else None
-
 
 def next_rows(
     node: Node,
@@ -261,9 +256,11 @@ def _reused(
         touched_by: lists of columns. A row may change if it agrees with a new row in all columns
             of one list. None means that any row may change
     """
-    if snapshot is None or touched_by is None or node.has_buckets or len(columns) != len(before):
+    if snapshot is None or touched_by is None or node.config.get("clustered_by"):
         return None
-    if any(column.snapshot_type != column.dtype for column in columns):
+    if len(columns) != len(before) or any(
+        column.snapshot_type != column.dtype for column in columns
+    ):
         return None
     warehouse, target, keys = node.warehouse, node.target, node.options.unique_key
 

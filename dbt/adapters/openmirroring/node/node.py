@@ -122,10 +122,6 @@ class Node:
         is_in_batches = self.options.incremental_strategy == "microbatch"
         return self.model.get("batch") if is_in_batches else None
 
-    @property
-    def has_buckets(self) -> bool:
-        return bool(self.config.get("clustered_by"))
-
     @cached_property
     def planned_layout(self) -> Layout:
         """The layout of the next snapshot, without buckets."""

@@ -27,7 +27,6 @@ from dbt.adapters.openmirroring.spark.table import (
 from dbt.adapters.openmirroring.types.parsed import decimal_of
 
 if TYPE_CHECKING:
-    from pyarrow import Schema
     from pyarrow.parquet import ParquetFile
 
 # Arrow's names for Spark's types as stored in a file
@@ -78,23 +77,22 @@ def stage(
     if plan.publication == "unchanged":
         return []
     warehouse.show_step(WRITING)
-    if not _link_ready_files(warehouse, publication, plan, options, built.description):
-        _write(warehouse, publication, plan, options, built)
-    files = publication.staged_files
+    url, files = publication.staging_url(ROWS), publication.staged_files
+    if not _link_ready_files(warehouse, url, plan, options, built.description):
+        _write(warehouse, url, plan, options, built)
     staged = files.written(plan)
-    return files.verified(plan, staged, _count(warehouse, publication, plan, staged))
+    return files.verified(plan, staged, _count(warehouse, url, plan, staged))
 
 
 def _link_ready_files(
     warehouse: Warehouse,
-    publication: Publication,
+    url: str,
     plan: SparkPlan,
     options: NodeConfig,
     description: TableDescription,
 ) -> bool:
     """Hard-link the next snapshot's files as a full load. Return False if they are not ready."""
-    staging = local_path(publication.staging_url(ROWS))
-    folder = description.folder
+    staging, folder = local_path(url), description.folder
     if not (plan.starts_folder and staging and folder and warehouse.is_driven_here):
         return False
     if description.layout.format != "parquet":
@@ -104,11 +102,7 @@ def _link_ready_files(
 
 
 def _write(
-    warehouse: Warehouse,
-    publication: Publication,
-    plan: SparkPlan,
-    options: NodeConfig,
-    built: NextSnapshot,
+    warehouse: Warehouse, url: str, plan: SparkPlan, options: NodeConfig, built: NextSnapshot
 ) -> None:
     table, columns = built.table, built.columns
     size = warehouse.known_bytes(table, built.description)
@@ -126,15 +120,10 @@ def _write(
         rows = warehouse.sql(
             f"mirror_changes_{keyed}", rows=changed, columns=columns, plan=plan, files=count
         )
-    if options.delimited:
+    if plan.text:
         rows = warehouse.sql(
-            "mirror_lines",
-            rows=rows,
-            columns=columns,
-            plan=plan,
-            rows_per_file=rows_per_file,
+            "mirror_lines", rows=rows, columns=columns, plan=plan, rows_per_file=rows_per_file
         )
-    url = publication.staging_url(ROWS)
     warehouse.run(
         "mirror_write_files",
         url=url,
@@ -146,9 +135,8 @@ def _write(
 
 
 def _count(
-    warehouse: Warehouse, publication: Publication, plan: SparkPlan, staged: Sequence[StagedFile]
+    warehouse: Warehouse, url: str, plan: SparkPlan, staged: Sequence[StagedFile]
 ) -> list[FileRows]:
-    url = publication.staging_url(ROWS)
     if plan.definition.delimited:
         # a query cannot pass options to the reader of a folder, but a view can
         warehouse.run("mirror_staged_lines", url=url, plan=plan)
@@ -228,6 +216,7 @@ def ready_files(
         return None
     if any(column.type != column.landed_type for column in definition.columns):
         return None
+    columns = [(c.name, _arrow_type(c.landed_type), True) for c in definition.columns]
     found = []
     for path in sorted(data_files(folder)):
         if path.parent != folder:  # files of a partition lack the partition's value
@@ -237,20 +226,18 @@ def ready_files(
             codecs = {
                 group.column(i).compression for group in groups for i in range(group.num_columns)
             }
-            if not _has_columns(file.schema_arrow, definition) or _is_legacy(file):
+            fields = [(each.name, str(each.type), each.nullable) for each in file.schema_arrow]
+            if fields != columns or _is_legacy(file):
                 return None
             if codecs - {_CODECS.get(compression, compression.upper())}:
                 return None
             found.append((path, file.metadata.num_rows))
     paths = [path for path, rows in found if rows] or [path for path, _ in found[:1]]
-    return paths if _fit([path.stat().st_size for path in paths], target_bytes) else None
-
-
-def _has_columns(schema: Schema, definition: TableDefinition) -> bool:
-    found = [(field.name, str(field.type), field.nullable) for field in schema]
-    return found == [
-        (column.name, _arrow_type(column.landed_type), True) for column in definition.columns
-    ]
+    sizes = [path.stat().st_size for path in paths]
+    if not sizes or max(sizes) > 2 * target_bytes:
+        return None
+    are_large = sum(sizes) >= _SMALL * target_bytes * len(sizes)
+    return paths if len(sizes) <= _FEW or are_large else None
 
 
 def _is_legacy(file: ParquetFile) -> bool:
@@ -276,9 +263,3 @@ def _arrow_type(spark_type: str) -> str:
     if decimal:
         return f"decimal128({decimal[0]}, {decimal[1]})"
     return _ARROW_TYPES.get(spark_type, "")
-
-
-def _fit(sizes: list[int], target_bytes: int) -> bool:
-    if not sizes or max(sizes) > 2 * target_bytes:
-        return False
-    return len(sizes) <= _FEW or sum(sizes) >= _SMALL * target_bytes * len(sizes)

@@ -12,6 +12,7 @@ from dbt.adapters.openmirroring.types.parsed import (
     DataType,
     MapType,
     StructType,
+    mapped,
     parse,
     sql_of,
 )
@@ -152,13 +153,7 @@ def _read(type_: DataType, text: str, depth: int) -> str:
 
 def _readable(type_: DataType) -> DataType:
     """Return the type that `from_json` reads in place of a type."""
-    if isinstance(type_, ArrayType):
-        return ArrayType(_readable(type_.element))
-    if isinstance(type_, MapType):
-        return MapType("string", _readable(type_.value))
-    if isinstance(type_, StructType):
-        return StructType(tuple((name, _readable(field)) for name, field in type_.fields))
-    return "string" if _KIND_OF_STRING.fullmatch(type_) else type_
+    return mapped(type_, lambda s: "string" if _KIND_OF_STRING.fullmatch(s) else s, key="string")
 
 
 def _typed(type_: DataType, value: str, depth: int) -> str:

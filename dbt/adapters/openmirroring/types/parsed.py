@@ -103,14 +103,20 @@ def length_of(dtype: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def mapped(type_: DataType, change: Callable[[str], str]) -> DataType:
-    """Return a type with other scalar types in it."""
+def mapped(type_: DataType, change: Callable[[str], str], key: str | None = None) -> DataType:
+    """Return a type with other scalar types in it.
+
+    Args:
+        key: the type of the keys of all maps; None to change these too
+    """
     if isinstance(type_, ArrayType):
-        return ArrayType(mapped(type_.element, change))
+        return ArrayType(mapped(type_.element, change, key))
     if isinstance(type_, MapType):
-        return MapType(mapped(type_.key, change), mapped(type_.value, change))
+        keys = key or mapped(type_.key, change)
+        return MapType(keys, mapped(type_.value, change, key))
     if isinstance(type_, StructType):
-        return StructType(tuple((name, mapped(field, change)) for name, field in type_.fields))
+        fields = ((name, mapped(field, change, key)) for name, field in type_.fields)
+        return StructType(tuple(fields))
     return change(type_)
 
 

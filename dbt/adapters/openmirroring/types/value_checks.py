@@ -90,28 +90,21 @@ def value_checks(
 
 
 def _text_check(column: LandingColumn, condition: str) -> ValueCheck:
-    finding = "text that is not UTF-8"
+    name, where, example = column.quoted, "", _start_of_bytes(column)
     if _is_nested(column):
-        remedy = "Decode it in the model, e.g. decode(cast(x as binary), 'ISO-8859-1') for each x"
-        return ValueCheck(column, condition, _start_of_json(column), finding, remedy)
-    remedy = f"Decode it in the model, e.g. decode(cast({column.quoted} as binary), 'ISO-8859-1')"
-    return ValueCheck(column, condition, _start_of_bytes(column), finding, remedy)
+        name, where, example = "x", " for each x", _start_of_json(column)
+    remedy = f"Decode it in the model, e.g. decode(cast({name} as binary), 'ISO-8859-1'){where}"
+    return ValueCheck(column, condition, example, "text that is not UTF-8", remedy)
 
 
 def _times_check(column: LandingColumn, condition: str) -> ValueCheck:
     finding = "values before the year 1 or after 9999"
+    how = "Make them NULL in the model"
+    case = "case when {0} between {1} and {2} then {0} end".format
     if _is_nested(column):
-        first, last = _BOUNDS["date"]
-        remedy = (
-            "Make them NULL in the model, e.g. "
-            f"case when x between {first} and {last} then x end for each date x"
-        )
+        remedy = f"{how}, e.g. {case('x', *_BOUNDS['date'])} for each date x"
         return ValueCheck(column, condition, _start_of_json(column), finding, remedy)
-    first, last = _BOUNDS[column.dtype.lower()]
-    remedy = (
-        f"Make them NULL in the model: case when {column.quoted} between {first} and {last} "
-        f"then {column.quoted} end"
-    )
+    remedy = f"{how}: {case(column.quoted, *_BOUNDS[column.dtype.lower()])}"
     return ValueCheck(column, condition, _time_in_utc(column), finding, remedy)
 
 
