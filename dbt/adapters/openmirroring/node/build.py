@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbt.adapters.base.impl import BaseAdapter
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
@@ -159,9 +158,15 @@ def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
 
     Raises:
         DbtRuntimeError: if a constraint is broken
+        CompilationError: if a constraint lacks its columns or its expression, or if the length of
+            a type cannot be checked
     """
+    if not node.has_contract:
+        return
     warehouse = node.warehouse
-    constraints = contract_constraints(warehouse.adapter, node.model) if node.has_contract else []
+    lengths = [each for column in node.model["columns"].values() for each in _length(column)]
+    supported = supported_constraints(warehouse.adapter, declared_constraints(node.model))
+    constraints = lengths + constraints_of(supported)
     if not constraints:
         return
     [counts] = warehouse.read("mirror_count_broken", table=table, constraints=constraints).rows
@@ -183,22 +188,6 @@ def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
             f"The model breaks its contract: {'; '.join(broken)}. Nothing was published, "
             "and the table is as it was. Correct the rows of the model, or its constraints."
         )
-
-
-def contract_constraints(adapter: BaseAdapter, node: Mapping[str, Any]) -> list[Constraint]:
-    """Return the constraints of a node that Spark can verify. Warn about all others.
-
-    Args:
-        adapter: the adapter, which knows the supported constraints
-        node: the node as in dbt's graph
-
-    Raises:
-        CompilationError: if a constraint lacks its columns or its expression, or if the length of
-            a type cannot be checked
-    """
-    columns = node.get("columns", {}).values()
-    lengths = [length for column in columns for length in _length(column)]
-    return lengths + constraints_of(supported_constraints(adapter, declared_constraints(node)))
 
 
 def _length(column: Mapping[str, Any]) -> Iterator[Constraint]:

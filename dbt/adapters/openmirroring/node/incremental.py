@@ -22,12 +22,6 @@ from dbt.adapters.openmirroring.types.casts import (
 )
 from dbt.adapters.openmirroring.types.columns import TypedColumn
 
-# ways out for a value that its column cannot hold
-CAST_IN_MODEL = (
-    "Cast it in the model, or run with --full-refresh: then the table gets the types of the model."
-)
-CAST_IN_SOURCE = "Cast it in the source of the dbt snapshot."
-
 # the quoted name of a column, how its values are converted (None if they stay), and its new name
 ConvertedColumn = tuple[str, Cast | None, str]
 
@@ -231,7 +225,7 @@ def comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringRe
     """
     warehouse, target, query = node.warehouse, node.target, node.query()
     stored = warehouse.columns(target)
-    source = warehouse.columns_of(node.first_history(node.history_strategy(False), query))
+    source = warehouse.columns_of(node.first_history(query))
     names = node.history_columns
     types = _compared_types(stored, source, names, node.config.get("strategy") == "timestamp")
     own = [c for c in source if c.name.lower() not in {name.lower() for name in names.values()}]
@@ -240,12 +234,12 @@ def comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringRe
         (c.quoted, _cast(c, types), quoted(spelled.get(c.name.lower(), c.name))) for c in own
     ]
     if any(cast or name != alias for name, cast, alias in columns):
-        query = _typed(node, f"(\n{query}\n)", columns)
+        query = typed_rows(node, f"(\n{query}\n)", columns)
     plain = [OpenMirroringColumn(c.name, without_length(c.dtype)) for c in stored]
     columns = [(c.quoted, _cast(c, types), c.quoted) for c in plain]
     if not any(cast for _, cast, _ in columns):
         return query, target
-    return query, scratch.keep(STORED, _typed(node, str(target), columns))
+    return query, scratch.keep(STORED, typed_rows(node, str(target), columns))
 
 
 def _compared_types(
@@ -307,7 +301,7 @@ def check_casts(
                 raise CompilationError(
                     f"The column {column.quoted} has the type {column.snapshot_type} in the "
                     f"table, and {column.new_type} in the new rows, and Spark cannot cast one to "
-                    f"the other. Nothing was changed. {CAST_IN_MODEL}"
+                    f"the other. Nothing was changed. {node.cast_remedy}"
                 )
 
 
@@ -315,7 +309,7 @@ def _is_possible(
     node: Node, table: OpenMirroringRelation, columns: Sequence[ConvertedColumn]
 ) -> bool:
     try:
-        node.warehouse.columns_of(_typed(node, str(table), columns))
+        node.warehouse.columns_of(typed_rows(node, str(table), columns))
     except DbtRuntimeError as error:
         if "DATATYPE_MISMATCH" in str(error):
             return False
@@ -323,9 +317,10 @@ def _is_possible(
     return True
 
 
-def _typed(node: Node, rows: str, columns: Sequence[ConvertedColumn]) -> str:
+def typed_rows(node: Node, rows: str, columns: Sequence[ConvertedColumn]) -> str:
+    """Return a query of rows in other types."""
     return node.warehouse.sql(
-        "mirror_typed_rows", rows=rows, columns=columns, remedy=CAST_IN_SOURCE
+        "mirror_typed_rows", rows=rows, columns=columns, remedy=node.cast_remedy
     )
 
 

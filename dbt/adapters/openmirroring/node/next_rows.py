@@ -9,13 +9,12 @@ from typing import Any
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.node.incremental import (
-    CAST_IN_MODEL,
-    CAST_IN_SOURCE,
     IncrementalColumn,
     check_casts,
     comparable,
     history_columns,
     incremental_columns,
+    typed_rows,
 )
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.refusals import listed
@@ -107,7 +106,7 @@ def first_rows(node: Node) -> NextRows:
     """Return the rows of a node that is built for the first time."""
     if node.is_history:
         with node.warehouse.users_session():
-            return NextRows(node.first_history(node.history_strategy(False), node.query()))
+            return NextRows(node.first_history(node.query()))
     return live_rows(node)
 
 
@@ -139,13 +138,9 @@ def _incremental(
                 "set another `unique_key`."
             )
     reused = _reused(node, scratch, new_rows, snapshot, before, columns, options.touched_by)
-    old_rows = (reused or Reuse()).before(target)
-    rows = warehouse.sql(
-        "mirror_typed_snapshot", rows=old_rows, columns=columns, remedy=CAST_IN_MODEL
-    )
     query = warehouse.sql(
         options.strategy_macro,
-        snapshot=rows,
+        snapshot=_stored_rows(node, reused, columns),
         new_rows=new_rows,
         columns=columns,
         options=options,
@@ -185,7 +180,7 @@ def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | No
         return first_rows(node)
     with warehouse.users_session():
         query, stored = comparable(node, scratch)
-        query = node.history_changes(node.history_strategy(True), query, stored)
+        query = node.history_changes(query, stored)
         computed = _keep_new_rows(node, scratch, NEW_ROWS, query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
     names = node.history_columns
@@ -193,12 +188,9 @@ def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | No
     changes = _typed_rows(node, scratch, computed, found, columns)
     touched_by = [[names["dbt_scd_id"]]]
     reused = _reused(node, scratch, changes, snapshot, before, columns, touched_by)
-    old_rows = (reused or Reuse()).before(target)
     query = warehouse.sql(
         "mirror_history",
-        snapshot=warehouse.sql(
-            "mirror_typed_snapshot", rows=old_rows, columns=columns, remedy=CAST_IN_SOURCE
-        ),
+        snapshot=_stored_rows(node, reused, columns),
         changes=changes,
         columns=columns,
         names=names,
@@ -233,9 +225,17 @@ def _typed_rows(
     if not casts:
         return computed
     typed = [(c.quoted, casts.get(c.name.lower()), c.quoted) for c in found]
-    remedy = CAST_IN_SOURCE if node.is_history else CAST_IN_MODEL
-    query = node.warehouse.sql("mirror_typed_rows", rows=computed, columns=typed, remedy=remedy)
-    return _keep_new_rows(node, scratch, TYPED_ROWS, query)
+    return _keep_new_rows(node, scratch, TYPED_ROWS, typed_rows(node, str(computed), typed))
+
+
+def _stored_rows(node: Node, reused: Reuse | None, columns: Sequence[IncrementalColumn]) -> str:
+    """Return the SQL of the rows that may change of the snapshot, in the types of the next one."""
+    return node.warehouse.sql(
+        "mirror_typed_snapshot",
+        rows=(reused or Reuse()).before(node.target),
+        columns=columns,
+        remedy=node.cast_remedy,
+    )
 
 
 def _reused(

@@ -25,9 +25,6 @@ from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, Layo
 from dbt.adapters.openmirroring.text.sql import ended, quoted
 from dbt.adapters.openmirroring.types.casts import Cast
 
-# strategy of a dbt snapshot
-Strategy = Mapping[str, Any]
-
 
 class Node:
     """The properties of a node in dbt, and its SQL.
@@ -106,6 +103,16 @@ class Node:
     @property
     def has_contract(self) -> bool:
         return bool((self.config.get("contract") or {}).get("enforced"))
+
+    @property
+    def cast_remedy(self) -> str:
+        """The way out for a value that its column cannot hold."""
+        if self.is_history:
+            return "Cast it in the source of the dbt snapshot."
+        return (
+            "Cast it in the model, or run with --full-refresh: then the table gets the types of "
+            "the model."
+        )
 
     @property
     def predicates(self) -> list[str]:
@@ -316,25 +323,11 @@ class Node:
         self._context["get_assert_columns_equivalent"](query)
         return str(self._context["get_select_subquery"](query))
 
-    def history_strategy(self, exists: bool) -> Strategy:
-        """Return the strategy by which a dbt snapshot finds changes.
-
-        Args:
-            exists: whether the dbt snapshot has been built before
-        """
-        strategy = self._context["strategy_dispatch"](self.config.get("strategy"))
-        found: Strategy = strategy(
-            self.model, "snapshotted_data", "source_data", self.config, exists
-        )
-        return found
-
-    def first_history(self, strategy: Strategy, query: str) -> str:
+    def first_history(self, query: str) -> str:
         """Return a query of the rows of a dbt snapshot that is built for the first time."""
-        return str(self._context["build_snapshot_table"](strategy, query))
+        return str(self._context["build_snapshot_table"](self._history_strategy(False), query))
 
-    def history_changes(
-        self, strategy: Strategy, query: str, stored: OpenMirroringRelation
-    ) -> str:
+    def history_changes(self, query: str, stored: OpenMirroringRelation) -> str:
         """Return a query of the changes since a dbt snapshot was built.
 
         Args:
@@ -343,10 +336,16 @@ class Node:
         Raises:
             DbtRuntimeError: if the dbt snapshot lacks required columns
         """
+        strategy = self._history_strategy(True)
         self._context["adapter"].assert_valid_snapshot_target_given_strategy(
             self.target, self.history_columns, strategy
         )
         return str(self._context["snapshot_staging_table"](strategy, query, stored))
+
+    def _history_strategy(self, exists: bool) -> Any:
+        """Return the strategy by which a dbt snapshot finds changes, as dbt describes it."""
+        strategy = self._context["strategy_dispatch"](self.config.get("strategy"))
+        return strategy(self.model, "snapshotted_data", "source_data", self.config, exists)
 
     @property
     def column_comments(self) -> dict[str, str]:

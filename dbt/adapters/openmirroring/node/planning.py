@@ -69,8 +69,10 @@ class Planner:
         reuse: Reuse | None = rows.reuse if rows else None
         if reuse is None and stored and not rebuild and self.node.warehouse.is_local:
             reuse = same_files(stored, found.description)
+        layout, moved = found.description.layout, None
         # a held snapshot is stored already as it is to be
-        moved = _moved(stored, found.description) if rows else None
+        if rows and stored and stored.layout != layout:
+            moved = f"stored as {layout} in Spark, before as {stored.layout}"
         return replace(found, reuse=reuse or found.reuse, moved=moved)
 
     def check(self, built: NextSnapshot, rebuild: str | None, with_rows: bool = True) -> None:
@@ -246,13 +248,6 @@ def refuse_deletion(node: Node, plan: SparkPlan, finding: str | None) -> None:
             "be lost. Nothing was changed. Put them back. If no rows are right, run the node with "
             "--full-refresh, which computes its rows anew and publishes those."
         )
-
-
-def _moved(before: TableDescription | None, after: TableDescription) -> str | None:
-    """Describe how a next snapshot is stored differently than before; None if it is not."""
-    if before is None or before.layout == after.layout:
-        return None
-    return f"stored as {after.layout} in Spark, before as {before.layout}"
 
 
 def _refuse_zone_of_session(relation: OpenMirroringRelation, table: TableDescription) -> None:

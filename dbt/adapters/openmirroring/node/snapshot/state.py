@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from pathlib import Path
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -43,7 +42,12 @@ def snapshot_state(
     if description.layout.format in MERGING_FORMATS:
         return version_state(warehouse, table)
     folder = description.folder if warehouse.is_driven_here else None
-    return f"files:{_digest(folder)}" if folder else None
+    if not folder:
+        return None
+    files = sorted(
+        (str(path.relative_to(folder)), path.stat().st_size) for path in data_files(folder)
+    )
+    return f"files:{hashlib.sha256(repr(files).encode()).hexdigest()}"
 
 
 def version_state(warehouse: Warehouse, table: OpenMirroringRelation) -> str:
@@ -156,10 +160,3 @@ def _is_changed_since(
             return not _CHANGES_NO_ROW.issuperset(operations)
         operations.append(str(row["operation"]))
     return True  # the history does not reach back to that version
-
-
-def _digest(folder: Path) -> str:
-    files = sorted(
-        (str(path.relative_to(folder)), path.stat().st_size) for path in data_files(folder)
-    )
-    return hashlib.sha256(repr(files).encode()).hexdigest()
