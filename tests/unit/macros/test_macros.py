@@ -45,7 +45,7 @@ def dispatched() -> set[str]:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of `Warehouse.ask` or `Warehouse.sql`.
+    """A call of a macro by a method of `Warehouse`.
 
     Args:
         place: the file and the line

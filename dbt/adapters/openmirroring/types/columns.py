@@ -10,7 +10,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.types.json_text import json_text, json_value
-from dbt.adapters.openmirroring.types.parsed import type_in_sql
+from dbt.adapters.openmirroring.types.parsed import parsed, sql_of
 
 _NESTED = ("array<", "map<", "struct<", "variant")
 _TEXT = ("string collate", "char(", "varchar(")
@@ -39,7 +39,7 @@ class TypedColumn:
     @property
     def sql_type(self) -> str:
         """The type in Spark, as SQL can contain it."""
-        return type_in_sql(self.dtype)
+        return sql_of(parsed(self.dtype))
 
 
 @dataclass(frozen=True)
