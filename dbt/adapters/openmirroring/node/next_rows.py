@@ -258,15 +258,14 @@ def _reused(
     """
     if snapshot is None or touched_by is None or node.config.get("clustered_by"):
         return None
-    if len(columns) != len(before) or any(
-        column.snapshot_type != column.dtype for column in columns
-    ):
+    has_other_types = any(column.snapshot_type != column.dtype for column in columns)
+    if has_other_types or len(columns) != len(before):
         return None
     warehouse, target, keys = node.warehouse, node.target, node.options.unique_key
 
     def ranges(columns: Sequence[str]) -> tuple[KeyRange, ...]:
         ranged = ranged_columns(before, columns)
-        # if reading the snapshot costs little; its size may cost a query, as the ranges do
+        # a small snapshot is read as fast; its size may cost a query, as the ranges do
         if not ranged or warehouse.is_small(target, snapshot):
             return ()
         return key_ranges(warehouse, new_rows, ranged)
