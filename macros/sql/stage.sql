@@ -1,10 +1,11 @@
 {#- 4. Write the rows of a query as files.
 
     Args:
+      text: how delimited text is written; none for Parquet
       rows_per_file: where Spark begins another file; 0 for no limit -#}
-{% macro openmirroring__mirror_write_files(url, rows, options, rows_per_file) %}
-  insert overwrite directory '{{ mirror_literal(url) }}' using {{ 'text' if options.delimited else 'parquet' }}
-  options (compression '{{ options.compression }}', maxRecordsPerFile {{ rows_per_file }} {{- mirror_text_options(options.text) }})
+{% macro openmirroring__mirror_write_files(url, rows, text, compression, rows_per_file) %}
+  insert overwrite directory '{{ mirror_literal(url) }}' using {{ 'text' if text else 'parquet' }}
+  options (compression '{{ compression }}', maxRecordsPerFile {{ rows_per_file }} {{- mirror_text_options(text) }})
   {{ rows }}
 {% endmacro %}
 

@@ -20,7 +20,7 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
-from dbt.adapters.openmirroring.node.snapshot.kept_files import KeptFiles
+from dbt.adapters.openmirroring.node.snapshot.reuse import KeptFiles
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from tests.functional.project import Project
 

@@ -27,7 +27,7 @@ from dbt.adapters.openmirroring.landing_zone.source import (
     source_events,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.node.changes import changes_between
+from dbt.adapters.openmirroring.node.decide import changes_between
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.operations.status import status_lines

@@ -12,8 +12,8 @@ import jinja2
 import jinja2.meta
 import pytest
 
-from dbt.adapters.openmirroring.node.changes import Change
 from dbt.adapters.openmirroring.node.config import INCREMENTAL_STRATEGIES, NodeConfig
+from dbt.adapters.openmirroring.node.decide import Change
 from tests.unit.macros.rendered import CLAUSES, OURS, our_macros, warehouse
 from tests.unit.macros.test_golden import CASES
 
@@ -45,7 +45,7 @@ def dispatched() -> set[str]:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of `Warehouse.ask` or `Warehouse.sql`.
+    """A call of a macro by a method of `Warehouse`.
 
     Args:
         place: the file and the line
@@ -63,7 +63,7 @@ class Call:
     def of(cls, node: ast.AST, place: str) -> Call | None:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return None
-        if node.func.attr not in ("ask", "sql"):
+        if node.func.attr not in ("ask", "sql", "run", "read", "count"):
             return None
         is_own = place == "warehouse.py" and ast.unparse(node.args[0]) != "macro"
         if not is_own and not ast.unparse(node.func.value).endswith("warehouse"):
@@ -133,15 +133,15 @@ def asked_by_macros() -> set[str]:
 def kinds_of_changes() -> set[str]:
     """The kinds that the package spells, also where one is chosen from two."""
     found = set()
-    for file in (PACKAGE / "node" / "changes.py", PACKAGE / "node" / "decide.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            named = None
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Change":
-                named = node.args[0]
-            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "kind":
-                named = node.value
-            constants = ast.walk(named) if named else ()
-            found |= {each.value for each in constants if isinstance(each, ast.Constant)}
+    text = (PACKAGE / "node" / "decide.py").read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        named = None
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Change":
+            named = node.args[0]
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "kind":
+            named = node.value
+        constants = ast.walk(named) if named else ()
+        found |= {each.value for each in constants if isinstance(each, ast.Constant)}
     return {str(kind) for kind in found}
 
 

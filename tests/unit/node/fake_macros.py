@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.node.compare import Side
-from dbt.adapters.openmirroring.node.incremental import IncrementalColumn, TypedColumn
+from dbt.adapters.openmirroring.node.incremental import ConvertedColumn, IncrementalColumn
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRows
@@ -149,7 +149,7 @@ class Macros:
         return answer((*keys, "count"), *((*k, n) for k, n in counts.items() if n > 1))
 
     def mirror_typed_rows(
-        self, *, rows: object, columns: Sequence[TypedColumn], remedy: str
+        self, *, rows: object, columns: Sequence[ConvertedColumn], remedy: str
     ) -> Rows:
         names = [(_plain(name), cast, _plain(alias)) for name, cast, alias in columns]
         return _in_types(self._spark.select(rows), names)
@@ -387,7 +387,7 @@ class Macros:
         return landed(columns, found)
 
     def mirror_write_files(
-        self, *, url: str, rows: str, options: object, rows_per_file: int
+        self, *, url: str, rows: str, text: None, compression: str, rows_per_file: int
     ) -> None:
         folder, found = local_path(url), self._spark.select(rows)
         assert folder

@@ -6,7 +6,7 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
-from dbt.adapters.openmirroring.node.changes import changes_between
+from dbt.adapters.openmirroring.node.decide import changes_between
 
 
 def table(

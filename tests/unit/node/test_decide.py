@@ -20,10 +20,9 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 )
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.changes import Change
 from dbt.adapters.openmirroring.node.compare import Comparer, Comparison
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.node.decide import decide
+from dbt.adapters.openmirroring.node.decide import Change, decide
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from tests.unit.macros.rendered import warehouse
 from tests.unit.node.test_changes import table

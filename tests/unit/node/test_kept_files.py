@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.node.snapshot.kept_files import (
+from dbt.adapters.openmirroring.node.snapshot.reuse import (
+    FileRange,
     KeptFiles,
     can_keep_files,
     kept_files,
 )
-from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
 from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
 from tests.unit.described import RELATION, description
 

@@ -26,13 +26,9 @@ class Bounds:
         self.bounds = bounds
         self.asked: list[list[str]] = []
 
-    def sql(self, macro: str, *, new_rows: object, columns: list[OpenMirroringColumn]) -> str:
+    def read(self, macro: str, *, new_rows: object, columns: list[OpenMirroringColumn]) -> Any:
         assert (macro, new_rows) == ("mirror_key_bounds", NEW_ROWS)
         self.asked.append([column.name for column in columns])
-        return "bounds"
-
-    def query(self, sql: str) -> Any:
-        assert sql == "bounds"
         return SimpleNamespace(rows=[self.bounds])
 
 

@@ -9,7 +9,7 @@ import pytest
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.node.preview import preview
+from dbt.adapters.openmirroring.node.materialize import preview
 from tests.unit.node.fake_rows import Row
 from tests.unit.node.fake_warehouse import FakeAdapter, Table
 from tests.unit.node.faults import Fault, Killed

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
-from dbt.adapters.openmirroring.node.snapshot.ready_files import link_files, ready_files
+from dbt.adapters.openmirroring.node.stage import link_files, ready_files
 
 MB = 2**20
 ID = pa.field("id", pa.int64())

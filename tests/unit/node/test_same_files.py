@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
-from dbt.adapters.openmirroring.node.snapshot.same_files import SameFiles, same_files
+from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, SameFiles, same_files
 from tests.unit.described import RELATION, description
 
 
@@ -56,7 +55,7 @@ def test_the_same_bytes_are_the_same_rows_whatever_the_files_are_called(
     found = same(before, after)
 
     assert found
-    assert found.rows == 3
+    assert found.equal_rows == 3
     assert sorted(found.names_after) == ["b1.parquet", "b2.parquet", "b3.parquet"]
 
 
@@ -64,7 +63,7 @@ def test_files_that_differ_are_left(before: Path, after: Path) -> None:
     write(before, a1="one", a2="two")
     write(after, b1="one", b2="too", b3="another")
 
-    assert same(before, after) == SameFiles(("a1.parquet",), ("b1.parquet",), rows=None)
+    assert same(before, after) == SameFiles(("a1.parquet",), ("b1.parquet",), equal_rows=None)
 
 
 @pytest.mark.parametrize("gone_from", ["before", "after"])
@@ -76,7 +75,7 @@ def test_a_file_is_the_same_as_one_other_only(before: Path, after: Path, gone_fr
     found = same(before, after)
 
     assert found
-    assert found.rows is None
+    assert found.equal_rows is None
     assert (len(found.names_before), len(found.names_after)) == (1, 1)
 
 
@@ -107,7 +106,7 @@ def test_in_partitions_all_files_are_the_same_or_none_counts(before: Path, after
     write(after, day_1__b="one", day_2__b="two")
     found = same(before, after)
     assert found
-    assert found.rows == 2
+    assert found.equal_rows == 2
 
     # a task has written one to each partition, of the same name
     write(after, day_2__b="too")

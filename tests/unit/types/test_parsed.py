@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.openmirroring.types.parsed import type_in_sql
+from dbt.adapters.openmirroring.types.parsed import parsed, sql_of
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ from dbt.adapters.openmirroring.types.parsed import type_in_sql
     ],
 )
 def test_names_of_fields_are_quoted(dtype: str, sql: str) -> None:
-    assert type_in_sql(dtype) == sql
+    assert sql_of(parsed(dtype)) == sql

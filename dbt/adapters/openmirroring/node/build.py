@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.node.constraints import (
-    BrokenConstraint,
-    broken_constraints,
-    contract_constraints,
-)
+from dbt.adapters.openmirroring.dbt_core.constraints import supported_constraints
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
+from dbt.adapters.openmirroring.node.refusals import listed
+from dbt.adapters.openmirroring.node.snapshot.reuse import KeptFiles
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import ZONE
+from dbt.adapters.openmirroring.text.sql import ended, quoted
+from dbt.adapters.openmirroring.types.parsed import length_of, parse
+from dbt.adapters.openmirroring.types.value_checks import condition_inside
 
 _DOCUMENTED = "openmirroring_documented"
+_WITH_LENGTH = re.compile(r"\b(varchar|char|character)\s*\(", re.IGNORECASE)
+
+# the types of constraints that are verified; dbt warns about all others
+VERIFIED = ("check", "not_null", "primary_key", "unique")
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A condition on each row of a table, or on all its rows together.
+
+    Args:
+        name: the name for messages to the user
+        broken: SQL that is true for a row that breaks the constraint; None for a condition on
+            all rows together
+        unique: the columns whose values must be unique, apart from NULLs
+    """
+
+    name: str
+    broken: str | None = None
+    unique: tuple[str, ...] = ()
 
 
 def build(
@@ -46,57 +72,43 @@ def build(
         return scratch.keep(PART, rows.query), AdapterResponse(_message="OK")
     query = rows.query
     following = beside or scratch.table(NEXT)
-    properties = {**(node.config.get("tblproperties") or {}), **marks}
     if BUILD_PROPERTY in marks:
         following = following.carrying(marks[BUILD_PROPERTY])
     with warehouse.users_session():  # it may have views or settings for the model's SQL
         if node.has_contract:
             query = node.checked_contract(query)
-        partition_by = node.options.partition_by
-        response = _create_table(node, following, query, properties, partition_by)
-    if rows.kept:
-        rows.kept.link_into(warehouse.describe(following))
-        _find_files(node, following)
+        response = create_table(node, following, query, marks)
+    if isinstance(rows.reuse, KeptFiles):
+        rows.reuse.link_into(warehouse.describe(following))
+        kind = "partitions" if node.options.partition_by else "files"
+        warehouse.run(f"mirror_find_{kind}", table=following)
     warehouse.added(following)
     return following, response
 
 
-def build_again(
+def create_table(
     node: Node,
     table: OpenMirroringRelation,
     query: str,
-    names: Collection[str],
     marks: Mapping[str, str],
-) -> None:
-    """Write rows that the node has had before to a table, as it stores them.
+    names: Collection[str] | None = None,
+) -> AdapterResponse:
+    """Create a table of a query, as the node stores its rows.
 
     Args:
-        table: the table to create
-        query: the SQL of the rows
-        names: the names of their columns
-        marks: properties that identify their publication
+        marks: properties that identify its rows
+        names: the names of its columns, if these are not the present ones of the node
     """
-    # the configuration may have changed since
-    present = {name.lower() for name in names}
-    partition_by = [name for name in node.options.partition_by if name.lower() in present]
-    properties = {**(node.config.get("tblproperties") or {}), **marks}
-    _create_table(node, table, query, properties, partition_by)
-    node.warehouse.added(table)
-
-
-def _create_table(
-    node: Node,
-    table: OpenMirroringRelation,
-    query: str,
-    properties: Mapping[str, str],
-    partition_by: Sequence[str],
-) -> AdapterResponse:
+    partition_by: Sequence[str] = node.options.partition_by
+    if names is not None:  # the configuration may have changed since
+        present = {name.lower() for name in names}
+        partition_by = [name for name in partition_by if name.lower() in present]
     statements, query = _documented(node, query)
     sql = node.warehouse.sql(
         "mirror_create_table",
         table=table,
         query=query,
-        properties=properties,
+        properties={**(node.config.get("tblproperties") or {}), **marks},
         options=_options(node),
         partition_by=partition_by,
     )
@@ -117,7 +129,7 @@ def _documented(node: Node, query: str) -> tuple[list[str], str]:
         return [], query
     warehouse = node.warehouse
     view = OpenMirroringRelation.create(identifier=_DOCUMENTED)
-    warehouse.execute(warehouse.sql("mirror_documented_rows", view=view, query=query, comments={}))
+    warehouse.run("mirror_documented_rows", view=view, query=query, comments={})
     comments = {
         # under a comment, a view has a string in place of `char` and `varchar`
         column.name: "" if "char(" in column.dtype else described.get(column.name.lower(), "")
@@ -141,38 +153,106 @@ def _options(node: Node) -> dict[str, str]:
     return {**others, **node.zone_options} if node.zone_options else {}
 
 
-def _find_files(node: Node, table: OpenMirroringRelation) -> None:
-    if node.options.partition_by:
-        node.warehouse.find_partitions(table)
-    else:
-        node.warehouse.find_files(table)
-
-
 def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
     """3. Check that the rows satisfy the contract. Spark does not enforce it on Parquet tables.
 
     Raises:
         DbtRuntimeError: if a constraint is broken
+        CompilationError: if a constraint lacks its columns or its expression, or if the length of
+            a type cannot be checked
     """
+    if not node.has_contract:
+        return
     warehouse = node.warehouse
-    constraints = contract_constraints(warehouse.adapter, node.model) if node.has_contract else []
+    lengths = [each for column in node.model["columns"].values() for each in _length(column)]
+    supported = supported_constraints(warehouse.adapter, declared_constraints(node.model))
+    constraints = lengths + constraints_of(supported)
     if not constraints:
         return
-    counts = warehouse.query(
-        warehouse.sql("mirror_count_broken", table=table, constraints=constraints)
-    ).rows[0]
+    [counts] = warehouse.read("mirror_count_broken", table=table, constraints=constraints).rows
     broken = []
     for constraint, count in zip(constraints, counts, strict=True):
         if not count:
             continue
+        what = "value" if constraint.unique else "row"
+        told = f"{constraint.name} by {int(count)} {what}{'s' if count > 1 else ''}"
         columns = constraint.unique or node.options.unique_key
-        examples = None
         if columns:
-            examples = warehouse.query(
-                warehouse.sql(
-                    "mirror_broken_rows", table=table, constraint=constraint, columns=columns
-                )
+            examples = warehouse.read(
+                "mirror_broken_rows", table=table, constraint=constraint, columns=columns
             )
-        broken.append(BrokenConstraint(constraint, int(count), columns, examples))
+            told += f", e.g. {listed(columns, examples)}"
+        broken.append(told)
     if broken:
-        raise broken_constraints(broken)
+        raise DbtRuntimeError(
+            f"The model breaks its contract: {'; '.join(broken)}. Nothing was published, "
+            "and the table is as it was. Correct the rows of the model, or its constraints."
+        )
+
+
+def _length(column: Mapping[str, Any]) -> Iterator[Constraint]:
+    """Yield a condition for the length of the texts of a column, which Spark does not keep."""
+    name, declared = column["name"], str(column.get("data_type") or "")
+    if not _WITH_LENGTH.search(declared):
+        return
+    text = re.sub(r"\s*([<>,:()])\s*", r"\1", declared.strip().lower().replace("`", ""))
+    try:
+        type_ = parse(re.sub(r"\bcharacter\(", "char(", text))
+    except ValueError as error:
+        raise CompilationError(
+            f"The column {quoted(name)} has the data_type {declared!r} in the contract, whose "
+            "lengths cannot be checked. Write it as Spark does, e.g. struct<a:varchar(3)>; or "
+            "declare string, and a constraint such as {type: check, expression: length(a) <= 3}."
+        ) from error
+    broken = condition_inside(type_, quoted(name), _too_long)
+    yield Constraint(f"{declared} ({name})", broken=broken)
+
+
+def _too_long(type_: str, value: str) -> str:
+    length = length_of(type_)
+    return "" if length is None else f"char_length({value}) > {length}"
+
+
+def constraints_of(declared: Sequence[ModelLevelConstraint]) -> list[Constraint]:
+    """Return the conditions to verify.
+
+    Args:
+        declared: constraints that can be enforced; a constraint of a column names that column
+
+    Raises:
+        CompilationError: if a constraint lacks its columns or its expression
+    """
+    constraints = [constraint for one in declared for constraint in _constraints(one)]
+    return list(dict.fromkeys(constraints))
+
+
+def _constraints(declared: ModelLevelConstraint) -> Iterator[Constraint]:
+    kind, columns = declared.type, tuple(declared.columns)
+    if kind == ConstraintType.check:
+        if not declared.expression:
+            raise CompilationError("A check constraint needs an `expression`.")
+        yield Constraint(
+            _name(declared, declared.expression), broken=f"not ({ended(declared.expression)})"
+        )
+        return
+    if not columns:
+        raise CompilationError(f"A {kind.value} constraint needs `columns`.")
+    if kind in (ConstraintType.not_null, ConstraintType.primary_key):
+        for column in columns:
+            yield Constraint(f"not_null ({column})", broken=f"{quoted(column)} is null")
+    if kind in (ConstraintType.unique, ConstraintType.primary_key):
+        yield Constraint(_name(declared, ", ".join(columns)), unique=columns)
+
+
+def _name(declared: ModelLevelConstraint, about: str) -> str:
+    return " ".join(filter(None, (declared.type.value, declared.name, f"({about})")))
+
+
+def declared_constraints(node: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the constraints of a node and its columns, in the form of a node's constraints."""
+    of_columns = [
+        {**constraint, "columns": [column["name"]]}
+        for column in node.get("columns", {}).values()
+        for constraint in column.get("constraints") or []
+    ]
+    return [*of_columns, *(node.get("constraints") or [])]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
@@ -67,8 +67,8 @@ class Comparer:
         snapshot: the rows that were published last; the relation may be missing
         built: the next snapshot
         history_keys: SQL of the key of a dbt snapshot; empty for other nodes
-        left: returns why new rows do not replace all published rows with their keys; None if the
-            next snapshot was not made of new rows
+        left: why new rows do not replace all published rows with their keys, and a remedy; None
+            if they do, and for a next snapshot that was not made of new rows
     """
 
     warehouse: Warehouse
@@ -79,7 +79,7 @@ class Comparer:
     snapshot: OpenMirroringRelation
     built: NextSnapshot
     history_keys: tuple[str, ...] = ()
-    left: Callable[[], refusals.LeftRows | None] = lambda: None
+    left: tuple[str, str] | None = None
 
     def load(self) -> RowCounts:
         """Count the rows of a full load.
@@ -87,16 +87,14 @@ class Comparer:
         Raises:
             DbtRuntimeError: if keys are NULL or not unique, or if values cannot be mirrored
         """
-        keys = _of(self.built.columns, self.definition.key_columns)
         is_small = self.warehouse.is_small(self.built.table, self.built.description)
-        query = self.warehouse.sql(
+        [counts] = self.warehouse.read(
             "mirror_count_load",
             table=self.built.table,
-            keys=keys,
+            keys=self._keys,
             is_small=is_small,
             checks=self._checks,
-        )
-        counts = self.warehouse.query(query).rows[0]
+        ).rows
         if counts["refused"]:
             raise self._refusal()
         return RowCounts(inserted=int(counts["inserted"]))
@@ -124,12 +122,10 @@ class Comparer:
         )
         changed = self._changed(journal, is_small)
         is_counted_by_key = is_small and is_keyed and self.built.reuse.compares_all
-        counts = self.warehouse.query(
-            self.warehouse.sql(
-                "mirror_count_keyed" if is_keyed else "mirror_count_keyless",
-                changed=changed,
-                snapshot=None if is_counted_by_key else self.snapshot,
-            )
+        counts = self.warehouse.read(
+            "mirror_count_keyed" if is_keyed else "mirror_count_keyless",
+            changed=changed,
+            snapshot=None if is_counted_by_key else self.snapshot,
         ).rows[0]
         self.published.verify_rows(journal, int(counts["rows_before"] or 0))
         if counts["refused"]:
@@ -152,8 +148,8 @@ class Comparer:
         # the keys 0.0 and -0.0 are equal in the comparison, but they land differently
         compared = [c for c in self.built.columns if c.name not in keys]
         compared += [c for c in self.built.columns if c.name in keys and c.is_float]
-        after = self._side(self.built.reuse.after(self.built.table), self.built.columns, compared)
-        after = replace(after, checks=self._checks)
+        rows = self.built.reuse.after(self.built.table)
+        after = self._side(rows, self.built.columns, compared, self._checks)
         before = self._side(self.built.reuse.before(self.snapshot), published, compared)
         query = self.warehouse.sql(
             "mirror_compare_keyed" if keys else "mirror_compare_keyless",
@@ -169,75 +165,76 @@ class Comparer:
         rows: FileRange,
         columns: Sequence[LandingColumn],
         compared: Sequence[LandingColumn],
+        checks: tuple[ValueCheck, ...] = (),
     ) -> Side:
         present = {column.name: column for column in columns}
         values = tuple(present.get(column.name) for column in compared)
-        return Side(rows, _of(columns, self.definition.key_columns), values)
+        return Side(rows, _of(columns, self.definition.key_columns), values, checks)
 
     def _repeats_keys(self, changed: str, inserted: int) -> bool:
         """Check whether a new key also occurs in a file that was not compared."""
-        keys = _of(self.built.columns, self.definition.key_columns)
-        if not (keys and inserted and self.built.reuse.may_repeat_keys):
+        if not (self._keys and inserted and self.built.reuse.may_repeat_keys):
             return False
-        query = self.warehouse.sql(
-            "mirror_new_keys_elsewhere", table=self.built.table, changed=changed, keys=keys
+        found = self.warehouse.read(
+            "mirror_new_keys_elsewhere", table=self.built.table, changed=changed, keys=self._keys
         )
-        return len(self.warehouse.query(query).rows) > 0
+        return len(found.rows) > 0
+
+    @cached_property
+    def _keys(self) -> tuple[LandingColumn, ...]:
+        return _of(self.built.columns, self.definition.key_columns)
 
     @cached_property
     def _checks(self) -> tuple[ValueCheck, ...]:
         return value_checks(
             self.built.columns,
             self.definition.delimited is not None,
-            self.warehouse.spark_major,
+            self.warehouse.adapter.connections.spark_major(),
         )
 
     def _refusal(self) -> Exception:
-        keys = _of(self.built.columns, self.definition.key_columns)
         if self._checks:
-            query = self.warehouse.sql(
-                "mirror_bad_values", table=self.built.table, keys=keys, checks=self._checks
+            found = self.warehouse.read(
+                "mirror_bad_values", table=self.built.table, keys=self._keys, checks=self._checks
             )
-            found = self.warehouse.query(query)
             if found.rows:
                 return refusals.bad_values(self._checks, self.definition.key_columns, found)
         return self._bad_keys()
 
     def _bad_keys(self) -> Exception:
-        keys = _of(self.built.columns, self.definition.key_columns)
         if self.history_keys:
-            query = self.warehouse.sql(
+            found = self.warehouse.read(
                 "mirror_repeated_versions",
                 table=self.built.table,
-                version=keys[0],
+                version=self._keys[0],
                 keys=self.history_keys,
             )
-            return refusals.bad_keys(self.history_keys, self.warehouse.query(query))
-        found = self._left_rows(keys)
-        if found:
-            return found
-        query = self.warehouse.sql("mirror_bad_keys", table=self.built.table, keys=keys)
-        return refusals.bad_keys(self.definition.key_columns, self.warehouse.query(query))
+            return refusals.bad_keys(self.history_keys, found)
+        left = self._left_rows()
+        if left:
+            return left
+        found = self.warehouse.read("mirror_bad_keys", table=self.built.table, keys=self._keys)
+        return refusals.bad_keys(self.definition.key_columns, found)
 
-    def _left_rows(self, keys: Sequence[LandingColumn]) -> Exception | None:
+    def _left_rows(self) -> Exception | None:
         """Return the error for new rows beside published rows with their keys, if any."""
-        journal, left = self.published.last, self.left()
-        if not journal or not left:
+        journal = self.published.last
+        if not journal or not self.left:
             return None
         published = {c.name: c for c in published_columns(journal.batch.definition)}
-        if not published.keys() >= {key.name for key in keys}:
+        if not published.keys() >= set(self.definition.key_columns):
             return None
-        query = self.warehouse.sql(
+        examples = self.warehouse.read(
             "mirror_left_rows",
             table=self.built.table,
             snapshot=self.snapshot,
-            keys=keys,
-            published_keys=[published[key.name] for key in keys],
+            keys=self._keys,
+            published_keys=[published[key.name] for key in self._keys],
             partition_by=self.options.partition_by,
         )
-        examples = self.warehouse.query(query)
-        names = self.definition.key_columns
-        return refusals.left_rows(names, examples, left) if examples.rows else None
+        if not examples.rows:
+            return None
+        return refusals.left_rows(self.definition.key_columns, examples, *self.left)
 
 
 def _of(columns: Sequence[LandingColumn], names: Sequence[str]) -> tuple[LandingColumn, ...]:

@@ -18,29 +18,35 @@ from dbt.adapters.openmirroring.landing_zone.delimited import (
     COLUMN_SEPARATORS,
     DelimitedText,
 )
-from dbt.adapters.openmirroring.node.max_deleted import MaxDeleted
 from dbt.adapters.openmirroring.node.other_options import refuse_other_options
-from dbt.adapters.openmirroring.node.text_files import TextFiles
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 from dbt.adapters.openmirroring.text.sql import ended
 
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
 _PROVIDER = re.compile(r"[\w.]+")
 _UNITS = {"kb": 2**10, "mb": 2**20, "gb": 2**30}
-
-# Spark writes text with Hadoop's codecs, which have no zstd and frame snappy differently
-_TEXT_COMPRESSIONS = ("none", "gzip")
 
 # values of `publish`
 IMMEDIATELY, AFTER_TESTS, ON_REQUEST = "immediately", "after_tests", "on_request"
 
 INCREMENTAL_STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
 
+# the values of options that have few, the default first
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "mirror": (True, False),
+    "on_breaking_change": ("rebuild", "fail"),
+    "insert_marker": (UPSERT, "insert"),
+    "landing_format": ("parquet", *COLUMN_SEPARATORS),
+    "file_detection": ("sequential", LAST_UPDATE_TIME),
+    "default_row_marker": ("insert", UPSERT),
+    "schema_folder": (True, False),
+    "publish": (IMMEDIATELY, AFTER_TESTS, ON_REQUEST),
+    "on_foreign_changes": ("fail", "publish"),
+}
+
 # spellings of numbers, dates and booleans, which are written without quotes
 _UNQUOTED = re.compile(r"[-+]?\d.*|true|false|[-+]?(nan|inf.*)", re.IGNORECASE | re.DOTALL)
-
-# a value of `on_foreign_changes`
-_PUBLISH = "publish"
 
 
 @dataclass
@@ -85,7 +91,8 @@ class NodeConfig:
         delete_when: SQL condition; a new row that meets it deletes instead of upserting
         partition_by: partition columns
         publish: when the node is published: `immediately`, `after_tests` or `on_request`
-        max_deleted: limit of the rows that one publication may delete
+        max_deleted: limit of the rows that one publication may delete: their number, or (a float)
+            a percentage of the published rows
         on_foreign_changes: what happens if somebody else has changed the relation since it was
             published: `fail` or `publish`
     """
@@ -105,17 +112,12 @@ class NodeConfig:
     delete_when: str | None = None
     partition_by: tuple[str, ...] = ()
     publish: str = IMMEDIATELY
-    max_deleted: MaxDeleted | None = None
+    max_deleted: int | float | None = None
     on_foreign_changes: str = "fail"
 
     @property
     def publishes_foreign_changes(self) -> bool:
-        return self.on_foreign_changes == _PUBLISH
-
-    @property
-    def text(self) -> TextFiles | None:
-        """How Spark writes delimited text; None for Parquet."""
-        return TextFiles.of(self.delimited)
+        return self.on_foreign_changes == "publish"
 
     @property
     def strategy_macro(self) -> str:
@@ -170,25 +172,20 @@ class NodeConfig:
         _refuse_misspelled(config)
         refuse_other_options(config)
         unique_key = _columns(config, "unique_key")
-        landing_format = _choice(config, "landing_format", ("parquet", *COLUMN_SEPARATORS))
+        chosen = {
+            name: _choice(name, config.get(name), allowed) for name, allowed in _CHOICES.items()
+        }
+        landing_format = chosen["landing_format"]
         parsed = cls(
+            **chosen,
             unique_key=unique_key,
-            mirror=_choice(config, "mirror", (True, False)),
-            on_breaking_change=_choice(config, "on_breaking_change", ("rebuild", "fail")),
-            insert_marker=_choice(config, "insert_marker", ("upsert", "insert")),
-            landing_format=landing_format,
             delimited=_delimited(config.get("delimited"), landing_format),
-            compression=_compression(config, landing_format),
-            file_detection=_choice(config, "file_detection", ("sequential", LAST_UPDATE_TIME)),
-            default_row_marker=_choice(config, "default_row_marker", ("insert", UPSERT)),
-            schema_folder=_choice(config, "schema_folder", (True, False)),
+            compression=_compression(config.get("compression"), landing_format),
             target_file_size=_size(config.get("target_file_size")),
             incremental_strategy=_strategy(config, unique_key),
             delete_when=ended(_text(config, "delete_when") or "") or None,
             partition_by=_columns(config, "partition_by"),
-            publish=_choice(config, "publish", (IMMEDIATELY, AFTER_TESTS, ON_REQUEST)),
-            max_deleted=MaxDeleted.parse(config.get("max_deleted")),
-            on_foreign_changes=_choice(config, "on_foreign_changes", ("fail", _PUBLISH)),
+            max_deleted=_max_deleted(config.get("max_deleted")),
         )
         file_format = _text(config, "file_format")
         if file_format and not _PROVIDER.fullmatch(file_format):
@@ -238,12 +235,9 @@ def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
     """Return the incremental strategy. Other nodes get the default, which has no effect."""
     if config.get("materialized") != "incremental":
         return NodeConfig.incremental_strategy
-    default = {"incremental_strategy": "merge" if unique_key else "append"}
-    strategy: str = _choice(
-        config if config.get("incremental_strategy") else default,
-        "incremental_strategy",
-        INCREMENTAL_STRATEGIES,
-    )
+    default = "merge" if unique_key else "append"
+    given = config.get("incremental_strategy") or default
+    strategy = str(_choice("incremental_strategy", given, INCREMENTAL_STRATEGIES))
     if strategy == "delete+insert" and not unique_key:
         raise CompilationError("The strategy delete+insert needs a `unique_key`.")
     if strategy == "microbatch" and not config.get("partition_by"):
@@ -275,23 +269,21 @@ def _misspelled(name: str) -> str:
     return close[0] if close else ""
 
 
-def _choice(config: Mapping[str, Any], name: str, allowed: tuple[Any, ...]) -> Any:
-    value = config.get(name)
+def _choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     if value is None:
-        return getattr(NodeConfig, name)
+        return allowed[0]
     if value not in allowed or isinstance(value, bool) is not isinstance(allowed[0], bool):
         choices = ", ".join(str(choice).lower() for choice in allowed)
         raise CompilationError(f"`{name}` is {value!r}. Allowed: {choices}.")
     return value
 
 
-def _compression(config: Mapping[str, Any], landing_format: str) -> str:
-    if landing_format == "parquet":
-        chosen: str = _choice(config, "compression", ("none", "snappy", "gzip", "zstd"))
-        return chosen
-    if config.get("compression") is None:
-        return _TEXT_COMPRESSIONS[0]
-    return str(_choice(config, "compression", _TEXT_COMPRESSIONS))
+def _compression(value: Any, landing_format: str) -> str:
+    if landing_format != "parquet":
+        # Spark writes text with Hadoop's codecs, which have no zstd and frame snappy differently
+        return str(_choice("compression", value, ("none", "gzip")))
+    allowed = ("none", "snappy", "gzip", "zstd")
+    return str(_choice("compression", value or NodeConfig.compression, allowed))
 
 
 def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
@@ -391,3 +383,17 @@ def _size(value: Any) -> int:
             f"`target_file_size` is {value!r}. It must be a number with a unit: kb, mb or gb."
         )
     return int(match[1]) * _UNITS[match[2]]
+
+
+def _max_deleted(value: Any) -> int | float | None:
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    share = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if share and float(share[1]) <= 100:
+        return float(share[1])
+    raise CompilationError(
+        f"`max_deleted` is {value!r}. It must be a number of rows, e.g. 1000, or a share of "
+        "the published rows, e.g. 10%."
+    )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.delimited import data_type
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
-from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.types.columns import LandingColumn
 
@@ -30,7 +30,7 @@ def table_definition(columns: Sequence[LandingColumn], options: NodeConfig) -> T
             f"`unique_key` names {', '.join(map(repr, missing))}, but the model has no such "
             f"column. It has: {', '.join(names.values())}."
         )
-    refusals.check_landing_format(columns, options)
+    _check_landing_format(columns, options)
     return TableDefinition(
         columns=tuple(
             MirroredColumn(column.name, column.dtype, column.landed_type) for column in columns
@@ -74,3 +74,36 @@ def _names(columns: Sequence[LandingColumn]) -> dict[str, str]:
             "in the model."
         )
     return names
+
+
+def _check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig) -> None:
+    """Check whether the landing format can hold the columns of a table.
+
+    Raises:
+        CompilationError: if the landing format does not have the type of a column (specification,
+            "Delimited text requirements"; Delta has no type for a time of day), or if a row could
+            become an empty line
+    """
+    for column in columns:
+        if options.delimited and not data_type(column.landed_type):
+            raise CompilationError(
+                f"The column {column.quoted} has the type {column.dtype}, and delimited text has "
+                f"no decimals. Cast it in the model: cast({column.quoted} as double), or "
+                f"cast({column.quoted} as string) to keep all digits."
+            )
+        if options.delimited and column.dtype.startswith(("geometry", "geography")):
+            raise CompilationError(
+                f"The column {column.quoted} has the type {column.dtype}, whose bytes are not "
+                f"text. Convert it in the model, e.g. base64(st_asbinary({column.quoted}))."
+            )
+        if column.landed_type.startswith("time(") and not options.delimited:
+            raise CompilationError(
+                f"The column {column.quoted} has the type {column.dtype}, which cannot be "
+                f"mirrored from Parquet. Cast it in the model, e.g. cast({column.quoted} as "
+                "string), or set `landing_format: csv`."
+            )
+    if options.delimited and len(columns) == 1 and not options.delimited.null_value:
+        raise CompilationError(
+            f"The model has one column, {columns[0].quoted}, so that a line that is NULL would be "
+            "empty, and not be read. Set another `delimited.null_value`, e.g. null."
+        )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import STORED, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
@@ -21,41 +20,30 @@ from dbt.adapters.openmirroring.types.casts import (
     with_new_fields,
     without_length,
 )
-from dbt.adapters.openmirroring.types.parsed import type_in_sql
+from dbt.adapters.openmirroring.types.columns import TypedColumn
 
 # the quoted name of a column, how its values are converted (None if they stay), and its new name
-TypedColumn = tuple[str, Cast | None, str]
+ConvertedColumn = tuple[str, Cast | None, str]
 
 # the columns of a dbt snapshot that have the type of `updated_at`
 _TIMES = ("dbt_valid_from", "dbt_valid_to", "dbt_updated_at")
 
 
 @dataclass(frozen=True)
-class IncrementalColumn:
+class IncrementalColumn(TypedColumn):
     """A column of the next snapshot.
 
     Args:
-        dtype: type of the column
         snapshot_type: its type in the snapshot; None if the snapshot does not have it
         new_type: its type in the new rows; None if they do not have it
         is_updated: whether a merge updates it in existing rows
         is_exact: whether a value that would lose something in the column's type is refused
     """
 
-    name: str
-    dtype: str
     snapshot_type: str | None
     new_type: str | None
     is_updated: bool
     is_exact: bool = True
-
-    @property
-    def quoted(self) -> str:
-        return quoted(self.name)
-
-    @property
-    def sql_type(self) -> str:
-        return type_in_sql(self.dtype)
 
     @property
     def snapshot_cast(self) -> Cast | None:
@@ -85,8 +73,7 @@ def incremental_columns(
         config: the node's configuration, with `merge_update_columns` and `merge_exclude_columns`
 
     Raises:
-        CompilationError: if the columns differ in a way that `on_schema_change` does not allow,
-            or if both merge options are set
+        CompilationError: if the columns differ in a way that `on_schema_change` does not allow
     """
     had = {column.name.lower(): column for column in snapshot}
     has = {column.name.lower(): column for column in new_rows}
@@ -113,16 +100,13 @@ def incremental_columns(
     result = [OpenMirroringColumn(had[name].name, dtype) for name, dtype in kept.items()]
     if on_schema_change in ("append_new_columns", "sync_all_columns"):
         result += added
-    is_updated = _updated(config)
+    # only one of the two options is set
+    updated = _folded(config.get("merge_update_columns")) or set(has)
+    updated = updated & has.keys() - _folded(config.get("merge_exclude_columns"))
+    before, new = ({name: c.dtype for name, c in columns.items()} for columns in (had, has))
     return [
-        IncrementalColumn(
-            column.name,
-            column.dtype,
-            had[column.name.lower()].dtype if column.name.lower() in had else None,
-            has[column.name.lower()].dtype if column.name.lower() in has else None,
-            column.name.lower() in has and is_updated(column.name),
-        )
-        for column in result
+        IncrementalColumn(c.name, c.dtype, before.get(name), new.get(name), name in updated)
+        for c, name in ((column, column.name.lower()) for column in result)
     ]
 
 
@@ -176,16 +160,17 @@ def history_columns(
     result = []
     for name in dict.fromkeys((*had, *new)):
         stored, found = had.get(name), new.get(name)
-        dtype = (had.get(name) or new[name]).dtype
+        column = stored or new[name]
+        dtype = column.dtype
         if stored and found:
             common = common_type(stored.dtype, found.dtype)
             if common is None and name not in dbts_own:
-                raise refusals.no_common_type(stored.quoted, stored.dtype, found.dtype)
+                raise _no_common_type(stored.quoted, stored.dtype, found.dtype)
             # a deleted row ends now, which may have to become a day
             dtype = common or stored.dtype
         result.append(
             IncrementalColumn(
-                (had.get(name) or new[name]).name,
+                column.name,
                 dtype,
                 stored.dtype if stored else None,
                 found.dtype if found else None,
@@ -196,11 +181,14 @@ def history_columns(
     return result
 
 
-def _updated(config: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return a function that tells by its name whether a merge updates a column."""
-    only = _folded(config.get("merge_update_columns"))
-    excluded = _folded(config.get("merge_exclude_columns"))
-    return lambda name: name.lower() in only if only else name.lower() not in excluded
+def _no_common_type(column: str, stored: str, new: str) -> CompilationError:
+    """Return the error for a column of a dbt snapshot whose type has changed too much."""
+    return CompilationError(
+        f"The column {column} has the type {stored} in the dbt snapshot, and {new} in its source. "
+        "No type holds the values of both as they are. Nothing was changed. Cast the column in "
+        f"the source, e.g. cast({column} as {stored}), or give it a new name there: then it "
+        "becomes a new column, and the history keeps the old one."
+    )
 
 
 def _folded(names: Any) -> set[str]:
@@ -237,24 +225,24 @@ def comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringRe
     """
     warehouse, target, query = node.warehouse, node.target, node.query()
     stored = warehouse.columns(target)
-    source = warehouse.columns_of(node.first_history(node.history_strategy(False), query))
+    source = warehouse.columns_of(node.first_history(query))
     names = node.history_columns
-    types = compared_types(stored, source, names, node.config.get("strategy") == "timestamp")
+    types = _compared_types(stored, source, names, node.config.get("strategy") == "timestamp")
     own = [c for c in source if c.name.lower() not in {name.lower() for name in names.values()}]
     spelled = {column.name.lower(): column.name for column in stored}
     columns = [
         (c.quoted, _cast(c, types), quoted(spelled.get(c.name.lower(), c.name))) for c in own
     ]
     if any(cast or name != alias for name, cast, alias in columns):
-        query = _typed(node, f"(\n{query}\n)", columns)
+        query = typed_rows(node, f"(\n{query}\n)", columns)
     plain = [OpenMirroringColumn(c.name, without_length(c.dtype)) for c in stored]
     columns = [(c.quoted, _cast(c, types), c.quoted) for c in plain]
     if not any(cast for _, cast, _ in columns):
         return query, target
-    return query, scratch.keep(STORED, _typed(node, str(target), columns))
+    return query, scratch.keep(STORED, typed_rows(node, str(target), columns))
 
 
-def compared_types(
+def _compared_types(
     stored: Sequence[OpenMirroringColumn],
     source: Sequence[OpenMirroringColumn],
     names: Mapping[str, str],
@@ -289,7 +277,7 @@ def compared_types(
                 )
             common = common or before
         if common is None:
-            raise refusals.no_common_type(had[name].quoted, before, column.dtype)
+            raise _no_common_type(had[name].quoted, before, column.dtype)
         types[name] = common
     return types
 
@@ -313,13 +301,15 @@ def check_casts(
                 raise CompilationError(
                     f"The column {column.quoted} has the type {column.snapshot_type} in the "
                     f"table, and {column.new_type} in the new rows, and Spark cannot cast one to "
-                    f"the other. Nothing was changed. {refusals.CAST_IN_MODEL}"
+                    f"the other. Nothing was changed. {node.cast_remedy}"
                 )
 
 
-def _is_possible(node: Node, table: OpenMirroringRelation, columns: Sequence[TypedColumn]) -> bool:
+def _is_possible(
+    node: Node, table: OpenMirroringRelation, columns: Sequence[ConvertedColumn]
+) -> bool:
     try:
-        node.warehouse.columns_of(_typed(node, str(table), columns))
+        node.warehouse.columns_of(typed_rows(node, str(table), columns))
     except DbtRuntimeError as error:
         if "DATATYPE_MISMATCH" in str(error):
             return False
@@ -327,9 +317,10 @@ def _is_possible(node: Node, table: OpenMirroringRelation, columns: Sequence[Typ
     return True
 
 
-def _typed(node: Node, rows: str, columns: Sequence[TypedColumn]) -> str:
+def typed_rows(node: Node, rows: str, columns: Sequence[ConvertedColumn]) -> str:
+    """Return a query of rows in other types."""
     return node.warehouse.sql(
-        "mirror_typed_rows", rows=rows, columns=columns, remedy=refusals.CAST_IN_SOURCE
+        "mirror_typed_rows", rows=rows, columns=columns, remedy=node.cast_remedy
     )
 
 

@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.build import build_again
+from dbt.adapters.openmirroring.node.build import create_table
 from dbt.adapters.openmirroring.node.definition import published_columns
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import RESTORING
@@ -103,7 +103,7 @@ def mirrored_rows(
                 f"{', '.join(published)} were published. {_CHANGED} {way_out}"
             )
         warehouse = node.warehouse
-        warehouse.execute(warehouse.sql("mirror_replica_view", view=_VIEW, replica=replica))
+        warehouse.run("mirror_replica_view", view=_VIEW, replica=replica)
         yield _VIEW
         if table.is_published_again():
             raise ConcurrentPublicationError(
@@ -126,7 +126,8 @@ def _restored(
     build = journal.batch.build
     marks = {BUILD_PROPERTY: build}
     following = scratch.table(NEXT).carrying(build)
-    build_again(node, following, query, [column.name for column in columns], marks)
+    create_table(node, following, query, marks, [column.name for column in columns])
+    warehouse.added(following)
     state = snapshot_state(warehouse, following, warehouse.describe(following))
     if state:
         warehouse.mark(following, {RESTORED_PROPERTY: f"{build} {state}"})
@@ -138,20 +139,19 @@ def _verify(node: Node, journal: Journal, restored: OpenMirroringRelation) -> No
     warehouse, definition = node.warehouse, journal.batch.definition
     by_name = {column.name: column for column in published_columns(definition)}
     keys = [by_name[name] for name in definition.key_columns]
-    sql = warehouse.sql("mirror_count_load", table=restored, keys=keys, is_small=False)
-    counts = warehouse.query(sql).rows[0]
+    [counts] = warehouse.read("mirror_count_load", table=restored, keys=keys, is_small=False).rows
     found, published = int(counts["inserted"]), journal.batch.table_rows
     if found != published:
-        raise MirroredTableMismatchError(
-            f"The mirrored table of {node.target} has {found:,} rows, and {published:,} were "
-            f"published. {_CHANGED} {compute_anew(node.owner.node, published)}"
-        )
-    if counts["refused"]:
-        raise MirroredTableMismatchError(
-            f"The mirrored table of {node.target} has rows with the same key, or without one. "
-            f"Its key is {', '.join(definition.key_columns)}. {_CHANGED} "
-            f"{compute_anew(node.owner.node, published)}"
-        )
+        finding = f"{found:,} rows, and {published:,} were published."
+    elif counts["refused"]:
+        key = ", ".join(definition.key_columns)
+        finding = f"rows with the same key, or without one. Its key is {key}."
+    else:
+        return
+    raise MirroredTableMismatchError(
+        f"The mirrored table of {node.target} has {finding} {_CHANGED} "
+        f"{compute_anew(node.owner.node, published)}"
+    )
 
 
 def difference(
@@ -183,7 +183,7 @@ def difference(
             f"The mirrored table of {model} has the columns {', '.join(mirrored)}, the model has "
             f"{', '.join(names)}."
         )
-    warehouse.execute(warehouse.sql("mirror_replica_view", view=_COMPARED, replica=replica))
+    warehouse.run("mirror_replica_view", view=_COMPARED, replica=replica)
     keys = replica.key_columns or names
     return warehouse.sql(
         "mirror_difference", model=rows, columns=columns, mirror=_COMPARED, keys=keys

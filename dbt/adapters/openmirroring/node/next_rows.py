@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.incremental import (
     IncrementalColumn,
     check_casts,
     comparable,
     history_columns,
     incremental_columns,
+    typed_rows,
 )
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
-from dbt.adapters.openmirroring.node.snapshot.kept_files import (
-    KeptFiles,
-    can_keep_files,
-    kept_files,
-)
+from dbt.adapters.openmirroring.node.refusals import listed
 from dbt.adapters.openmirroring.node.snapshot.key_ranges import (
     KeyRange,
     key_ranges,
     ranged_columns,
 )
-from dbt.adapters.openmirroring.node.snapshot.reuse import Reuse, TouchedRows, can_merge
+from dbt.adapters.openmirroring.node.snapshot.reuse import (
+    KeptFiles,
+    Reuse,
+    TouchedRows,
+    can_keep_files,
+    can_merge,
+    kept_files,
+)
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     BEFORE,
     NEW_ROWS,
@@ -56,11 +60,6 @@ class NextRows:
     def touched(self) -> TouchedRows | None:
         """The rows that the snapshot takes in place; None if there is a next snapshot."""
         return self.reuse if isinstance(self.reuse, TouchedRows) else None
-
-    @property
-    def kept(self) -> KeptFiles | None:
-        """The files of the snapshot that the next snapshot keeps; None if it keeps none."""
-        return self.reuse if isinstance(self.reuse, KeptFiles) else None
 
 
 def next_rows(
@@ -107,7 +106,7 @@ def first_rows(node: Node) -> NextRows:
     """Return the rows of a node that is built for the first time."""
     if node.is_history:
         with node.warehouse.users_session():
-            return NextRows(node.first_history(node.history_strategy(False), node.query()))
+            return NextRows(node.first_history(node.query()))
     return live_rows(node)
 
 
@@ -119,32 +118,29 @@ def _incremental(
         computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
     found, before = warehouse.columns(computed), warehouse.columns(target)
     columns = incremental_columns(before, found, node.on_schema_change, node.config)
-    common = [
-        column for column in before if column.name.lower() in {c.name.lower() for c in found}
-    ]
-    predicates = _batch_predicates(node, common) if node.batch else node.predicates
+    predicates = node.predicates
+    if node.batch:
+        new = {column.name.lower() for column in found}
+        common = [column for column in before if column.name.lower() in new]
+        predicates = [_in_batch(node, node.batch, common)]
     check_casts(node, computed, columns)
     new_rows = _typed_rows(node, scratch, computed, found, columns)
     options = node.options = node.options.spelled(column.name for column in columns)
     if options.incremental_strategy == "merge" and options.unique_key:
-        ambiguous = warehouse.query(
-            warehouse.sql("mirror_ambiguous_rows", new_rows=new_rows, keys=options.unique_key)
+        ambiguous = warehouse.read(
+            "mirror_ambiguous_rows", new_rows=new_rows, keys=options.unique_key
         )
         if ambiguous.rows:
             raise DbtRuntimeError(
                 f"Several new rows have the same key ({', '.join(options.unique_key)}), e.g. "
-                f"{refusals.listed(options.unique_key, ambiguous)}: a row of the table can be "
+                f"{listed(options.unique_key, ambiguous)}: a row of the table can be "
                 "merged with one of them only. Nothing was changed. Make the new rows unique, or "
                 "set another `unique_key`."
             )
     reused = _reused(node, scratch, new_rows, snapshot, before, columns, options.touched_by)
-    old_rows = (reused or Reuse()).before(target)
-    rows = warehouse.sql(
-        "mirror_typed_snapshot", rows=old_rows, columns=columns, remedy=refusals.CAST_IN_MODEL
-    )
     query = warehouse.sql(
         options.strategy_macro,
-        snapshot=rows,
+        snapshot=_stored_rows(node, reused, columns),
         new_rows=new_rows,
         columns=columns,
         options=options,
@@ -166,17 +162,15 @@ def _event_time(node: Node, columns: Sequence[OpenMirroringColumn]) -> OpenMirro
     )
 
 
-def _batch_predicates(node: Node, columns: Sequence[OpenMirroringColumn]) -> list[str]:
+def _in_batch(node: Node, batch: Mapping[str, Any], columns: Sequence[OpenMirroringColumn]) -> str:
     """Return the SQL of which rows a batch replaces in the partitions of its rows."""
-    assert node.batch, "it is a microbatch model"
-    sql = node.warehouse.sql(
+    return node.warehouse.sql(
         "mirror_in_batch",
         event_time=_event_time(node, columns).quoted,
-        start=node.batch["event_time_start"],
-        end=node.batch["event_time_end"],
+        start=batch["event_time_start"],
+        end=batch["event_time_end"],
         keys=node.options.unique_key,
     )
-    return [sql]
 
 
 def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | None) -> NextRows:
@@ -186,7 +180,7 @@ def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | No
         return first_rows(node)
     with warehouse.users_session():
         query, stored = comparable(node, scratch)
-        query = node.history_changes(node.history_strategy(True), query, stored)
+        query = node.history_changes(query, stored)
         computed = _keep_new_rows(node, scratch, NEW_ROWS, query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
     names = node.history_columns
@@ -194,12 +188,9 @@ def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | No
     changes = _typed_rows(node, scratch, computed, found, columns)
     touched_by = [[names["dbt_scd_id"]]]
     reused = _reused(node, scratch, changes, snapshot, before, columns, touched_by)
-    old_rows = (reused or Reuse()).before(target)
     query = warehouse.sql(
         "mirror_history",
-        snapshot=warehouse.sql(
-            "mirror_typed_snapshot", rows=old_rows, columns=columns, remedy=refusals.CAST_IN_SOURCE
-        ),
+        snapshot=_stored_rows(node, reused, columns),
         changes=changes,
         columns=columns,
         names=names,
@@ -234,9 +225,17 @@ def _typed_rows(
     if not casts:
         return computed
     typed = [(c.quoted, casts.get(c.name.lower()), c.quoted) for c in found]
-    remedy = refusals.CAST_IN_SOURCE if node.is_history else refusals.CAST_IN_MODEL
-    query = node.warehouse.sql("mirror_typed_rows", rows=computed, columns=typed, remedy=remedy)
-    return _keep_new_rows(node, scratch, TYPED_ROWS, query)
+    return _keep_new_rows(node, scratch, TYPED_ROWS, typed_rows(node, str(computed), typed))
+
+
+def _stored_rows(node: Node, reused: Reuse | None, columns: Sequence[IncrementalColumn]) -> str:
+    """Return the SQL of the rows that may change of the snapshot, in the types of the next one."""
+    return node.warehouse.sql(
+        "mirror_typed_snapshot",
+        rows=(reused or Reuse()).before(node.target),
+        columns=columns,
+        remedy=node.cast_remedy,
+    )
 
 
 def _reused(
@@ -257,82 +256,54 @@ def _reused(
         touched_by: lists of columns. A row may change if it agrees with a new row in all columns
             of one list. None means that any row may change
     """
-    if snapshot is None or touched_by is None or node.has_buckets or len(columns) != len(before):
+    if snapshot is None or touched_by is None or node.config.get("clustered_by"):
         return None
-    if any(column.snapshot_type != column.dtype for column in columns):
+    has_other_types = any(column.snapshot_type != column.dtype for column in columns)
+    if has_other_types or len(columns) != len(before):
         return None
-    touched = _touched_rows(node, scratch, new_rows, snapshot, before, touched_by)
-    return touched or _kept_files(node, new_rows, snapshot, before, touched_by)
+    warehouse, target, keys = node.warehouse, node.target, node.options.unique_key
 
+    def ranges(columns: Sequence[str]) -> tuple[KeyRange, ...]:
+        ranged = ranged_columns(before, columns)
+        # a small snapshot is read as fast; its size may cost a query, as the ranges do
+        if not ranged or warehouse.is_small(target, snapshot):
+            return ()
+        return key_ranges(warehouse, new_rows, ranged)
 
-def _touched_rows(
-    node: Node,
-    scratch: ScratchTables,
-    new_rows: OpenMirroringRelation,
-    snapshot: TableDescription,
-    before: Sequence[OpenMirroringColumn],
-    touched_by: ColumnLists,
-) -> TouchedRows | None:
-    """Keep the rows that an incremental run may replace, or return None to consider all rows."""
-    keys = node.options.unique_key
-    if node.has_contract or any(tuple(columns) != keys for columns in touched_by):
-        return None
-    # keys are known to be unique only in rows that are published
-    if touched_by and not node.options.mirror:
-        return None
-    if not can_merge(snapshot.layout, node.planned_layout):
-        return None
-    # a Spark server may still be running an INSERT of a dead client, and only Delta can fence it
-    is_fenced = snapshot.layout.format == "delta" or node.warehouse.is_driven_here
-    if not touched_by and not is_fenced:
-        return None
-    if not touched_by:
-        return TouchedRows(new_rows, keys, None)
-    query = node.warehouse.sql(
-        "mirror_touched_rows",
-        snapshot=node.target,
-        new_rows=new_rows,
-        keys=keys,
-        ranges=_ranges(node, new_rows, snapshot, before, keys),
-    )
-    return TouchedRows(new_rows, keys, scratch.keep(BEFORE, query))
-
-
-def _kept_files(
-    node: Node,
-    new_rows: OpenMirroringRelation,
-    snapshot: TableDescription,
-    before: Sequence[OpenMirroringColumn],
-    touched_by: ColumnLists,
-) -> KeptFiles | None:
-    warehouse = node.warehouse
+    if _changes_in_place(node, snapshot, touched_by):
+        if not touched_by:
+            return TouchedRows(new_rows, keys, None)
+        query = warehouse.sql(
+            "mirror_touched_rows",
+            snapshot=target,
+            new_rows=new_rows,
+            keys=keys,
+            ranges=ranges(keys),
+        )
+        return TouchedRows(new_rows, keys, scratch.keep(BEFORE, query))
     if not warehouse.is_driven_here or not can_keep_files(snapshot, node.planned_layout):
         return None
-    touched = []
-    if touched_by:
-        query = warehouse.sql(
-            "mirror_touched_files",
-            snapshot=node.target,
-            new_rows=new_rows,
-            touched_by=[
-                (columns, _ranges(node, new_rows, snapshot, before, columns))
-                for columns in touched_by
-            ],
-        )
-        touched = [str(row[0]) for row in warehouse.query(query).rows]
-    return kept_files(snapshot, touched)
+    if not touched_by:
+        return kept_files(snapshot, [])
+    touched = warehouse.read(
+        "mirror_touched_files",
+        snapshot=target,
+        new_rows=new_rows,
+        touched_by=[(columns, ranges(columns)) for columns in touched_by],
+    )
+    return kept_files(snapshot, [str(row[0]) for row in touched.rows])
 
 
-def _ranges(
-    node: Node,
-    new_rows: OpenMirroringRelation,
-    snapshot: TableDescription,
-    before: Sequence[OpenMirroringColumn],
-    columns: Sequence[str],
-) -> tuple[KeyRange, ...]:
-    """Return the ranges of some columns of new rows; none if reading the snapshot costs little."""
-    ranged = ranged_columns(before, columns)
-    # the size may cost a query, as the ranges do
-    if not ranged or node.warehouse.is_small(node.target, snapshot):
-        return ()
-    return key_ranges(node.warehouse, new_rows, ranged)
+def _changes_in_place(node: Node, snapshot: TableDescription, touched_by: ColumnLists) -> bool:
+    """Check whether a snapshot can take the changes of an incremental run in place."""
+    keys = node.options.unique_key
+    if node.has_contract or any(tuple(columns) != keys for columns in touched_by):
+        return False
+    # keys are known to be unique only in rows that are published
+    if touched_by and not node.options.mirror:
+        return False
+    if not can_merge(snapshot.layout, node.planned_layout):
+        return False
+    # a Spark server may still be running an INSERT of a dead client, and only Delta can fence it
+    is_fenced = snapshot.layout.format == "delta" or node.warehouse.is_driven_here
+    return bool(touched_by) or is_fenced

@@ -15,7 +15,6 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.config import NodeConfig, given
 from dbt.adapters.openmirroring.node.user_code import writes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
@@ -25,9 +24,6 @@ from dbt.adapters.openmirroring.spark.seed import SEED_VIEW, seed_view
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, Layout
 from dbt.adapters.openmirroring.text.sql import ended, quoted
 from dbt.adapters.openmirroring.types.casts import Cast
-
-# strategy of a dbt snapshot
-Strategy = Mapping[str, Any]
 
 
 class Node:
@@ -109,6 +105,16 @@ class Node:
         return bool((self.config.get("contract") or {}).get("enforced"))
 
     @property
+    def cast_remedy(self) -> str:
+        """The way out for a value that its column cannot hold."""
+        if self.is_history:
+            return "Cast it in the source of the dbt snapshot."
+        return (
+            "Cast it in the model, or run with --full-refresh: then the table gets the types of "
+            "the model."
+        )
+
+    @property
     def predicates(self) -> list[str]:
         """SQL conditions that a new row must meet to match a row of the snapshot."""
         found = self.config.get("predicates") or self.config.get("incremental_predicates")
@@ -122,10 +128,6 @@ class Node:
         """
         is_in_batches = self.options.incremental_strategy == "microbatch"
         return self.model.get("batch") if is_in_batches else None
-
-    @property
-    def has_buckets(self) -> bool:
-        return bool(self.config.get("clustered_by"))
 
     @cached_property
     def planned_layout(self) -> Layout:
@@ -237,7 +239,7 @@ class Node:
         hooks = sorted(self._context["post_hooks"], key=lambda hook: not hook["transaction"])
         if hooks:
             with self.warehouse.users_session():  # it may remember files of before the build
-                self.warehouse.find_files(self.target)
+                self.warehouse.run("mirror_find_files", table=self.target)
         self._run_hooks(hooks, allows)
 
     def _run_hooks(
@@ -278,7 +280,8 @@ class Node:
         if not handle:
             raise no_python_models()
         view = quoted(f"rows of {self.model['alias']}")
-        fire_event(CodeExecution(conn_name=self.warehouse.connection, code_content=code))
+        name = str(self.warehouse.adapter.connections.get_thread_connection().name)
+        fire_event(CodeExecution(conn_name=name, code_content=code))
         started = time.monotonic()
         handle.create_view(view, code, self.model["unique_id"])
         elapsed = round(time.monotonic() - started, 2)
@@ -302,9 +305,8 @@ class Node:
             cast = Cast.of("string", type_, is_exact=type_.lower() != "date")
             quoted_name = adapter.quote_seed_column(name, self.config.get("quote_columns"))
             columns.append((quoted_name, cast))
-        return self.warehouse.sql(
-            "mirror_seed", view=SEED_VIEW, columns=columns, remedy=refusals.CORRECT_SEED
-        )
+        remedy = "Correct the seed, or set another type in `column_types`."
+        return self.warehouse.sql("mirror_seed", view=SEED_VIEW, columns=columns, remedy=remedy)
 
     def view(self, relation: OpenMirroringRelation) -> str:
         """Return the statement that creates a view of the node's rows."""
@@ -321,25 +323,11 @@ class Node:
         self._context["get_assert_columns_equivalent"](query)
         return str(self._context["get_select_subquery"](query))
 
-    def history_strategy(self, exists: bool) -> Strategy:
-        """Return the strategy by which a dbt snapshot finds changes.
-
-        Args:
-            exists: whether the dbt snapshot has been built before
-        """
-        strategy = self._context["strategy_dispatch"](self.config.get("strategy"))
-        found: Strategy = strategy(
-            self.model, "snapshotted_data", "source_data", self.config, exists
-        )
-        return found
-
-    def first_history(self, strategy: Strategy, query: str) -> str:
+    def first_history(self, query: str) -> str:
         """Return a query of the rows of a dbt snapshot that is built for the first time."""
-        return str(self._context["build_snapshot_table"](strategy, query))
+        return str(self._context["build_snapshot_table"](self._history_strategy(False), query))
 
-    def history_changes(
-        self, strategy: Strategy, query: str, stored: OpenMirroringRelation
-    ) -> str:
+    def history_changes(self, query: str, stored: OpenMirroringRelation) -> str:
         """Return a query of the changes since a dbt snapshot was built.
 
         Args:
@@ -348,10 +336,16 @@ class Node:
         Raises:
             DbtRuntimeError: if the dbt snapshot lacks required columns
         """
+        strategy = self._history_strategy(True)
         self._context["adapter"].assert_valid_snapshot_target_given_strategy(
             self.target, self.history_columns, strategy
         )
         return str(self._context["snapshot_staging_table"](strategy, query, stored))
+
+    def _history_strategy(self, exists: bool) -> Any:
+        """Return the strategy by which a dbt snapshot finds changes, as dbt describes it."""
+        strategy = self._context["strategy_dispatch"](self.config.get("strategy"))
+        return strategy(self.model, "snapshotted_data", "source_data", self.config, exists)
 
     @property
     def column_comments(self) -> dict[str, str]:

@@ -7,21 +7,25 @@ from dataclasses import dataclass, replace
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
-from dbt.adapters.openmirroring.node.changes import Change
 from dbt.adapters.openmirroring.node.compare import Comparer
-from dbt.adapters.openmirroring.node.decide import decide, reasons_of, refuse_rebuild
+from dbt.adapters.openmirroring.node.decide import (
+    Change,
+    decide,
+    reasons_of,
+    refuse_rebuild,
+)
 from dbt.adapters.openmirroring.node.definition import table_definition
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
-from dbt.adapters.openmirroring.node.refusals import LeftRows, refuse_zone_of_session
+from dbt.adapters.openmirroring.node.refusals import why_left
 from dbt.adapters.openmirroring.node.snapshot.published_rows import PublishedRows
-from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
-from dbt.adapters.openmirroring.node.snapshot.same_files import same_files
+from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse, same_files
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.spark.relation import ZONE_PROPERTY, OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription
+from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.types.columns import landing_columns
 
 
@@ -47,7 +51,7 @@ class Planner:
             CompilationError: if a column cannot be mirrored, or is read in the zone of a session
         """
         description = self.node.warehouse.describe(built)
-        refuse_zone_of_session(built, description)
+        _refuse_zone_of_session(built, description)
         return NextSnapshot(built, description, landing_columns(description.columns), Reuse())
 
     def next_snapshot(
@@ -65,8 +69,10 @@ class Planner:
         reuse: Reuse | None = rows.reuse if rows else None
         if reuse is None and stored and not rebuild and self.node.warehouse.is_local:
             reuse = same_files(stored, found.description)
+        layout, moved = found.description.layout, None
         # a held snapshot is stored already as it is to be
-        moved = _moved(stored, found.description) if rows else None
+        if rows and stored and stored.layout != layout:
+            moved = f"stored as {layout} in Spark, before as {stored.layout}"
         return replace(found, reuse=reuse or found.reuse, moved=moved)
 
     def check(self, built: NextSnapshot, rebuild: str | None, with_rows: bool = True) -> None:
@@ -138,22 +144,18 @@ class Planner:
         return "the table folder was gone"
 
     def _comparer(self, built: NextSnapshot) -> Comparer:
-        options = self.node.options
+        node = self.node
         return Comparer(
-            self.node.warehouse,
+            node.warehouse,
             self.scratch,
             self.table,
-            options,
-            table_definition(built.columns, options),
-            self.published.relation or self.node.target,
+            node.options,
+            table_definition(built.columns, node.options),
+            self.published.relation or node.target,
             built,
-            self.node.history_keys if self.node.is_history else (),
-            self._left,
+            node.history_keys if node.is_history else (),
+            why_left(node.options, node.predicates) if node.is_incremental else None,
         )
-
-    def _left(self) -> LeftRows | None:
-        node = self.node
-        return LeftRows.of(node.options, node.predicates) if node.is_incremental else None
 
 
 def meanwhile(published: PublishedRows) -> str | None:
@@ -197,9 +199,21 @@ def returned(
 
 
 def beyond_limit(node: Node, plan: SparkPlan) -> str | None:
-    """Describe by how much a publication exceeds the limit of its node; None if it does not."""
+    """Describe by how much a publication exceeds the limit of its node; None if it does not.
+
+    A full load deletes as many rows as the table has fewer after it.
+    """
     limit = node.options.max_deleted
-    return limit.finding(plan) if limit else None
+    if limit is None or not plan.journal:
+        return None
+    published, deleted = plan.journal.batch.table_rows, plan.rows.deleted
+    if plan.starts_folder:
+        deleted = published - plan.row_count
+    is_share = isinstance(limit, float)
+    if deleted <= (published * limit / 100 if is_share else limit):
+        return None
+    told = f"{limit:g}%" if is_share else f"{limit:,}"
+    return f"{deleted:,} of {published:,} rows would be deleted, and `max_deleted` is {told}"
 
 
 def too_many_deleted(node: Node, finding: str) -> CompilationError:
@@ -236,8 +250,20 @@ def refuse_deletion(node: Node, plan: SparkPlan, finding: str | None) -> None:
         )
 
 
-def _moved(before: TableDescription | None, after: TableDescription) -> str | None:
-    """Describe how a next snapshot is stored differently than before; None if it is not."""
-    if before is None or before.layout == after.layout:
-        return None
-    return f"stored as {after.layout} in Spark, before as {before.layout}"
+def _refuse_zone_of_session(relation: OpenMirroringRelation, table: TableDescription) -> None:
+    """Check that every session of Spark reads the same times in the partitions of a table.
+
+    Raises:
+        CompilationError: if a partition is a time that each session reads in its own zone
+    """
+    if table.layout.zone or table.layout.format in RECORDING_FORMATS:
+        return
+    times = [quoted(name) for name, dtype in table.partition_types if dtype == "timestamp"]
+    if times:
+        raise CompilationError(
+            f"{relation} is partitioned by the timestamp {', '.join(times)}, and has no option "
+            "`timeZone`: each session of Spark would read its partitions in another time zone. "
+            "Nothing was published. If a hook creates the table, let it set `options (timeZone "
+            "'UTC')`. Otherwise set `file_format: delta` or `iceberg`, or partition by "
+            f"cast({times[0]} as string)."
+        )

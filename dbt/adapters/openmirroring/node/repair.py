@@ -62,18 +62,14 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         publication.verify(published.build, rebuilds=False)
         rebuild = publish_present(publication.table)
         with mirrored_rows(node, destination, publication, journal, rebuild) as view:
-            mirrored = _landed(attempt, journal, view)
+            columns = published_columns(journal.batch.definition)
+            query = warehouse.sql("mirror_landed_rows", view=view, columns=columns)
+            mirrored = attempt.scratch.keep(MIRRORED, query)
         plan, snapshot = _plan(attempt, journal, mirrored)
         if not plan.row_count:
             return MirrorResponse.unchanged(plan)
         refuse_deletion(node, plan, beyond_limit(node, plan))
         return commit(attempt, plan, snapshot, journal.batch.build)
-
-
-def _landed(attempt: Attempt, journal: Journal, view: str) -> OpenMirroringRelation:
-    columns = published_columns(journal.batch.definition)
-    query = attempt.node.warehouse.sql("mirror_landed_rows", view=view, columns=columns)
-    return attempt.scratch.keep(MIRRORED, query)
 
 
 def _plan(
@@ -133,9 +129,9 @@ def _require_keys(attempt: Attempt, journal: Journal, mirrored: OpenMirroringRel
     keys = journal.batch.definition.key_columns
     if not keys:
         return
-    warehouse = attempt.node.warehouse
-    sql = warehouse.sql("mirror_count_without_key", table=mirrored, keys=keys)
-    without_key = warehouse.count(sql)
+    without_key = attempt.node.warehouse.count(
+        "mirror_count_without_key", table=mirrored, keys=keys
+    )
     if without_key:
         raise CompilationError(
             f"The mirrored table of {attempt.node.target} has {without_key:,} rows without a key "

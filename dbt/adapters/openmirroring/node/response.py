@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dbt.adapters.contracts.connection import AdapterResponse
 
-from dbt.adapters.openmirroring.landing_zone.batch import Batch, RowCounts
+from dbt.adapters.openmirroring.landing_zone.batch import Batch
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 
 
@@ -77,13 +77,5 @@ class MirrorResponse(AdapterResponse):
     def unchanged(cls, plan: Plan) -> MirrorResponse:
         """Return the response for a node with nothing to publish."""
         assert plan.journal, "a table is unchanged only since it was published"
-        nothing = replace(
-            plan.journal.batch,
-            publication="unchanged",
-            reason="",
-            rows=RowCounts(),
-            first_file=None,
-            files_written=0,
-            bytes_written=0,
-        )
-        return cls.of(nothing)
+        last_file = plan.journal.batch.last_file
+        return cls(_message=f"unchanged · #{last_file}", rows_affected=0, publication="unchanged")

@@ -1,12 +1,14 @@
-"""4. Writing the files of a batch to the scratch pad, and counting their rows."""
+"""4. Writing the files of a batch to the scratch pad, or linking ready ones, and counting rows."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dbt.adapters.openmirroring.landing_zone.batch import StagedFile
+from dbt.adapters.openmirroring.landing_zone.batch import StagedFile, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.landing_zone.plan import FileRows
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
@@ -14,10 +16,42 @@ from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import WRITING
-from dbt.adapters.openmirroring.node.snapshot.ready_files import link_files, ready_files
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.spark.table import TableDescription, local_path, parquet_reader
+from dbt.adapters.openmirroring.spark.table import (
+    TableDescription,
+    data_files,
+    local_path,
+    parquet_reader,
+)
+from dbt.adapters.openmirroring.types.parsed import decimal_of
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+# Arrow's names for Spark's types as stored in a file
+_ARROW_TYPES = {
+    "boolean": "bool",
+    "tinyint": "int8",
+    "smallint": "int16",
+    "int": "int32",
+    "bigint": "int64",
+    "string": "string",
+    "binary": "binary",
+    "float": "float",
+    "double": "double",
+    "date": "date32[day]",
+    "timestamp": "timestamp[us, tz=UTC]",
+}
+_CODECS = {"none": "UNCOMPRESSED"}
+
+# decimals with more digits are stored as bytes
+_INTEGER_DIGITS = 18
+
+# If there are more files than _FEW, and they are on average smaller than this fraction of the
+# target size, they are joined. Joining fewer files is not worth a Spark job.
+_FEW = 8
+_SMALL = 0.25
 
 
 def stage(
@@ -43,23 +77,22 @@ def stage(
     if plan.publication == "unchanged":
         return []
     warehouse.show_step(WRITING)
-    if not _link_ready_files(warehouse, publication, plan, options, built.description):
-        _write(warehouse, publication, plan, options, built)
-    files = publication.staged_files
+    url, files = publication.staging_url(ROWS), publication.staged_files
+    if not _link_ready_files(warehouse, url, plan, options, built.description):
+        _write(warehouse, url, plan, options, built)
     staged = files.written(plan)
-    return files.verified(plan, staged, _count(warehouse, publication, plan, staged))
+    return files.verified(plan, staged, _count(warehouse, url, plan, staged))
 
 
 def _link_ready_files(
     warehouse: Warehouse,
-    publication: Publication,
+    url: str,
     plan: SparkPlan,
     options: NodeConfig,
     description: TableDescription,
 ) -> bool:
     """Hard-link the next snapshot's files as a full load. Return False if they are not ready."""
-    staging = local_path(publication.staging_url(ROWS))
-    folder = description.folder
+    staging, folder = local_path(url), description.folder
     if not (plan.starts_folder and staging and folder and warehouse.is_driven_here):
         return False
     if description.layout.format != "parquet":
@@ -69,16 +102,12 @@ def _link_ready_files(
 
 
 def _write(
-    warehouse: Warehouse,
-    publication: Publication,
-    plan: SparkPlan,
-    options: NodeConfig,
-    built: NextSnapshot,
+    warehouse: Warehouse, url: str, plan: SparkPlan, options: NodeConfig, built: NextSnapshot
 ) -> None:
     table, columns = built.table, built.columns
     size = warehouse.known_bytes(table, built.description)
     if size is None:
-        size = warehouse.count(warehouse.sql("mirror_table_bytes", table=table))
+        size = warehouse.count("mirror_table_bytes", table=table)
     table_rows = plan.row_count
     if not plan.starts_folder and size > options.target_file_size:
         table_rows = warehouse.count_rows(table)
@@ -91,47 +120,40 @@ def _write(
         rows = warehouse.sql(
             f"mirror_changes_{keyed}", rows=changed, columns=columns, plan=plan, files=count
         )
-    if options.delimited:
+    if plan.text:
         rows = warehouse.sql(
-            "mirror_lines",
-            rows=rows,
-            columns=columns,
-            plan=plan,
-            rows_per_file=rows_per_file,
+            "mirror_lines", rows=rows, columns=columns, plan=plan, rows_per_file=rows_per_file
         )
-    url = publication.staging_url(ROWS)
-    warehouse.execute(
-        warehouse.sql(
-            "mirror_write_files",
-            url=url,
-            rows=rows,
-            options=options,
-            rows_per_file=rows_per_file,
-        )
+    warehouse.run(
+        "mirror_write_files",
+        url=url,
+        rows=rows,
+        text=plan.text,
+        compression=options.compression,
+        rows_per_file=rows_per_file,
     )
 
 
 def _count(
-    warehouse: Warehouse, publication: Publication, plan: SparkPlan, staged: Sequence[StagedFile]
+    warehouse: Warehouse, url: str, plan: SparkPlan, staged: Sequence[StagedFile]
 ) -> list[FileRows]:
-    url = publication.staging_url(ROWS)
     if plan.definition.delimited:
         # a query cannot pass options to the reader of a folder, but a view can
-        warehouse.execute(warehouse.sql("mirror_staged_lines", url=url, plan=plan))
-        query = warehouse.sql("mirror_count_lines", plan=plan)
+        warehouse.run("mirror_staged_lines", url=url, plan=plan)
+        counts = warehouse.read("mirror_count_lines", plan=plan)
     else:
         folder = local_path(url)
         found = rows_in(folder, staged) if folder and folder.is_dir() else None
         if found is not None:
             return found
-        query = warehouse.sql("mirror_count_files", url=url, plan=plan)
+        counts = warehouse.read("mirror_count_files", url=url, plan=plan)
     return [
         FileRows(
             str(row["file"]),
             None if row["marker"] is None else int(row["marker"]),
             int(row["found"]),
         )
-        for row in warehouse.query(query).rows
+        for row in counts.rows
     ]
 
 
@@ -158,3 +180,86 @@ def _rows_of(path: Path) -> list[FileRows]:
         else:
             counts[None] = file.metadata.num_rows
     return [FileRows(path.name, marker, rows) for marker, rows in counts.items() if rows]
+
+
+def link_files(paths: Sequence[Path], folder: Path) -> bool:
+    """Hard-link files into a folder, in their order. Return False if the file system refuses."""
+    folder.mkdir(parents=True, exist_ok=True)
+    links = [folder / f"part-{number:05}.parquet" for number in range(len(paths))]
+    try:
+        for path, link in zip(paths, links, strict=True):
+            os.link(path, link)
+    except OSError:
+        for link in links:
+            link.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def ready_files(
+    folder: Path, definition: TableDefinition, compression: str, target_bytes: int
+) -> list[Path] | None:
+    """Return the files of a table if a full load would write equivalent files, otherwise None.
+
+    Spark writes the files of a Parquet table as the landing zone needs them, unless a column must
+    be converted or is not nullable. Their footers show this, so that no row is written twice.
+    They are files with rows, or one file without rows. Reading their footers requires pyarrow.
+
+    Args:
+        folder: the folder of the table's files
+        definition: the definition of the mirrored table
+        compression: the compression as in the node's configuration
+        target_bytes: target size of a file, in bytes
+    """
+    parquet = parquet_reader()
+    if definition.landing_format != "parquet" or not parquet:
+        return None
+    if any(column.type != column.landed_type for column in definition.columns):
+        return None
+    columns = [(c.name, _arrow_type(c.landed_type), True) for c in definition.columns]
+    found = []
+    for path in sorted(data_files(folder)):
+        if path.parent != folder:  # files of a partition lack the partition's value
+            return None
+        with parquet.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            codecs = {
+                group.column(i).compression for group in groups for i in range(group.num_columns)
+            }
+            fields = [(each.name, str(each.type), each.nullable) for each in file.schema_arrow]
+            if fields != columns or _is_legacy(file):
+                return None
+            if codecs - {_CODECS.get(compression, compression.upper())}:
+                return None
+            found.append((path, file.metadata.num_rows))
+    paths = [path for path, rows in found if rows] or [path for path, _ in found[:1]]
+    sizes = [path.stat().st_size for path in paths]
+    if not sizes or max(sizes) > 2 * target_bytes:
+        return None
+    are_large = sum(sizes) >= _SMALL * target_bytes * len(sizes)
+    return paths if len(sizes) <= _FEW or are_large else None
+
+
+def _is_legacy(file: ParquetFile) -> bool:
+    """Check whether a file was written as older versions of Spark and Hive do.
+
+    The user's own code may have set that. Spark notes a Julian calendar in the footer, and stores
+    every decimal as bytes.
+    """
+    names = file.metadata.metadata or {}
+    if any(name.startswith(b"org.apache.spark.legacy") for name in names):
+        return True
+    leaves = [file.schema.column(i) for i in range(len(file.schema))]
+    return any(
+        leaf.logical_type.type == "DECIMAL"
+        and leaf.precision <= _INTEGER_DIGITS
+        and leaf.physical_type not in ("INT32", "INT64")
+        for leaf in leaves
+    )
+
+
+def _arrow_type(spark_type: str) -> str:
+    decimal = decimal_of(spark_type)
+    if decimal:
+        return f"decimal128({decimal[0]}, {decimal[1]})"
+    return _ARROW_TYPES.get(spark_type, "")

@@ -107,12 +107,20 @@ class Warehouse:
         _, table = self.adapter.execute(sql, fetch=True)
         return table
 
-    def count(self, sql: str) -> int:
-        """Return the only value of a query as an integer."""
-        return int(self.query(sql).rows[0][0])
+    def run(self, macro: str, /, **arguments: Any) -> None:
+        """Execute the statement that a macro writes. The arguments are those of `ask`."""
+        self.execute(self.sql(macro, **arguments))
+
+    def read(self, macro: str, /, **arguments: Any) -> agate.Table:
+        """Return the rows of the query that a macro writes. The arguments are those of `ask`."""
+        return self.query(self.sql(macro, **arguments))
+
+    def count(self, macro: str, /, **arguments: Any) -> int:
+        """Return the only value of the query that a macro writes, as an integer."""
+        return int(self.read(macro, **arguments).rows[0][0])
 
     def count_rows(self, table: OpenMirroringRelation) -> int:
-        return self.count(self.sql("mirror_count_rows", table=table))
+        return self.count("mirror_count_rows", table=table)
 
     # Relations
 
@@ -138,12 +146,6 @@ class Warehouse:
     def drop(self, relation: OpenMirroringRelation) -> None:
         self.adapter.drop_relation(relation)
 
-    def drop_checked(self, relation: OpenMirroringRelation) -> None:
-        """Drop the relation that `--empty` or `--sample` has made of a node, if there is one."""
-        checked = self.adapter.checked.pop(relation.place, None)
-        if checked:
-            self.drop(checked)
-
     def drop_if_there(self, relation: OpenMirroringRelation) -> None:
         """Drop a relation if it exists. Only log an error, so that it hides no earlier one."""
         try:
@@ -152,20 +154,9 @@ class Warehouse:
         except DbtRuntimeError as error:
             logger.debug(f"{relation} could not be dropped: {error}")
 
-    def rename(self, relation: OpenMirroringRelation, to: OpenMirroringRelation) -> None:
-        self.adapter.rename_relation(relation, to)
-
     def create_schema(self, relation: OpenMirroringRelation) -> None:
         """Create the schema of a relation, if it does not exist."""
         self.adapter.create_schema(relation.without_identifier())
-
-    def find_partitions(self, table: OpenMirroringRelation) -> None:
-        """Make Spark's catalog list the partitions that a table has in storage."""
-        self.execute(self.sql("mirror_find_partitions", table=table))
-
-    def find_files(self, table: OpenMirroringRelation) -> None:
-        """Make this session list the files of a table again."""
-        self.execute(self.sql("mirror_find_files", table=table))
 
     def replaced(self, relation: OpenMirroringRelation) -> None:
         """Make the user's session see the new rows of a relation."""
@@ -189,7 +180,7 @@ class Warehouse:
     ) -> int | None:
         """Return the size of a table in storage; None if only reading its rows would tell."""
         if description.layout.format == "iceberg":
-            return self.count(self.sql("mirror_iceberg_bytes", table=relation))
+            return self.count("mirror_iceberg_bytes", table=relation)
         return description.bytes
 
     def is_small(
@@ -210,14 +201,14 @@ class Warehouse:
 
     def mark(self, relation: OpenMirroringRelation, properties: Mapping[str, str]) -> None:
         """Set properties of a table."""
-        self.execute(self.sql("mirror_mark", table=relation, properties=properties))
+        self.run("mirror_mark", table=relation, properties=properties)
         found = self.found(relation)
         if found and found.information:  # dbt's list has the properties of before
             self.cache(replace(found, information=None))
 
     def unmark(self, relation: OpenMirroringRelation, names: Collection[str]) -> None:
         """Remove properties of a table. Names that it does not have are ignored."""
-        self.execute(self.sql("mirror_unmark", table=relation, names=names))
+        self.run("mirror_unmark", table=relation, names=names)
 
     def marks(self, snapshot: OpenMirroringRelation | None) -> Marks:
         """Return the marks of a snapshot; empty marks for a view or without a snapshot.
@@ -245,25 +236,10 @@ class Warehouse:
         return self.adapter.connections.embedded_warehouse
 
     @property
-    def connection(self) -> str:
-        """The name of dbt's connection, for its log."""
-        return str(self.adapter.connections.get_thread_connection().name)
-
-    @property
     def handle(self) -> SessionHandle | None:
         """The handle of the node's session; None with Thrift, HTTP or ODBC."""
         handle = self.adapter.connections.get_thread_connection().handle
         return handle if isinstance(handle, SessionHandle) else None
-
-    @property
-    def spark_major(self) -> int:
-        """The major version of Spark."""
-        return self.adapter.connections.spark_major()
-
-    @property
-    def has_metastore(self) -> bool:
-        """Whether Spark's own catalog is a metastore, and not in the memory of its session."""
-        return self.adapter.connections.has_metastore()
 
     @property
     def is_driven_here(self) -> bool:

@@ -10,12 +10,12 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.project import Project
 from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA, TableFolder
-from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig, given
-from dbt.adapters.openmirroring.node.constraints import (
+from dbt.adapters.openmirroring.node.build import (
     VERIFIED,
     constraints_of,
     declared_constraints,
 )
+from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig, given
 from dbt.adapters.openmirroring.node.other_options import refuse_hidden
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import check_name
 from dbt.adapters.openmirroring.operations.project_tables import MIRRORED, NODES, is_mirrored

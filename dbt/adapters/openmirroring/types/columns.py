@@ -10,7 +10,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.types.json_text import json_text, json_value
-from dbt.adapters.openmirroring.types.parsed import type_in_sql
+from dbt.adapters.openmirroring.types.parsed import parsed, sql_of
 
 _NESTED = ("array<", "map<", "struct<", "variant")
 _TEXT = ("string collate", "char(", "varchar(")
@@ -22,16 +22,34 @@ _SAME = {
 
 
 @dataclass(frozen=True)
-class LandingColumn:
-    """A column of a table, with its type in the mirror.
+class TypedColumn:
+    """A column of a table.
 
     Args:
         dtype: type in Spark
-        landed_type: type in the mirror, as Spark SQL spells it
     """
 
     name: str
     dtype: str
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.name)
+
+    @property
+    def sql_type(self) -> str:
+        """The type in Spark, as SQL can contain it."""
+        return sql_of(parsed(self.dtype))
+
+
+@dataclass(frozen=True)
+class LandingColumn(TypedColumn):
+    """A column of a table, with its type in the mirror.
+
+    Args:
+        landed_type: type in the mirror, as Spark SQL spells it
+    """
+
     landed_type: str
 
     @classmethod
@@ -45,15 +63,6 @@ class LandingColumn:
             CompilationError: if its type cannot be mirrored
         """
         return cls(column.name, column.dtype, _landed_type(column.name, column.dtype.lower()))
-
-    @property
-    def quoted(self) -> str:
-        return quoted(self.name)
-
-    @property
-    def sql_type(self) -> str:
-        """The type in Spark, as SQL can contain it."""
-        return type_in_sql(self.dtype)
 
     @property
     def is_float(self) -> bool:
@@ -71,7 +80,13 @@ class LandingColumn:
         source = f"{table}.{self.quoted}" if table else self.quoted
         type_ = self.dtype.lower()
         if type_.startswith(_NESTED):
-            return self._json(source)
+            try:
+                return json_text(self.dtype, source)
+            except ValueError as error:
+                raise CompilationError(
+                    f"The keys of the maps in the column {self.quoted} cannot be written as JSON: "
+                    f"{error}. Cast it in the model, e.g. to_json({self.quoted})."
+                ) from error
         if type_ == "timestamp_ntz":
             # The result must be an instant in UTC. A cast would use the session's time zone.
             return (
@@ -96,7 +111,12 @@ class LandingColumn:
         landed = f"cast({self.quoted} as {self.landed_type})"
         type_ = self.dtype.lower()
         if type_.startswith(_NESTED):
-            return self._value_of_json(landed)
+            try:
+                return json_value(self.dtype, landed)
+            except ValueError as error:
+                raise CompilationError(
+                    f"The column {self.quoted} cannot be restored from JSON: {error}"
+                ) from error
         if type_ == "timestamp_ntz":
             seconds = f"cast(unix_micros({landed}) as decimal(20, 0)) / 1000000"
             return (
@@ -104,27 +124,8 @@ class LandingColumn:
                 f"cast(cast({seconds} as decimal(20, 6)) as interval second)"
             )
         if type_.startswith(_SHAPES):
-            is_geometry = type_.startswith("geometry")
-            function = "st_geomfromwkb" if is_geometry else "st_geogfromwkb"
-            return f"{function}({landed})"
+            return f"st_{'geom' if type_.startswith('geometry') else 'geog'}fromwkb({landed})"
         return landed if type_ == self.landed_type else f"cast({landed} as {self.dtype})"
-
-    def _value_of_json(self, text: str) -> str:
-        try:
-            return json_value(self.dtype, text)
-        except ValueError as error:
-            raise CompilationError(
-                f"The column {self.quoted} cannot be restored from JSON: {error}"
-            ) from error
-
-    def _json(self, source: str) -> str:
-        try:
-            return json_text(self.dtype, source)
-        except ValueError as error:
-            raise CompilationError(
-                f"The keys of the maps in the column {self.quoted} cannot be written as JSON: "
-                f"{error}. Cast it in the model, e.g. to_json({self.quoted})."
-            ) from error
 
 
 def landing_columns(columns: Iterable[Any]) -> list[LandingColumn]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 
 from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.types.parsed import (
@@ -11,6 +12,7 @@ from dbt.adapters.openmirroring.types.parsed import (
     DataType,
     MapType,
     StructType,
+    mapped,
     parse,
     sql_of,
 )
@@ -81,40 +83,55 @@ def _json(value: str) -> str:
     return f"to_json({value}, {_OPTIONS})"
 
 
-def _converted(type_: DataType, value: str, depth: int) -> str:
-    """Return the SQL of a value with converted keys, or the value itself if none needs it.
+# returns the SQL of a part of a value, given its type, its own SQL, and the depth of lambdas
+_Part = Callable[[DataType, str, int], str]
+
+
+def _with_parts(
+    type_: ArrayType | MapType, value: str, depth: int, part: _Part, key: _Part
+) -> str:
+    """Return the SQL of an array or a map whose parts are converted; unchanged if none is.
 
     Args:
-        type_: the parsed type of the value
         value: the SQL of the value
         depth: the nesting depth of lambdas, which makes their variable names unique
+        part: converts an element of an array, or a value of a map
+        key: converts a key of a map
     """
     if isinstance(type_, ArrayType):
         name = f"element_{depth}"
-        element = _converted(type_.element, name, depth + 1)
+        element = part(type_.element, name, depth + 1)
         return value if element == name else f"transform({value}, {name} -> {element})"
-    if isinstance(type_, MapType):
-        name = f"entry_{depth}"
-        key = _key(type_.key, f"{name}.key", depth + 1)
-        item = _converted(type_.value, f"{name}.value", depth + 1)
-        if (key, item) == (f"{name}.key", f"{name}.value"):
-            return value
-        return (
-            f"map_from_entries(transform(map_entries({value}), "
-            f"{name} -> struct({key} as key, {item} as value)))"
-        )
-    if isinstance(type_, StructType):
-        names = [quoted(name) for name, _ in type_.fields]
-        before = [f"{value}.{name}" for name in names]
-        after = [
-            _converted(field, part, depth)
-            for (_, field), part in zip(type_.fields, before, strict=True)
-        ]
-        if after == before:
-            return value
-        fields = (f"{part} as {name}" for name, part in zip(names, after, strict=True))
-        return f"if({value} is null, null, struct({', '.join(fields)}))"
-    return value
+    name = f"entry_{depth}"
+    before = (f"{name}.key", f"{name}.value")
+    after = (key(type_.key, before[0], depth + 1), part(type_.value, before[1], depth + 1))
+    if after == before:
+        return value
+    return (
+        f"map_from_entries(transform(map_entries({value}), "
+        f"{name} -> struct({after[0]} as key, {after[1]} as value)))"
+    )
+
+
+def _struct(value: str, fields: Iterable[str]) -> str:
+    return f"if({value} is null, null, struct({', '.join(fields)}))"
+
+
+def _converted(type_: DataType, value: str, depth: int) -> str:
+    """Return the SQL of a value whose keys of maps are text; unchanged if they are already."""
+    if isinstance(type_, str):
+        return value
+    if not isinstance(type_, StructType):
+        return _with_parts(type_, value, depth, _converted, _key)
+    names = [quoted(name) for name, _ in type_.fields]
+    before = [f"{value}.{name}" for name in names]
+    after = [
+        _converted(field, part, depth)
+        for (_, field), part in zip(type_.fields, before, strict=True)
+    ]
+    if after == before:
+        return value
+    return _struct(value, map("{} as {}".format, after, names))
 
 
 def _key(type_: DataType, key: str, depth: int) -> str:
@@ -136,45 +153,24 @@ def _read(type_: DataType, text: str, depth: int) -> str:
 
 def _readable(type_: DataType) -> DataType:
     """Return the type that `from_json` reads in place of a type."""
-    if isinstance(type_, ArrayType):
-        return ArrayType(_readable(type_.element))
-    if isinstance(type_, MapType):
-        return MapType("string", _readable(type_.value))
-    if isinstance(type_, StructType):
-        return StructType(tuple((name, _readable(field)) for name, field in type_.fields))
-    return "string" if _KIND_OF_STRING.fullmatch(type_) else type_
+    return mapped(type_, lambda s: "string" if _KIND_OF_STRING.fullmatch(s) else s, key="string")
 
 
 def _typed(type_: DataType, value: str, depth: int) -> str:
-    """Return the SQL of a value that `from_json` has read, in its own type.
-
-    Args:
-        value: the SQL of the value; returned unchanged if it has that type already
-        depth: as for `_converted`
-    """
+    """Return the SQL of a value that `from_json` has read, in its own type."""
     if type_ == _readable(type_):
         return value
-    if isinstance(type_, ArrayType):
-        name = f"element_{depth}"
-        return f"transform({value}, {name} -> {_typed(type_.element, name, depth + 1)})"
-    if isinstance(type_, MapType):
-        name = f"entry_{depth}"
-        key = _read_key(type_.key, f"{name}.key", depth + 1)
-        item = _typed(type_.value, f"{name}.value", depth + 1)
-        return (
-            f"map_from_entries(transform(map_entries({value}), "
-            f"{name} -> struct({key} as key, {item} as value)))"
-        )
-    if isinstance(type_, StructType):
-        # a lambda, so that the text is read only once
-        name = f"struct_{depth}"
-        fields = (
-            f"{_typed(field, f'{name}.{quoted(field_name)}', depth + 1)} as {quoted(field_name)}"
-            for field_name, field in type_.fields
-        )
-        made = f"if({name} is null, null, struct({', '.join(fields)}))"
-        return f"transform(array({value}), {name} -> {made})[0]"
-    return f"cast({value} as {type_})"
+    if isinstance(type_, str):
+        return f"cast({value} as {type_})"
+    if not isinstance(type_, StructType):
+        return _with_parts(type_, value, depth, _typed, _read_key)
+    # a lambda, so that the text is read only once
+    name = f"struct_{depth}"
+    fields = (
+        f"{_typed(field, f'{name}.{quoted(field_name)}', depth + 1)} as {quoted(field_name)}"
+        for field_name, field in type_.fields
+    )
+    return f"transform(array({value}), {name} -> {_struct(name, fields)})[0]"
 
 
 def _read_key(type_: DataType, key: str, depth: int) -> str:

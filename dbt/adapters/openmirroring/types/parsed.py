@@ -103,45 +103,42 @@ def length_of(dtype: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def mapped(type_: DataType, change: Callable[[str], str]) -> DataType:
-    """Return a type with other scalar types in it."""
+def mapped(type_: DataType, change: Callable[[str], str], key: str | None = None) -> DataType:
+    """Return a type with other scalar types in it.
+
+    Args:
+        key: the type of the keys of all maps; None to change these too
+    """
     if isinstance(type_, ArrayType):
-        return ArrayType(mapped(type_.element, change))
+        return ArrayType(mapped(type_.element, change, key))
     if isinstance(type_, MapType):
-        return MapType(mapped(type_.key, change), mapped(type_.value, change))
+        keys = key or mapped(type_.key, change)
+        return MapType(keys, mapped(type_.value, change, key))
     if isinstance(type_, StructType):
-        return StructType(tuple((name, mapped(field, change)) for name, field in type_.fields))
+        fields = ((name, mapped(field, change, key)) for name, field in type_.fields)
+        return StructType(tuple(fields))
     return change(type_)
 
 
-def text_of(type_: DataType) -> str:
-    """Return a type as Spark describes it."""
-    return _text(type_, lambda name: name)
-
-
-def type_in_sql(dtype: str) -> str:
-    """Return a type as SQL can contain it, with the names of fields quoted.
+def text_of(type_: DataType, spelled: Callable[[str], str] = str) -> str:
+    """Return a type as Spark describes it.
 
     Args:
-        dtype: the type as Spark describes it; returned unchanged if it cannot be parsed
+        spelled: returns the name of a field as it is written
     """
-    return sql_of(parsed(dtype))
+    if isinstance(type_, ArrayType):
+        return f"array<{text_of(type_.element, spelled)}>"
+    if isinstance(type_, MapType):
+        return f"map<{text_of(type_.key, spelled)},{text_of(type_.value, spelled)}>"
+    if isinstance(type_, StructType):
+        fields = (f"{spelled(name)}:{text_of(field, spelled)}" for name, field in type_.fields)
+        return f"struct<{','.join(fields)}>"
+    return type_
 
 
 def sql_of(type_: DataType) -> str:
     """Return a type as SQL can contain it, with the names of fields quoted."""
-    return _text(type_, quoted)
-
-
-def _text(type_: DataType, spelled: Callable[[str], str]) -> str:
-    if isinstance(type_, ArrayType):
-        return f"array<{_text(type_.element, spelled)}>"
-    if isinstance(type_, MapType):
-        return f"map<{_text(type_.key, spelled)},{_text(type_.value, spelled)}>"
-    if isinstance(type_, StructType):
-        fields = (f"{spelled(name)}:{_text(field, spelled)}" for name, field in type_.fields)
-        return f"struct<{','.join(fields)}>"
-    return type_
+    return text_of(type_, quoted)
 
 
 def _parse(text: str, start: int) -> tuple[DataType, int]:

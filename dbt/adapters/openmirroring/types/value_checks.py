@@ -76,44 +76,35 @@ def value_checks(
     checks = []
     for column in columns:
         if is_delimited and column.landed_type == "binary":
-            checks.append(_bytes_check(column, not_text(f"cast({column.quoted} as string)")))
+            condition = not_text(f"cast({column.quoted} as string)")
+            remedy = f"Let the model select base64({column.quoted})"
+            example = _start_of_bytes(column)
+            checks.append(ValueCheck(column, condition, example, "bytes that are no text", remedy))
         text = _anywhere(column, lambda type_, v: not_text(v) if type_.startswith(_TEXT) else "")
         if text:
             checks.append(_text_check(column, text))
-        times = _anywhere(column, lambda type_, v: _out_of_bounds(v, type_))
+        times = _anywhere(column, _out_of_bounds)
         if times:
             checks.append(_times_check(column, times))
     return tuple(checks)
 
 
 def _text_check(column: LandingColumn, condition: str) -> ValueCheck:
-    finding = "text that is not UTF-8"
+    name, where, example = column.quoted, "", _start_of_bytes(column)
     if _is_nested(column):
-        remedy = "Decode it in the model, e.g. decode(cast(x as binary), 'ISO-8859-1') for each x"
-        return ValueCheck(column, condition, _start_of_json(column), finding, remedy)
-    remedy = f"Decode it in the model, e.g. decode(cast({column.quoted} as binary), 'ISO-8859-1')"
-    return ValueCheck(column, condition, _start_of_bytes(column), finding, remedy)
-
-
-def _bytes_check(column: LandingColumn, condition: str) -> ValueCheck:
-    remedy = f"Let the model select base64({column.quoted})"
-    return ValueCheck(column, condition, _start_of_bytes(column), "bytes that are no text", remedy)
+        name, where, example = "x", " for each x", _start_of_json(column)
+    remedy = f"Decode it in the model, e.g. decode(cast({name} as binary), 'ISO-8859-1'){where}"
+    return ValueCheck(column, condition, example, "text that is not UTF-8", remedy)
 
 
 def _times_check(column: LandingColumn, condition: str) -> ValueCheck:
     finding = "values before the year 1 or after 9999"
+    how = "Make them NULL in the model"
+    case = "case when {0} between {1} and {2} then {0} end".format
     if _is_nested(column):
-        first, last = _BOUNDS["date"]
-        remedy = (
-            "Make them NULL in the model, e.g. "
-            f"case when x between {first} and {last} then x end for each date x"
-        )
+        remedy = f"{how}, e.g. {case('x', *_BOUNDS['date'])} for each date x"
         return ValueCheck(column, condition, _start_of_json(column), finding, remedy)
-    first, last = _BOUNDS[column.dtype.lower()]
-    remedy = (
-        f"Make them NULL in the model: case when {column.quoted} between {first} and {last} "
-        f"then {column.quoted} end"
-    )
+    remedy = f"{how}: {case(column.quoted, *_BOUNDS[column.dtype.lower()])}"
     return ValueCheck(column, condition, _time_in_utc(column), finding, remedy)
 
 
@@ -141,7 +132,7 @@ def _time_in_utc(column: LandingColumn) -> str:
     return f"concat(cast({epoch} + make_dt_interval(0, 0, 0, {seconds}) as string), 'Z')"
 
 
-def _out_of_bounds(value: str, type_: str) -> str:
+def _out_of_bounds(type_: str, value: str) -> str:
     bounds = _BOUNDS.get(type_)
     return f"{value} not between {bounds[0]} and {bounds[1]}" if bounds else ""
 

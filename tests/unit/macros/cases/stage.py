@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
-from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
-from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.plan import TextFiles
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
 from tests.unit.macros.cases.shop import (
     AMOUNT,
@@ -110,23 +109,24 @@ CASES = {
         "mirror_write_files",
         url=URL,
         rows="select 1 as `id`",
-        options=NodeConfig(),
+        text=None,
+        compression="zstd",
         rows_per_file=0,
     ),
     "write_files_cut": case(
         "mirror_write_files",
         url=URL,
         rows="select 1 as `id`",
-        options=NodeConfig(compression="snappy"),
+        text=None,
+        compression="snappy",
         rows_per_file=5000,
     ),
     "write_files_text": case(
         "mirror_write_files",
         url=URL,
         rows="select 'line' as line",
-        options=NodeConfig(
-            landing_format="csv", delimited=DelimitedText(encoding="utf-16le"), compression="gzip"
-        ),
+        text=TextFiles(encoding="utf-16le"),
+        compression="gzip",
         rows_per_file=0,
     ),
     "count_files": case(

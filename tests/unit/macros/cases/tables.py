@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.openmirroring.destination.replica import Replica, ReplicaColumn
-from dbt.adapters.openmirroring.node.constraints import Constraint
+from dbt.adapters.openmirroring.node.build import Constraint
 from dbt.adapters.openmirroring.types.casts import Cast
 from tests.unit.macros.cases.shop import (
     CODE,

@@ -73,8 +73,7 @@ def key_ranges(
     """
     if not ranged:
         return ()
-    sql = warehouse.sql("mirror_key_bounds", new_rows=new_rows, columns=ranged)
-    [bounds] = warehouse.query(sql).rows
+    [bounds] = warehouse.read("mirror_key_bounds", new_rows=new_rows, columns=ranged).rows
     ranges = []
     for column, least, greatest in zip(ranged, bounds[0::2], bounds[1::2], strict=True):
         first, last = _literal(column.dtype, least), _literal(column.dtype, greatest)

@@ -12,28 +12,17 @@ from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 # Kinds of tables that a run has beside a relation, named <identifier>__<kind>_<batch id>.
-# The next snapshot.
-NEXT = "next"
-# The new rows of an incremental model, and the same rows in the types of the snapshot.
-NEW_ROWS, TYPED_ROWS = "new_rows", "typed_rows"
-# The rows of a dbt snapshot in other types.
-STORED = "stored"
-# The rows of the mirrored table, as they landed.
-MIRRORED = "mirrored"
-# The keys of changed rows.
-CHANGED = "changed"
-# The rows that may change of a snapshot that is changed in place.
-BEFORE = "before"
-# The rows that replace them. They are needed until the snapshot has stored them.
-PART = "part"
-
-# A folder that had lost its table, and was in the place of a new one.
-LEFT = "left"
-
-# A table that a dry run has built in place of a relation.
-DRY_RUN = "dry_run"
-# The rows that were published last, while the snapshot is ahead of the mirror. The id in this name
-# is that of their build.
+NEXT = "next"  # the next snapshot
+NEW_ROWS = "new_rows"  # of an incremental model
+TYPED_ROWS = "typed_rows"  # the new rows, in the types of the snapshot
+STORED = "stored"  # the rows of a dbt snapshot in other types
+MIRRORED = "mirrored"  # the rows of the mirrored table, as they landed
+CHANGED = "changed"  # the keys of changed rows
+BEFORE = "before"  # the rows that may change, of a snapshot that is changed in place
+PART = "part"  # the rows that replace them, needed until the snapshot has stored them
+DRY_RUN = "dry_run"  # built by a dry run in place of the relation
+LEFT = "left"  # a folder that had lost its table, and was in the place of a new one
+# the rows that were published last, while the snapshot is ahead; the id is that of their build
 PUBLISHED = "published"
 
 # a name that Spark's `SessionCatalog` takes

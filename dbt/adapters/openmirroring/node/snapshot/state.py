@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from pathlib import Path
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -43,7 +42,12 @@ def snapshot_state(
     if description.layout.format in MERGING_FORMATS:
         return version_state(warehouse, table)
     folder = description.folder if warehouse.is_driven_here else None
-    return f"files:{_digest(folder)}" if folder else None
+    if not folder:
+        return None
+    files = sorted(
+        (str(path.relative_to(folder)), path.stat().st_size) for path in data_files(folder)
+    )
+    return f"files:{hashlib.sha256(repr(files).encode()).hexdigest()}"
 
 
 def version_state(warehouse: Warehouse, table: OpenMirroringRelation) -> str:
@@ -150,20 +154,9 @@ def _is_changed_since(
     version: str,
 ) -> bool:
     """Check whether rows of a Delta or Iceberg table may have changed since a version."""
-    if description.layout.format == "iceberg":
-        query = warehouse.sql("mirror_iceberg_operations", table=table)
-    else:
-        query = warehouse.sql("mirror_delta_operations", table=table)
     operations: list[str] = []
-    for row in warehouse.query(query).rows:
+    for row in warehouse.read(f"mirror_{description.layout.format}_operations", table=table).rows:
         if str(row["version"]) == version:
             return not _CHANGES_NO_ROW.issuperset(operations)
         operations.append(str(row["operation"]))
     return True  # the history does not reach back to that version
-
-
-def _digest(folder: Path) -> str:
-    files = sorted(
-        (str(path.relative_to(folder)), path.stat().st_size) for path in data_files(folder)
-    )
-    return hashlib.sha256(repr(files).encode()).hexdigest()

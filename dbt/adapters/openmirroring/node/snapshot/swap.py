@@ -20,7 +20,7 @@ def swap(
         if snapshot:
             warehouse.drop(snapshot)
         make_way(warehouse, target)
-        warehouse.rename(following, target)
+        warehouse.adapter.rename_relation(following, target)
     if warehouse.found(target):
         _find_partitions(warehouse, target)
         warehouse.replaced(target)
@@ -29,19 +29,19 @@ def swap(
 def move(warehouse: Warehouse, relation: OpenMirroringRelation, to: OpenMirroringRelation) -> None:
     """Rename a table. No table may have the new name yet."""
     make_way(warehouse, to)
-    warehouse.rename(relation, to)
+    warehouse.adapter.rename_relation(relation, to)
     _find_partitions(warehouse, to)
     warehouse.replaced(to)
 
 
 def _find_partitions(warehouse: Warehouse, table: OpenMirroringRelation) -> None:
     # without a metastore, the catalog of a session forgets partitions when a table is renamed
-    if warehouse.has_metastore:
+    if warehouse.adapter.connections.has_metastore():
         return
     layout = warehouse.describe(table).layout
     # Delta and Iceberg list their own
     if layout.partitions and layout.format not in RECORDING_FORMATS:
-        warehouse.find_partitions(table)
+        warehouse.run("mirror_find_partitions", table=table)
 
 
 def take_in_place(
@@ -62,7 +62,7 @@ def take_in_place(
     columns = warehouse.columns(target)
     names = [column.quoted for column in columns]
     if keys:
-        sql = warehouse.sql(
+        warehouse.run(
             "mirror_merge_part",
             snapshot=target,
             part=part,
@@ -72,8 +72,7 @@ def take_in_place(
             ranges=key_ranges(warehouse, new_rows, ranged_columns(columns, keys)),
         )
     else:
-        sql = warehouse.sql("mirror_insert_part", snapshot=target, part=part, names=names)
-    warehouse.execute(sql)
+        warehouse.run("mirror_insert_part", snapshot=target, part=part, names=names)
 
 
 def snapshot_version(warehouse: Warehouse, target: OpenMirroringRelation) -> str:
@@ -81,5 +80,5 @@ def snapshot_version(warehouse: Warehouse, target: OpenMirroringRelation) -> str
     version = warehouse.properties(target).get("current-snapshot-id")  # Iceberg's
     if version:
         return version
-    query = warehouse.sql("mirror_delta_operations", table=target, limit=1)
-    return str(warehouse.query(query).rows[0]["version"])
+    [last] = warehouse.read("mirror_delta_operations", table=target, limit=1).rows
+    return str(last["version"])
