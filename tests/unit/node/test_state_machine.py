@@ -201,8 +201,6 @@ WAYS_OUT = {
     "set another `max_deleted`": "without_limit",
     "delete the manifest and the folder": "delete_folder",
     "manifest.json and run again": "delete_manifest",
-    # Spark's words, see `test_a_version_that_was_removed_while_it_was_needed`
-    "(FILE_NOT_FOUND)": "full_refresh",
     "--full-refresh": "full_refresh",
     "un it again": "run",
     "un its node": "run",
@@ -525,8 +523,7 @@ class NodeHistory(RuleBasedStateMachine):
             error = self.command(self.world.publish_held, fault, tested=build)
         else:
             error = self.command(self.world.publish_held, fault)
-            # see `test_a_version_that_was_removed_while_it_was_needed`
-            is_allowed = fault.happened or "FILE_NOT_FOUND" in error
+            is_allowed = fault.happened or "removed old versions" in error
             assert is_allowed or not error or not was_held, error
         if passed is not False and not error and was_held:
             self.succeeded()
@@ -915,12 +912,10 @@ def test_a_manifest_that_is_deleted_takes_no_rows_with_it(tmp_path: Path) -> Non
     world.assert_right([*BEFORE, (4, "new")])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Spark's own words do not say that a full refresh, or mirror_rebuild, does without it",
-)
 @pytest.mark.parametrize("is_killed", [True, False])
-def test_a_version_that_was_removed_while_it_was_needed(tmp_path: Path, is_killed: bool) -> None:
+def test_a_version_that_was_removed_while_it_was_needed_is_named(
+    tmp_path: Path, is_killed: bool
+) -> None:
     """Given rows that are held in place, or a run with hooks that was killed."""
     config = {"materialized": "incremental", "file_format": "delta"}
     world = published_world(tmp_path, **config, **({} if is_killed else HELD))
@@ -934,8 +929,12 @@ def test_a_version_that_was_removed_while_it_was_needed(tmp_path: Path, is_kille
         world.run()
     world.spark.table(ORDERS).vacuum()
 
-    with pytest.raises(DbtRuntimeError, match="--full-refresh"):
+    with pytest.raises(SnapshotMismatchError, match=r"removed old versions.*--full-refresh"):
         _ = world.run() if is_killed else world.publish_held()
+
+    world.run(full_refresh=True)
+    world.publish_held()
+    world.assert_right(AFTER)
 
 
 def test_rows_that_were_published_to_a_lost_folder_do_not_stay_beside(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dbt_common.exceptions import CompilationError
+from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
-from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.decide import (
     Change,
@@ -118,17 +119,37 @@ class Planner:
         rebuild = rebuild or meanwhile(published)
         journal = self.table.verify(published.build, rebuild is not None)
         comparer = self._comparer(built)
-        return decide(
-            journal,
-            comparer.definition,
-            self.node.options,
-            comparer,
-            self._outcome_of,
-            rebuild=rebuild,
-            moved=built.moved,
-            runs_code=self._runs_code,
-            initial="" if journal else self._why_initial(),
-        )
+        try:
+            return decide(
+                journal,
+                comparer.definition,
+                self.node.options,
+                comparer,
+                self._outcome_of,
+                rebuild=rebuild,
+                moved=built.moved,
+                runs_code=self._runs_code,
+                initial="" if journal else self._why_initial(),
+            )
+        except DbtDatabaseError:
+            self._require_version()
+            raise
+
+    def _require_version(self) -> None:
+        """Check that the version of the snapshot that has the published rows can be read."""
+        relation, journal = self.published.relation, self.table.last
+        if relation is None or journal is None or not self.published.is_past:
+            return
+        try:
+            self.node.warehouse.count_rows(relation)
+        except DbtDatabaseError as error:
+            raise SnapshotMismatchError(
+                f"Version {relation.version} of {self.node.target} has the rows that were "
+                "published last, and Spark cannot read it: "
+                "somebody has removed old versions of the table (VACUUM, or the expiry of "
+                "snapshots). Nothing was published. "
+                f"{compute_anew(self.node.owner.node, journal.batch.table_rows)}"
+            ) from error
 
     def _why_initial(self) -> str:
         """Return why a table that was published before has no table folder; empty if it was not.

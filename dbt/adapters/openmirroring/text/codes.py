@@ -84,6 +84,7 @@ CODES = {
     "OM424": "The table folder is ... than the mirrored table",
     "OM425": "has a number that was applied before",
     "OM426": "A landing zone has only plain folders and files",
+    "OM427": "somebody has removed old versions of the table",
     # Several runs
     "OM501": "Another run holds",
     "OM502": "Another run has published",
