@@ -471,8 +471,6 @@ class NodeHistory(RuleBasedStateMachine):
 
     def try_delete_manifest(self) -> Any:
         self.world.zone.delete("_scratchPad/shop.orders/manifest.json")
-        if self.relation is None:  # see `test_a_manifest_that_is_deleted_takes_no_rows_with_it`
-            self.relations = once([*self.relations, None])
         return self.run()
 
     def try_restore(self) -> Any:
@@ -891,10 +889,6 @@ def test_a_full_refresh_that_is_held_replaces_a_batch_that_nobody_can_finish(
     world.assert_right(AFTER)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the run drops the next snapshot, which has the only rows if the snapshot was dropped",
-)
 def test_a_manifest_that_is_deleted_takes_no_rows_with_it(tmp_path: Path) -> None:
     """Given a run that was killed in its swap, and a table folder that was lost with its files."""
     world = published_world(tmp_path, materialized="incremental")

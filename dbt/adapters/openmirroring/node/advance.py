@@ -61,6 +61,8 @@ def recover(
         try:
             finish(warehouse, publication, target, manifest)
         except StagedFilesLostError as error:
+            if warehouse.found(target) is None:  # only the next snapshot has the rows
+                catch_up(warehouse, target, manifest.batch.build, publication.held)
             if not is_rebuilt:
                 raise
             logger.warning(f"This full load replaces a batch that cannot be finished: {error.msg}")
