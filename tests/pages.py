@@ -1,12 +1,15 @@
-"""The examples in pages of the documentation."""
+"""The examples in pages of the documentation, and the texts of the source."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
+
+ROOT = Path(__file__).parents[1]
 
 FENCE = re.compile(r'^( *)```(\w+)(?: title="(.+?)")?\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
 _HEREDOC = re.compile(r"cat > (\S+) <<'END'\n(.*?)^END$", re.MULTILINE | re.DOTALL)
@@ -52,3 +55,18 @@ def blocks_of(page: Path, section: str = "") -> Iterator[Block]:
         for name, content in _HEREDOC.findall(text):
             kind = {".yml": "yaml", ".sql": "sql"}[Path(name).suffix]
             yield Block(page.name, kind, name, content)
+
+
+def source_texts() -> Iterator[str]:
+    """The texts in the source; `...` stands for what is put in."""
+    for path in (ROOT / "dbt").rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.JoinedStr):
+                parts = [p.value if isinstance(p, ast.Constant) else "..." for p in node.values]
+                yield "".join(map(str, parts))
+            elif isinstance(node, ast.Constant) and node not in docstrings:
+                yield str(node.value)
+    for path in (ROOT / "macros").rglob("*.sql"):
+        yield path.read_text()

@@ -48,6 +48,12 @@ def told(page: str, beginning: str) -> str:
     return found
 
 
+def comparable(output: str) -> str:
+    """An output without colours, seconds and the number of dots."""
+    plain = re.sub(r"\x1b\[\d*m| in \d+\.\d+s", "", output)
+    return re.sub(r"\.{3,}", "...", plain)
+
+
 @dataclass(frozen=True)
 class Recipe:
     """A section of a page, with its files in a folder and its packages in an environment.
@@ -94,6 +100,16 @@ class Recipe:
             for command in _COMMAND.findall(block.text)
         ]
         return [each for each in found if not each.startswith(("pip ", "python -m venv"))]
+
+    def shown(self) -> list[str]:
+        """The lines of output in the section, to be found in what was really printed."""
+        return [
+            comparable(line.removeprefix("... "))
+            for block in blocks_of(ROOT / "docs" / f"{self.page}.md", self.section)
+            if block.language == "console"
+            for line in _COMMAND.sub("", block.text).splitlines()
+            if line not in ("", "...")
+        ]
 
     def shell(
         self, command: str, environment: dict[str, str] | None = None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.recipe import Recipe, told
+from tests.recipes.recipe import Recipe, comparable, told
 
 pytestmark = [pytest.mark.slow, pytest.mark.recipe]
 
@@ -80,6 +80,9 @@ def test_one_task_publishes_everything_and_so_does_one_task_for_each_node(
 
     assert not nodes.returncode
     assert airflow.published() == {"orders": [6, 3], "customers": [3, 3]}
+    printed = "".join([build.stdout, build.stderr, nodes.stdout, nodes.stderr])
+    for line in airflow.shown():
+        assert line in comparable(printed)
 
 
 def test_a_mail_says_what_a_held_table_waits_for(airflow: Recipe, mail_server: MailServer) -> None:

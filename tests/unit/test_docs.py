@@ -34,9 +34,8 @@ from dbt.adapters.openmirroring.operations.status import (
 from dbt.adapters.openmirroring.service.authentication import Identity
 from dbt.adapters.openmirroring.service.reports import ServiceReport
 from dbt.adapters.openmirroring.text.codes import CODES
-from tests.pages import FENCE, Block, blocks_of, text_of
+from tests.pages import FENCE, ROOT, Block, blocks_of, source_texts, text_of
 
-ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
 OTHERS = [
@@ -232,22 +231,7 @@ def test_every_refused_option_of_another_adapter_is_reported() -> None:
     assert not [name for name in refused if not re.search(rf"`{name}\b", section)]
 
 
-def messages() -> Iterator[str]:
-    """The texts in the source; `...` stands for what is put in."""
-    for path in (ROOT / "dbt").rglob("*.py"):
-        nodes = list(ast.walk(ast.parse(path.read_text())))
-        docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
-        for node in nodes:
-            if isinstance(node, ast.JoinedStr):
-                parts = [p.value if isinstance(p, ast.Constant) else "..." for p in node.values]
-                yield "".join(map(str, parts))
-            elif isinstance(node, ast.Constant) and node not in docstrings:
-                yield str(node.value)
-    for path in (ROOT / "macros").rglob("*.sql"):
-        yield path.read_text()
-
-
-MESSAGES = list(messages())
+MESSAGES = list(source_texts())
 
 
 def test_the_page_of_messages_has_each_code_with_its_anchor_and_its_words() -> None:
@@ -293,3 +277,33 @@ def test_every_make_target_and_every_operation_is_there(page: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
 def test_workflows_and_templates_can_be_read(path: Path) -> None:
     assert yaml.safe_load(path.read_text())
+
+
+class SiteLoader(yaml.SafeLoader):
+    """Reads `mkdocs.yml`, whose tags only MkDocs knows."""
+
+
+SiteLoader.add_multi_constructor("", lambda *_: None)
+
+
+def pages_in(navigation: Any) -> Iterator[str]:
+    """The pages in a part of the navigation."""
+    if isinstance(navigation, str):
+        yield navigation
+    else:
+        for each in navigation.values() if isinstance(navigation, dict) else navigation:
+            yield from pages_in(each)
+
+
+def test_the_navigation_of_the_site_has_each_page_once() -> None:
+    site = yaml.load((ROOT / "mkdocs.yml").read_text(), SiteLoader)
+
+    pages = [str(page.relative_to(ROOT / "docs")) for page in DOCS]
+    assert sorted(pages_in(site["nav"])) == sorted(pages)
+
+
+def test_the_home_page_leads_to_each_page_for_users() -> None:
+    home = ROOT / "docs" / "index.md"
+    pages = {page.name for page in DOCS if page.parent == home.parent} - {home.name}
+
+    assert set(re.findall(r"\| \[[^\]]+\]\(([\w-]+\.md)\) \|", home.read_text())) == pages
