@@ -49,6 +49,7 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
         ({"held": HELD}, HELD),
         ({"held": None, "ending": "none"}, PREVIOUS),
     ],
+    ids=["swap", "first ones", "held", "held, first ones", "none"],
 )
 def test_a_manifest_of_version_1_publishes_the_build_that_it_names(
     properties: dict[str, str | None], build: str
