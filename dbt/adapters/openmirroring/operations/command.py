@@ -230,6 +230,8 @@ class Command:
         warehouse = self.warehouse({})
         for node in nodes:
             target = self._adapter.relation_of(node)
+            if self.recovery.is_postponed(place_of(node.schema, node.alias)):
+                continue
             if is_mirrored(node.config) and is_interrupted(warehouse, target):
                 try:
                     recover_node(self.node_of(node.unique_id), self._destination)

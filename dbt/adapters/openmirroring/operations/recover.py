@@ -107,6 +107,10 @@ class Recovery:
     def has_postponed(self) -> bool:
         return bool(self._postponed)
 
+    def is_postponed(self, place: Place) -> bool:
+        """Whether the batch of a relation waits until a node needs it."""
+        return place in self._postponed
+
     def finish_postponed(self, place: Place, *, is_own: bool) -> None:
         """Finish the batch of a relation, if there is one, before a node that needs it compiles.
 
