@@ -160,10 +160,31 @@ def put_back(gateway: JavaGateway) -> bool:
         jvm.java.sql.DriverManager.getConnection(_SHUT_DOWN)
     # a process that has ended does not tell which objects it needs no longer
     objects.getBindings().keySet().retainAll(state["names"])
-    jvm.java.lang.System.gc()
+    _give_memory_back(jvm)
     runtime = jvm.java.lang.Runtime.getRuntime()
     used, most = runtime.totalMemory() - runtime.freeMemory(), runtime.maxMemory()
     return bool(used < most / 2)
+
+
+# The parallel collector lets the heap become smaller in steps, one in each collection.
+_COLLECTIONS = 6
+
+
+def _give_memory_back(jvm: Any) -> None:
+    """Collect, and let the heap become small.
+
+    A small heap is for an idle Spark alone: while a command runs, Java would collect all the time.
+    """
+    beans = jvm.java.lang.management.ManagementFactory
+    kind = jvm.java.lang.Class.forName("com.sun.management.HotSpotDiagnosticMXBean")
+    options, name = beans.getPlatformMXBean(kind), "MaxHeapFreeRatio"
+    before = options.getVMOption(name).getValue()
+    options.setVMOption(name, "20")
+    try:
+        for _ in range(_COLLECTIONS):
+            jvm.java.lang.System.gc()
+    finally:
+        options.setVMOption(name, before)
 
 
 def _objects(gateway: JavaGateway) -> Any:

@@ -25,8 +25,6 @@ _COLLECTOR = (
     "-XX:+UseParallelGC",
     "-XX:+UseAdaptiveSizePolicyWithSystemGC",
     "-XX:MinHeapSize=64m",
-    "-XX:MinHeapFreeRatio=5",
-    "-XX:MaxHeapFreeRatio=20",
 )
 
 # where users set options of the JVM, besides Spark's file of defaults
