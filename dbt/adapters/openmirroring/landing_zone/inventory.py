@@ -148,7 +148,7 @@ def last_published(
     Raises:
         MirrorError: if a journal cannot be read
     """
-    folders = (TableFolder(schema, identifier), TableFolder("", identifier))
+    folders = _folders_of(schema, identifier)
     found = [
         (folder, journal)
         for folder in folders
@@ -156,6 +156,11 @@ def last_published(
         and journal.batch.owner.schema == schema
     ]
     return max(found, key=lambda each: each[1].published_at, default=(folders[0], None))
+
+
+def _folders_of(schema: str, identifier: str) -> tuple[TableFolder, TableFolder]:
+    """Return the folders that a relation may have: in a schema folder, and without one."""
+    return TableFolder(schema, identifier), TableFolder("", identifier)
 
 
 def held_record(storage: Storage, schema: str, identifier: str) -> HeldRecord | None:
@@ -167,7 +172,7 @@ def held_record(storage: Storage, schema: str, identifier: str) -> HeldRecord | 
     Returns:
         the record; None if there is none that can be read
     """
-    for folder in (TableFolder(schema, identifier), TableFolder("", identifier)):
+    for folder in _folders_of(schema, identifier):
         held = HeldRecord.read_whole(storage, folder.held)
         if held and held.owner.schema == schema:
             return held

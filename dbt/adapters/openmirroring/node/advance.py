@@ -143,8 +143,11 @@ def catch_up(
 
 def is_interrupted(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
     """Check whether a killed process has left a relation that has to catch up."""
-    if leftovers(warehouse, target, [NEXT]):
-        return True
+    return bool(leftovers(warehouse, target, [NEXT])) or _is_moved_away(warehouse, target)
+
+
+def _is_moved_away(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
+    """Check whether a relation is missing, and its published rows stand beside its place."""
     return warehouse.found(target) is None and bool(leftovers(warehouse, target, [PUBLISHED]))
 
 
@@ -154,7 +157,7 @@ def refuse_interrupted(warehouse: Warehouse, target: OpenMirroringRelation) -> N
     Raises:
         CompilationError: if a killed process has moved it away without a replacement
     """
-    if warehouse.found(target) is None and leftovers(warehouse, target, [PUBLISHED]):
+    if _is_moved_away(warehouse, target):
         raise CompilationError(
             f"An earlier run was killed while it held rows of {target}. Nothing was changed. Run "
             "the node once without `--empty`, `--sample` and `dry_run`, which repairs it."
