@@ -5,7 +5,7 @@
     {% if constraint.broken -%}
     count_if({{ constraint.broken }})
     {%- else -%}
-    (select count(*) from ({{ mirror_repeated(table, constraint) }}))
+    max((select count(*) from ({{ mirror_repeated(table, constraint) }})))
     {%- endif %} as c{{ loop.index0 }} {{- ',' if not loop.last }}
   {%- endfor %}
   from {{ table }}

@@ -108,6 +108,19 @@ def test_nulls_break_neither_a_unique_nor_a_check_constraint(project: Project) -
 
 
 @pytest.mark.core
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_unique_constraint_is_checked_once_however_many_rows_there_are(
+    project: Project, count: int
+) -> None:
+    write_contract(project, name=[UNIQUE])
+    project.model(f"select * from ({GOOD}) limit {count}", unique_key="id", contract=ENFORCED)
+
+    project.run()
+
+    project.assert_mirrored()
+
+
+@pytest.mark.core
 def test_every_broken_constraint_is_reported(project: Project) -> None:
     write_contract(project, name=[NOT_NULL], price=[POSITIVE])
     project.model(rows("(1L, null, 0)"), contract=ENFORCED)
