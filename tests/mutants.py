@@ -125,14 +125,14 @@ def _is_none(value: ast.expr) -> bool:
 
 
 def chosen(count: int, rooms: list[str], seed: int) -> list[Mutant]:
-    """Choose mutants at random, as many of a room as its share of them."""
+    """Choose mutants of the whole package at random, and return those of some rooms."""
     everything = [
         mutant
         for path in sorted((ROOT / PACKAGE).rglob("*.py"))
         for mutant in mutants(path.relative_to(ROOT))
-        if not rooms or mutant.room in rooms
     ]
-    return random.Random(seed).sample(everything, min(count, len(everything)))
+    sample = random.Random(seed).sample(everything, min(count, len(everything)))
+    return [mutant for mutant in sample if not rooms or (mutant.room or "top") in rooms]
 
 
 def is_noticed(mutant: Mutant, copy: Path) -> bool:
@@ -141,17 +141,7 @@ def is_noticed(mutant: Mutant, copy: Path) -> bool:
     source = file.read_text()
     file.write_text(source[: mutant.start] + mutant.text + source[mutant.end :])
     tests = [f"tests/unit/{name}" for name in TESTS.get(mutant.room, (mutant.room,))]
-    program = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:xdist",
-        "-p",
-        "no:cacheprovider",
-    ]
+    program = [sys.executable, *"-m pytest -x -q -p no:xdist -p no:cacheprovider".split()]
     try:
         done = subprocess.run(
             [*program, "-m", "core", "--basetemp", copy / "tmp", *tests],
@@ -169,8 +159,8 @@ def is_noticed(mutant: Mutant, copy: Path) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=150)
-    parser.add_argument("--rooms", nargs="*", default=[])
+    parser.add_argument("--count", type=int, default=150, help="of the whole package")
+    parser.add_argument("--rooms", nargs="*", default=[], help="run those of these rooms only")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     survivors: list[Mutant] = []
