@@ -74,7 +74,7 @@ class Project:
         stays_ready: bool = False,
     ) -> None:
         self.folder = folder
-        self._without = without
+        self.without = without
         self.adapter = adapter
         target: dict[str, Any] = {"type": adapter, "schema": "bench", "threads": 4}
         if adapter == "openmirroring":
@@ -103,9 +103,9 @@ class Project:
         log = self.folder / "logs" / "dbt.log"
         log.unlink(missing_ok=True)
         program = [str(Path(sys.executable).with_name("dbt"))]
-        if self._without:
+        if self.without:
             module = "tests.benchmarks.without_fast_paths"
-            program = [sys.executable, "-m", module, ",".join(self._without)]
+            program = [sys.executable, "-m", module, ",".join(self.without)]
         cache = str(self.folder / "cache")  # so that projects do not end each other's Spark
         started = time.monotonic()
         done = subprocess.run(

@@ -392,7 +392,8 @@ class Destination:
         if behind:
             logger.warning(f"Published, but not applied: {'; '.join(behind)}")
         else:
-            _note(f"All is applied to {len(published)} mirrored tables")
+            one = len(published) == 1
+            _note(f"All is applied to {len(published)} mirrored {'table' if one else 'tables'}")
 
     def _staging(self) -> StagingFolder | None:
         """Return where Spark writes files to upload; None if it writes to OneLake."""
