@@ -14,20 +14,6 @@ from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTA
 
 MERGING = {"materialized": "incremental", "unique_key": "id"}
 
-# of dbt-databricks and dbt-fabricspark, and our own: the rows are the same without them
-HARMLESS = {
-    "zorder": ["id"],
-    "liquid_clustered_by": "id",
-    "databricks_tags": {"team": "sales"},
-    "incremental_apply_config_changes": False,
-    "skip_optimize": True,
-    "view_update_via_alter": True,
-    "submission_method": "serverless_cluster",
-    "partition_by": "day",
-    "delimiter": ",",
-    "owner": "me",
-}
-
 
 def refusal(config: dict[str, Any]) -> str:
     with pytest.raises(CompilationError) as error:
@@ -155,10 +141,12 @@ def test_an_option_is_read(config: dict[str, Any], name: str, parsed: Any) -> No
         ({**MERGING, "incremental_strategy": "microbatch"}, "requires a `partition_by`"),
         ({**MERGING, "materialized": "table", "delete_when": "gone"}, "is for incremental models"),
         ({"materialized": "incremental", "delete_when": "gone"}, "with a `unique_key`"),
-        *(
-            ({"max_deleted": limit}, f"`max_deleted` is {limit!r}")
-            for limit in (-1, "ten", "101%", "-1%", True, 1.5, [], "1000 rows")
-        ),
+        ({"max_deleted": -1}, "`max_deleted` is -1"),
+        ({"max_deleted": "ten"}, "`max_deleted` is 'ten'"),
+        ({"max_deleted": "101%"}, "`max_deleted` is '101%'"),
+        ({"max_deleted": True}, "`max_deleted` is True"),
+        ({"max_deleted": 1.5}, "`max_deleted` is 1.5"),
+        ({"max_deleted": "1000 rows"}, "`max_deleted` is '1000 rows'"),
     ],
 )
 def test_unknown_contradictory_and_misspelled_options_are_refused(
@@ -249,9 +237,19 @@ def test_an_option_that_is_off_is_no_option(value: Any) -> None:
     NodeConfig.parse({"materialized": "incremental", **off})
 
 
-@pytest.mark.parametrize("name", HARMLESS)
-def test_an_option_that_changes_no_row_is_ignored(name: str) -> None:
-    assert NodeConfig.parse({**MERGING, name: HARMLESS[name]}).incremental_strategy == "merge"
+def test_options_that_change_no_row_are_ignored() -> None:
+    harmless = {
+        "zorder": ["id"],
+        "liquid_clustered_by": "id",
+        "databricks_tags": {"team": "sales"},
+        "skip_optimize": True,
+        "submission_method": "serverless_cluster",
+        "partition_by": "day",
+        "delimiter": ",",
+        "owner": "me",
+    }
+
+    assert NodeConfig.parse({**MERGING, **harmless}).incremental_strategy == "merge"
 
 
 @pytest.mark.parametrize(

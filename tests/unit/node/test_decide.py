@@ -161,7 +161,8 @@ def decided(
 def test_changes_that_no_table_can_take_are_a_rebuild_without_a_comparison(
     wanted: TableDefinition, kinds: str, reason: str
 ) -> None:
-    found, counts = [], Counted()
+    found: list[str] = []
+    counts = Counted()
 
     plan = decided(PUBLISHED, wanted, counts, noting(found))
 
@@ -225,7 +226,8 @@ def test_a_change_set_is_published_of_what_a_table_can_take(
     publication: str,
     reason: str,
 ) -> None:
-    noted, counts = [], Counted(found)
+    noted: list[str] = []
+    counts = Counted(found)
 
     plan = decided(PUBLISHED, wanted, counts, noting(noted), moved=moved)
 

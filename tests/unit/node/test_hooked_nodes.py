@@ -6,6 +6,7 @@ The state machine shows hooks that insert rows. These do more, or what they do i
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,10 @@ def insert(world: World) -> None:
     world.insert(*HOOK)
 
 
+def nothing(world: World) -> None:
+    pass
+
+
 def fail(world: World) -> None:
     raise DbtDatabaseError("no such function")
 
@@ -79,7 +84,7 @@ def hooked_world(folder: Path, config: dict[str, Any], **hooks: Any) -> World:
     world = published_world(folder, **config)
     for place, statements in hooks.items():
         for sql, change in statements.items():
-            world.spark.effects[sql] = lambda change=change: change and change(world)
+            world.spark.effects[sql] = partial(change, world)
         setattr(world, place, list(statements))
     return world
 
@@ -142,13 +147,13 @@ def test_a_run_whose_hooks_take_its_rows_away_publishes_nothing(
             for hooks in ({DROP: drop}, {REPLACE: replaced}, {UPDATE: update, DROP: drop})
         ),
         *(
-            (config, "pre_hooks", {NOTHING: None}, None, result(config))
+            (config, "pre_hooks", {NOTHING: nothing}, None, result(config))
             for config in TABLES.values()
         ),
         (MERGING, "post_hooks", {REPLACE: replaced}, GONE, REPLACED),
         # versions tell of a hidden change, which does not count as published
         (MERGING, "pre_hooks", {HIDDEN: insert}, None, (*MERGED, HOOK)),
-        (DELTA, "pre_hooks", {HIDDEN: update, NOTHING: None}, None, AFTER),
+        (DELTA, "pre_hooks", {HIDDEN: update, NOTHING: nothing}, None, AFTER),
         (DELTA, "pre_hooks", {HIDDEN: replaced}, GONE, AFTER),
         (DELTA, "pre_hooks", {INSERT: insert, HIDDEN: replaced}, GONE, AFTER),
     ],
@@ -169,11 +174,8 @@ def test_hooks_may_change_or_replace_the_relation(
     world.assert_right(rows)
 
 
-@each_table
-def test_a_held_node_is_built_again_with_its_pre_hooks(
-    tmp_path: Path, config: dict[str, Any]
-) -> None:
-    world = hooked_world(tmp_path, config, pre_hooks={"call other()": None})
+def test_a_held_delta_table_is_built_again_with_its_pre_hooks(tmp_path: Path) -> None:
+    world = hooked_world(tmp_path, DELTA, pre_hooks={"call other()": nothing})
     world.config["publish"] = "on_request"
 
     for _ in range(2):
@@ -183,7 +185,7 @@ def test_a_held_node_is_built_again_with_its_pre_hooks(
     response = world.publish_held()
     assert response
     assert response.publication == "changes"
-    world.assert_right(result(config))
+    world.assert_right(AFTER)
 
 
 def test_statements_of_sql_header_run_before_the_build(tmp_path: Path) -> None:
@@ -204,7 +206,7 @@ def test_statements_of_sql_header_run_before_the_build(tmp_path: Path) -> None:
 def test_statements_that_a_macro_in_a_hook_runs_belong_to_the_node(
     tmp_path: Path, config: dict[str, Any], place: str
 ) -> None:
-    world = hooked_world(tmp_path, config, **{place: {INSERT: insert, "select 1": None}})
+    world = hooked_world(tmp_path, config, **{place: {INSERT: insert, "select 1": nothing}})
     setattr(world, place, [MACRO + INSERT])
     is_replaced = place == "pre_hooks" and "materialized" not in config
     expected = result(config) if is_replaced else [*result(config), HOOK]
@@ -222,7 +224,7 @@ def test_statements_that_a_macro_in_a_hook_runs_belong_to_the_node(
 def test_a_command_that_only_checks_sql_leaves_out_what_a_macro_in_a_hook_would_change(
     tmp_path: Path, config: dict[str, Any], place: str
 ) -> None:
-    world = hooked_world(tmp_path, config, **{place: {INSERT: insert, "select 1": None}})
+    world = hooked_world(tmp_path, config, **{place: {INSERT: insert, "select 1": nothing}})
     setattr(world, place, [MACRO + INSERT])
     world.empty = True
 

@@ -16,15 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     SnapshotMismatchError,
 )
 from tests.unit.node.fake_rows import Rows
-from tests.unit.node.world import (
-    AFTER,
-    BEFORE,
-    COLUMNS,
-    ORDERS,
-    World,
-    publication_of,
-    published_world,
-)
+from tests.unit.node.world import AFTER, BEFORE, ORDERS, publication_of, published_world
 
 MANIFEST = "_scratchPad/shop.orders/manifest.json"
 JOURNAL = "shop.schema/orders/_journal.json"
@@ -33,43 +25,32 @@ INCREMENTAL = {"materialized": "incremental"}
 DELTA = {**INCREMENTAL, "file_format": "delta"}
 
 
-def call(world: World, effect: Any) -> None:
-    """Let something happen while the node runs."""
-    world.pre_hooks = ["call other()"]
-    world.spark.effects["call other()"] = effect
-
-
 # What is refused
 
 
-REPEATED, NULL = ((1, "a"), (1, "b")), ((None, "a"), (2, "b"))
-
-
 @pytest.mark.parametrize(
-    ("config", "columns", "rows", "message"),
-    [
-        *(
-            (config, COLUMNS, rows, "so nothing was published")
-            for config in ({}, {"publish": "on_request"})
-            for rows in (REPEATED, NULL)
-        ),
-        ({"on_breaking_change": "fail"}, {"id": "int"}, ((1,),), "needs a rebuild"),
-    ],
+    "rows", [((1, "a"), (1, "b")), ((None, "a"), (2, "b"))], ids=["repeated", "null"]
 )
+@pytest.mark.parametrize("config", [{}, {"publish": "on_request"}], ids=["published", "held"])
 @pytest.mark.parametrize("is_small", [True, False])
-def test_rows_that_cannot_be_published_are_refused(
-    tmp_path: Path,
-    config: dict[str, Any],
-    columns: dict[str, str],
-    rows: tuple[Any, ...],
-    message: str,
-    is_small: bool,
+def test_rows_whose_keys_cannot_be_published_are_refused(
+    tmp_path: Path, config: dict[str, Any], rows: tuple[Any, ...], is_small: bool
 ) -> None:
     world = published_world(tmp_path, **config)
     world.spark.is_small = is_small
-    world.select(*rows, columns=columns)
+    world.select(*rows)
 
-    with pytest.raises(DbtRuntimeError, match=message):
+    with pytest.raises(DbtRuntimeError, match="so nothing was published"):
+        world.run()
+
+    world.assert_right(BEFORE)
+
+
+def test_a_rebuild_can_be_refused(tmp_path: Path) -> None:
+    world = published_world(tmp_path, on_breaking_change="fail")
+    world.select((1,), columns={"id": "int"})
+
+    with pytest.raises(CompilationError, match="needs a rebuild"):
         world.run()
 
     world.assert_right(BEFORE)
@@ -168,19 +149,6 @@ def test_a_node_that_was_not_mirrored_meanwhile_is_rebuilt(tmp_path: Path) -> No
 # Other runs
 
 
-def test_a_run_beside_another_one_changes_nothing(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-
-    def run_too() -> None:
-        with pytest.raises(ConcurrentPublicationError, match="is publishing this table now"):
-            World(tmp_path).run()
-
-    call(world, run_too)
-    world.run()
-
-    world.assert_right(AFTER)
-
-
 def test_a_table_is_not_restored_while_another_run_publishes_it(tmp_path: Path) -> None:
     world = published_world(tmp_path)
     world.go_to_another_machine()
@@ -200,7 +168,8 @@ def test_a_run_that_has_lost_a_race_publishes_nothing(tmp_path: Path) -> None:
         other = replace(world.journal.batch, id=new_batch_id())
         world.zone.write(JOURNAL, replace(world.journal, batch=other).to_json())
 
-    call(world, publish_on_another_machine)
+    world.pre_hooks = ["call other()"]
+    world.spark.effects["call other()"] = publish_on_another_machine
     with pytest.raises(ConcurrentPublicationError, match="Another run has published"):
         world.run()
 
