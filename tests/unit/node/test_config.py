@@ -49,6 +49,7 @@ def test_an_empty_option_is_none(materialized: str) -> None:
         ({"unique_key": None}, "unique_key", ()),
         ({"unique_key": []}, "unique_key", ()),
         ({"target_file_size": "1kb"}, "target_file_size", 1024),
+        ({"target_file_size": "128mb"}, "target_file_size", 2**27),
         ({"target_file_size": "2 GB"}, "target_file_size", 2**31),
         ({"target_file_size": None}, "target_file_size", 2**27),
         ({"materialized": "incremental"}, "strategy_macro", "mirror_append"),

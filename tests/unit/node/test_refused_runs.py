@@ -46,6 +46,25 @@ def test_rows_whose_keys_cannot_be_published_are_refused(
     world.assert_right(BEFORE)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        ("merge", "Several new rows have the same key"),
+        ("delete+insert", "so nothing was published"),
+    ],
+)
+def test_new_rows_with_the_same_key_are_refused(
+    tmp_path: Path, strategy: str, message: str
+) -> None:
+    world = published_world(tmp_path, **INCREMENTAL, incremental_strategy=strategy)
+    world.select((9, "a"), (9, "b"))
+
+    with pytest.raises(DbtRuntimeError, match=message):
+        world.run()
+
+    world.assert_right(BEFORE)
+
+
 def test_a_rebuild_can_be_refused(tmp_path: Path) -> None:
     world = published_world(tmp_path, on_breaking_change="fail")
     world.select((1,), columns={"id": "int"})
