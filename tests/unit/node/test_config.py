@@ -134,6 +134,17 @@ def test_an_option_is_read(config: dict[str, Any], name: str, parsed: Any) -> No
         ),
         ({"delimited": {"null_value": ""}}, "for a `landing_format` of csv, tsv, psv"),
         ({"landing_format": "csv", "compression": "zstd"}, "Allowed: none, gzip."),
+        (
+            {**MERGING, "incremental_strategy": "replace_where"},
+            "`incremental_strategy: replace_where` is not supported, and without it the table would "
+            "have other rows or another place. Nothing was changed. Set `insert_overwrite` with "
+            "`partition_by`",
+        ),
+        (
+            {**MERGING, "incremental_strategy": "insert_overwrite", "liquid_clustered_by": "day"},
+            "`liquid_clustered_by` with insert_overwrite is not supported, and without it the table "
+            "would have other rows or another place. Nothing was changed. Set `partition_by`",
+        ),
         ({**MERGING, "incremental_strategy": "upsert"}, "Allowed: append, merge, delete+insert"),
         (
             {"materialized": "incremental", "incremental_strategy": "delete+insert"},
@@ -251,22 +262,3 @@ def test_options_that_change_no_row_are_ignored() -> None:
     }
 
     assert NodeConfig.parse({**MERGING, **harmless}).incremental_strategy == "merge"
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"incremental_strategy": "replace_where"}, "`incremental_strategy: replace_where`"),
-        (
-            {"incremental_strategy": "insert_overwrite", "liquid_clustered_by": "day"},
-            "`liquid_clustered_by` with insert_overwrite",
-        ),
-    ],
-)
-def test_a_strategy_of_another_adapter_is_refused_with_what_to_use(
-    config: dict[str, Any], message: str
-) -> None:
-    found = refusal({**MERGING, **config})
-
-    assert message in found
-    assert "partition_by" in found

@@ -88,21 +88,23 @@ def test_a_repair_may_be_interrupted(tmp_path: Path, kind: str, is_lost: bool) -
     assert point > 3
 
 
-def test_a_table_without_a_key_gets_the_rows_that_it_lacks(tmp_path: Path) -> None:
-    world = published_world(tmp_path, **KEYLESS)
-    world.stray = [(1, "a")]
+@pytest.mark.parametrize(
+    ("config", "stray", "told", "rows"),
+    [
+        (KEYLESS, [(1, "a")], "+2 ~0 -0", [(2, "b"), (3, "c")]),
+        # a row that is there twice
+        ({}, [*BEFORE, (1, "a")], "+0 ~1 -0", [(1, "a", 1)]),
+    ],
+)
+def test_a_table_gets_the_rows_that_it_lacks_or_has_twice(
+    tmp_path: Path, config: dict[str, Any], stray: list[Row], told: str, rows: list[Row]
+) -> None:
+    world = published_world(tmp_path, **config)
+    world.stray = stray
 
-    assert str(world.repair()) == "+2 ~0 -0 · #2 · mirror_repair"
+    assert str(world.repair()) == f"{told} · #2 · mirror_repair"
 
-    assert sorted(read_file(world.files[1]).rows) == [(2, "b"), (3, "c")]
-
-
-def test_a_row_that_is_there_twice_is_put_right(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-    world.stray = [*BEFORE, (1, "a")]
-
-    assert str(world.repair()) == "+0 ~1 -0 · #2 · mirror_repair"
-
+    assert sorted(read_file(world.files[1]).rows) == rows
     assert world.journal.batch.table_rows == len(BEFORE)
 
 

