@@ -136,14 +136,15 @@ def test_an_option_is_read(config: dict[str, Any], name: str, parsed: Any) -> No
         ({"landing_format": "csv", "compression": "zstd"}, "Allowed: none, gzip."),
         (
             {**MERGING, "incremental_strategy": "replace_where"},
-            "`incremental_strategy: replace_where` is not supported, and without it the table would "
-            "have other rows or another place. Nothing was changed. Set `insert_overwrite` with "
-            "`partition_by`",
+            "`incremental_strategy: replace_where` is not supported, and without it the table "
+            "would have other rows or another place. Nothing was changed. Set `insert_overwrite` "
+            "with `partition_by`",
         ),
         (
             {**MERGING, "incremental_strategy": "insert_overwrite", "liquid_clustered_by": "day"},
-            "`liquid_clustered_by` with insert_overwrite is not supported, and without it the table "
-            "would have other rows or another place. Nothing was changed. Set `partition_by`",
+            "`liquid_clustered_by` with insert_overwrite is not supported, and without it the "
+            "table would have other rows or another place. Nothing was changed. Set "
+            "`partition_by`",
         ),
         ({**MERGING, "incremental_strategy": "upsert"}, "Allowed: append, merge, delete+insert"),
         (

@@ -11,7 +11,7 @@ import pytest
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.plan import SparkPlan
+from dbt.adapters.openmirroring.node.plan import SparkPlan, TextFiles
 from dbt.adapters.openmirroring.node.planning import beyond_limit
 from tests.unit.node.test_decide import PUBLISHED, journal
 
@@ -32,6 +32,15 @@ def test_a_batch_is_cut_to_files_of_the_target_size(
     plan = SparkPlan("changes", "", PUBLISHED, RowCounts(inserted=rows))
 
     assert plan.files(table_bytes, table_rows, target_bytes=10_000) == files
+
+
+def test_characters_of_an_encoding_that_spark_lacks_are_translated() -> None:
+    translation = TextFiles(encoding="windows-1252").translation
+
+    assert translation
+    assert translation[0].startswith("\\u20ac")
+    assert translation[1].startswith("\\u0080")
+    assert TextFiles(encoding="iso-8859-1").translation is None
 
 
 @pytest.mark.parametrize(

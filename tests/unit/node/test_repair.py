@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     SnapshotMismatchError,
 )
 from tests.unit.node.fake_rows import Row, read_file
-from tests.unit.node.faults import FAILS, KILLED, LOST, Fault, Killed
+from tests.unit.node.faults import FAILS, KILLED, LOST, Fault, Killed, WatchedDestination
 from tests.unit.node.world import BEFORE, COLUMNS, ORDERS, World, published_world
 
 KEYLESS = {"unique_key": None}
@@ -154,6 +154,22 @@ def test_a_table_that_no_change_set_can_make_equal_is_refused(
     change(world)
 
     with pytest.raises(error, match=message):
+        world.repair()
+
+    assert len(world.files) == 1
+
+
+def test_a_table_that_its_destination_refuses_is_not_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise CompilationError("The service replicates nothing")
+
+    world = published_world(tmp_path)
+    world.stray = FOREIGN
+    monkeypatch.setattr(WatchedDestination, "check_table", refuse)
+
+    with pytest.raises(CompilationError, match="replicates nothing"):
         world.repair()
 
     assert len(world.files) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -102,6 +103,9 @@ def test_many_small_files_are_joined(folder: Path) -> None:
 
     write(folder, "day=1/one-more.parquet")
     assert keep(description(folder, "day")) is None
+
+    os.truncate(folder / "day=1" / "one-more.parquet", 16 * 2**20)
+    assert keep(description(folder, "day")), "one of them is not small"
 
 
 @pytest.mark.parametrize(
