@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.node.compare import Side
-from dbt.adapters.openmirroring.node.incremental import ConvertedColumn, IncrementalColumn
-from dbt.adapters.openmirroring.node.plan import SparkPlan
+from dbt.adapters.openmirroring.node.incremental import IncrementalColumn
 from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
-from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRows
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
+from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
 from dbt.adapters.openmirroring.spark.table import local_path
 from dbt.adapters.openmirroring.types.casts import Cast
-from dbt.adapters.openmirroring.types.columns import LandingColumn
 from tests.unit.node.fake_rows import Row, Rows, answer, landed, names_of, read_file, write_file
-from tests.unit.node.faults import MirroredRows
 
 if TYPE_CHECKING:
     from tests.unit.node.fake_warehouse import FakeSpark
@@ -36,16 +32,13 @@ def _in_range(rows: Rows, keys: KeyRange) -> Rows:
     )
 
 
-def _plain(name: str) -> str:
-    return name.strip("`")
-
-
-def _in_types(rows: Rows, columns: Sequence[tuple[str, Cast | None, str]]) -> Rows:
+def _in_types(rows: Rows, columns: Iterable[tuple[str, Cast | None, str]]) -> Rows:
     """Rows in other types: integers and texts."""
+    named = [(name.strip("`"), cast, alias.strip("`")) for name, cast, alias in columns]
     types = {
-        alias: str(cast.target) if cast else rows.columns[name] for name, cast, alias in columns
+        alias: str(cast.target) if cast else rows.columns[name] for name, cast, alias in named
     }
-    found = rows.of([name for name, _, _ in columns])
+    found = rows.of([name for name, _, _ in named])
     return Rows(types, tuple(tuple(map(_cast, row, types.values())) for row in found))
 
 
@@ -67,230 +60,178 @@ def _extended(before: Rows, after: Rows, columns: Sequence[IncrementalColumn]) -
 
 
 class Macros:
-    """The macros, with their names and the names of their arguments.
+    """The macros, by their names. Each gets its arguments as attributes of one object.
 
     Those that are queries return rows.
     """
 
     def __init__(self, spark: FakeSpark) -> None:
         self._spark = spark
+        self._select = spark.select
 
     # Tables
 
-    def mirror_create_table(
-        self,
-        *,
-        table: object,
-        query: str,
-        properties: Mapping[str, str],
-        options: Mapping[str, str],
-        partition_by: Sequence[str],
-    ) -> None:
-        assert not partition_by
-        assert options in ({"compression": "zstd"}, {})
-        rows = self._spark.select(query)
-        self._spark.create(table, rows, properties, self._spark.file_format)
+    def mirror_create_table(self, given: Any) -> None:
+        assert not given.partition_by
+        assert given.options in ({"compression": "zstd"}, {})
+        rows = self._select(given.query)
+        self._spark.create(given.table, rows, given.properties, self._spark.file_format)
 
-    def mirror_keep(
-        self, *, table: object, query: str, properties: Mapping[str, str] | None = None
-    ) -> None:
-        self._spark.create(table, self._spark.select(query), properties or {}, "parquet")
+    def mirror_keep(self, given: Any) -> None:
+        rows = self._select(given.query)
+        self._spark.create(given.table, rows, given.properties or {}, "parquet")
 
-    # The mirrored table
-
-    def mirror_replica_view(self, *, view: str, replica: MirroredRows) -> None:
-        self._spark.results[f"select * from {view}"] = lambda: replica.rows
-
-    def mirror_restored_rows(self, *, view: str | None, columns: Sequence[LandingColumn]) -> Rows:
-        found = self._spark.select(f"select * from {view}") if view else None
-        rows = found.of(names_of(columns)) if found else ()
-        return Rows({column.name: column.dtype for column in columns}, tuple(rows))
-
-    def mirror_landed_rows(self, *, view: str, columns: Sequence[LandingColumn]) -> Rows:
-        return landed(columns, self._spark.select(f"select * from {view}").of(names_of(columns)))
-
-    def mirror_count_without_key(self, *, table: object, keys: Sequence[str]) -> Rows:
-        found = self._spark.select(table).of(keys)
-        return answer(("n",), (sum(None in key for key in found),))
-
-    def mirror_mark(self, *, table: object, properties: Mapping[str, str]) -> None:
-        found = self._spark.table(table)
-        found.properties.update(properties)
+    def mirror_mark(self, given: Any) -> None:
+        found = self._spark.table(given.table)
+        found.properties.update(given.properties)
         found.change("SET TBLPROPERTIES")
 
-    def mirror_unmark(self, *, table: object, names: Iterable[str]) -> None:
-        found = self._spark.table(table)
-        for name in names:
+    def mirror_unmark(self, given: Any) -> None:
+        found = self._spark.table(given.table)
+        for name in given.names:
             found.properties.pop(name, None)
         found.change("UNSET TBLPROPERTIES")
 
-    def mirror_find_files(self, *, table: object) -> None:
-        self._spark.table(table)
+    def mirror_find_files(self, given: Any) -> None:
+        self._spark.table(given.table)
 
-    def mirror_count_rows(self, *, table: object) -> Rows:
-        return answer(("count",), (len(self._spark.select(table).rows),))
+    def mirror_count_rows(self, given: Any) -> Rows:
+        return answer(("count",), (len(self._select(given.table).rows),))
 
-    def mirror_table_bytes(self, *, table: object) -> Rows:
+    def mirror_table_bytes(self, given: Any) -> Rows:
         return answer(("bytes",), (1000,))
 
-    def mirror_delta_operations(self, *, table: object, limit: int | None = None) -> Rows:
-        versions = self._spark.table(table).versions
+    def mirror_delta_operations(self, given: Any) -> Rows:
+        versions = self._spark.table(given.table).versions
         found = [(number, operation) for number, (operation, _) in enumerate(versions)]
-        return answer(("version", "operation"), *found[::-1][:limit])
+        return answer(("version", "operation"), *found[::-1][: given.limit])
+
+    # The mirrored table
+
+    def mirror_replica_view(self, given: Any) -> None:
+        self._spark.results[f"select * from {given.view}"] = lambda: given.replica.rows
+
+    def mirror_restored_rows(self, given: Any) -> Rows:
+        found = self._select(f"select * from {given.view}") if given.view else None
+        rows = found.of(names_of(given.columns)) if found else ()
+        return Rows({column.name: column.dtype for column in given.columns}, tuple(rows))
+
+    def mirror_landed_rows(self, given: Any) -> Rows:
+        found = self._select(f"select * from {given.view}")
+        return landed(given.columns, found.of(names_of(given.columns)))
+
+    def mirror_count_without_key(self, given: Any) -> Rows:
+        found = self._select(given.table).of(given.keys)
+        return answer(("n",), (sum(None in key for key in found),))
 
     # New rows
 
-    def mirror_live_rows(self, *, query: str, delete_when: str | None) -> Rows:
-        rows = self._spark.select(query)
+    def mirror_live_rows(self, given: Any) -> Rows:
+        return self._live(given.query, given.delete_when)
+
+    def _live(self, query: object, delete_when: str | None) -> Rows:
+        rows = self._select(query)
         return rows.where(lambda row: not row[0], [delete_when]) if delete_when else rows
 
-    def mirror_ambiguous_rows(self, *, new_rows: object, keys: Sequence[str]) -> Rows:
-        counts = Counter(self._spark.select(new_rows).of(keys))
-        return answer((*keys, "count"), *((*k, n) for k, n in counts.items() if n > 1))
+    def mirror_ambiguous_rows(self, given: Any) -> Rows:
+        counts = Counter(self._select(given.new_rows).of(given.keys))
+        return answer((*given.keys, "count"), *((*k, n) for k, n in counts.items() if n > 1))
 
-    def mirror_typed_rows(
-        self, *, rows: object, columns: Sequence[ConvertedColumn], remedy: str
-    ) -> Rows:
-        names = [(_plain(name), cast, _plain(alias)) for name, cast, alias in columns]
-        return _in_types(self._spark.select(rows), names)
+    def mirror_typed_rows(self, given: Any) -> Rows:
+        return _in_types(self._select(given.rows), given.columns)
 
-    def mirror_typed_snapshot(
-        self, *, rows: FileRange, columns: Sequence[IncrementalColumn], remedy: str
-    ) -> Rows:
-        had = [(c.name, c.snapshot_cast, c.name) for c in columns if c.snapshot_type is not None]
-        return _in_types(self._range(rows), had)
+    def mirror_typed_snapshot(self, given: Any) -> Rows:
+        had = [
+            (column.name, column.snapshot_cast, column.name)
+            for column in given.columns
+            if column.snapshot_type is not None
+        ]
+        return _in_types(self._range(given.rows), had)
 
-    def mirror_append(
-        self,
-        *,
-        snapshot: str,
-        new_rows: object,
-        columns: Sequence[IncrementalColumn],
-        options: Any,
-        predicates: object,
-    ) -> Rows:
-        return _extended(self._spark.select(snapshot), self._spark.select(new_rows), columns)
+    def mirror_append(self, given: Any) -> Rows:
+        before, after = self._select(given.snapshot), self._select(given.new_rows)
+        return _extended(before, after, given.columns)
 
-    def mirror_merge(
-        self,
-        *,
-        snapshot: str,
-        new_rows: object,
-        columns: Sequence[IncrementalColumn],
-        options: Any,
-        predicates: object,
-    ) -> Rows:
-        before, after = self._spark.select(snapshot), self._spark.select(new_rows)
-        if not options.unique_key:
-            return _extended(before, after, columns)
-        keys = set(after.of(options.unique_key))
-        kept = before.where(lambda key: key not in keys, options.unique_key)
-        live = (
-            after.where(lambda row: not row[0], [options.delete_when])
-            if (options.delete_when)
-            else after
+    def mirror_merge(self, given: Any) -> Rows:
+        keys = given.options.unique_key
+        if not keys:
+            return self.mirror_append(given)
+        new = set(self._select(given.new_rows).of(keys))
+        kept = self._select(given.snapshot).where(lambda key: key not in new, keys)
+        return _extended(
+            kept, self._live(given.new_rows, given.options.delete_when), given.columns
         )
-        return _extended(kept, live, columns)
 
     # they differ in rows that have the same key, which a merge refuses
     mirror_delete_insert = mirror_merge
 
-    def mirror_key_bounds(
-        self, *, new_rows: object, columns: Sequence[OpenMirroringColumn]
-    ) -> Rows:
+    def mirror_key_bounds(self, given: Any) -> Rows:
         found: list[int | None] = []
-        for column in columns:
-            values = [value for (value,) in self._spark.select(new_rows).of([column.name])]
+        for column in given.columns:
+            values = [value for (value,) in self._select(given.new_rows).of([column.name])]
             known = [value for value in values if value is not None]
             found += [min(known), max(known)] if known else [None, None]
         return answer((f"bound{number}" for number in range(len(found))), tuple(found))
 
-    def mirror_touched_rows(
-        self,
-        *,
-        snapshot: object,
-        new_rows: object,
-        keys: Sequence[str],
-        ranges: Sequence[KeyRange],
-    ) -> Rows:
-        new = set(self._spark.select(new_rows).of(keys))
-        found = self._spark.select(snapshot).where(lambda key: key in new, keys)
-        return reduce(_in_range, ranges, found)
+    def mirror_touched_rows(self, given: Any) -> Rows:
+        new = set(self._select(given.new_rows).of(given.keys))
+        found = self._select(given.snapshot).where(lambda key: key in new, given.keys)
+        return reduce(_in_range, given.ranges, found)
 
-    def mirror_with_touched_rows(
-        self, *, snapshot: object, replacement: object, touched: TouchedRows, names: object
-    ) -> Rows:
-        return self._taken(snapshot, replacement, touched.new_rows, touched.keys)
+    def mirror_with_touched_rows(self, given: Any) -> Rows:
+        touched = given.touched
+        return self._taken(given.snapshot, given.replacement, touched.new_rows, touched.keys)
 
-    def mirror_merge_part(
-        self,
-        *,
-        snapshot: object,
-        part: object,
-        new_rows: object,
-        keys: Sequence[str],
-        names: Any,
-        ranges: Sequence[KeyRange],
-    ) -> None:
+    def mirror_merge_part(self, given: Any) -> None:
         self._spark.refuses()
-        taken = self._taken(snapshot, part, new_rows, keys, ranges)
-        self._spark.table(snapshot).change("MERGE", taken)
+        taken = self._taken(given.snapshot, given.part, given.new_rows, given.keys, given.ranges)
+        self._spark.table(given.snapshot).change("MERGE", taken)
 
-    def mirror_insert_part(self, *, snapshot: object, part: object, names: object) -> None:
+    def mirror_insert_part(self, given: Any) -> None:
         self._spark.refuses()
-        self._spark.table(snapshot).change("WRITE", self._taken(snapshot, part, None, ()))
+        taken = self._taken(given.snapshot, given.part)
+        self._spark.table(given.snapshot).change("WRITE", taken)
 
     def _taken(
         self,
         snapshot: object,
         part: object,
-        new_rows: object,
-        keys: Sequence[str],
+        new_rows: object = None,
+        keys: Sequence[str] = (),
         ranges: Sequence[KeyRange] = (),
     ) -> Rows:
-        before, after = self._spark.select(snapshot), self._spark.select(part)
-        new = set(self._spark.select(new_rows).of(keys)) if keys else set()
+        before, after = self._select(snapshot), self._select(part)
+        new = set(self._select(new_rows).of(keys)) if keys else set()
         new &= set(reduce(_in_range, ranges, before).of(keys))
         kept = before.where(lambda key: key not in new, keys)
         return replace(before, rows=kept.rows + after.rows)
 
     # The comparison
 
-    def mirror_count_load(
-        self, *, table: object, keys: Sequence[LandingColumn], is_small: bool, checks: object = ()
-    ) -> Rows:
-        rows = self._spark.select(table)
-        found = Counter(rows.of(names_of(keys)))
-        refused = bool(keys) and any(n > 1 or None in key for key, n in found.items())
+    def mirror_count_load(self, given: Any) -> Rows:
+        rows = self._select(given.table)
+        found = Counter(rows.of(names_of(given.keys)))
+        refused = bool(given.keys) and any(n > 1 or None in key for key, n in found.items())
         return answer(("inserted", "refused"), (len(rows.rows), refused))
 
-    def mirror_bad_values(self, *, table: object, keys: object, checks: object) -> Rows:
+    def mirror_bad_values(self, given: Any) -> Rows:
         return answer(("check", "bad", "example"))
 
-    def mirror_bad_keys(self, *, table: object, keys: Sequence[LandingColumn]) -> Rows:
-        counts = Counter(self._spark.select(table).of(names_of(keys)))
+    def mirror_bad_keys(self, given: Any) -> Rows:
+        names = names_of(given.keys)
+        counts = Counter(self._select(given.table).of(names))
         bad = [(key, n) for key, n in counts.items() if n > 1 or None in key]
-        return answer(("bad", *names_of(keys), "rows"), *((len(bad), *k, n) for k, n in bad))
+        return answer(("bad", *names, "rows"), *((len(bad), *k, n) for k, n in bad))
 
-    def mirror_left_rows(
-        self,
-        *,
-        table: object,
-        snapshot: object,
-        keys: Sequence[LandingColumn],
-        published_keys: Sequence[LandingColumn],
-        partition_by: object,
-    ) -> Rows:
-        before = Counter(self._spark.select(snapshot).of(names_of(published_keys)))
-        after = Counter(self._spark.select(table).of(names_of(keys)))
+    def mirror_left_rows(self, given: Any) -> Rows:
+        before = Counter(self._select(given.snapshot).of(names_of(given.published_keys)))
+        after = Counter(self._select(given.table).of(names_of(given.keys)))
         left = [key for key, n in after.items() if n > 1 and before[key] == 1]
-        names = ("bad", *names_of(keys), "published", "new")
+        names = ("bad", *names_of(given.keys), "published", "new")
         return answer(names, *((len(left), *key, "", "") for key in left))
 
-    def mirror_compare_keyed(
-        self, *, after: Side, before: Side, is_small: bool, insert_marker: str
-    ) -> Rows:
-        new, old = self._by_key(after), self._by_key(before)
+    def mirror_compare_keyed(self, given: Any) -> Rows:
+        new, old = self._by_key(given.after), self._by_key(given.before)
         compared = []
         for key in dict.fromkeys((*old, *new)):
             n, p = len(new.get(key, ())), len(old.get(key, ()))
@@ -300,36 +241,34 @@ class Macros:
                 is_same = p == 1 and new[key][0][0] == old[key][0][0]
                 marker = -1 if is_same else 1
             else:
-                marker = 2 if p else {"upsert": 4, "insert": 0}[insert_marker]
-            if is_small or marker != -1:
+                marker = 2 if p else {"upsert": 4, "insert": 0}[given.insert_marker]
+            if given.is_small or marker != -1:
                 compared.append((*key, new[key][0][1] if n else None, p, marker))
-        names = [f"k{number}" for number in range(len(after.keys))]
+        names = [f"k{number}" for number in range(len(given.after.keys))]
         return answer((*names, "latest", "p", "marker"), *compared)
 
-    def mirror_compare_keyless(
-        self, *, after: Side, before: Side, is_small: bool, insert_marker: str
-    ) -> Rows:
-        counts = Counter(self._digests(after))
-        counts.subtract(self._digests(before))
+    def mirror_compare_keyless(self, given: Any) -> Rows:
+        counts = Counter(self._digests(given.after))
+        counts.subtract(self._digests(given.before))
         return answer(("k0", "k1", "n"), *((k, k, n) for k, n in counts.items() if n))
 
-    def mirror_count_keyed(self, *, changed: str, snapshot: object) -> Rows:
-        found = self._spark.select(changed)
+    def mirror_count_keyed(self, given: Any) -> Rows:
+        found = self._select(given.changed)
         markers = Counter(marker for (marker,) in found.of(["marker"]))
         published = sum(p for (p,) in found.of(["p"]))
-        before = len(self._spark.select(snapshot).rows) if snapshot else published
+        before = len(self._select(given.snapshot).rows) if given.snapshot else published
         counted = (markers[0] + markers[4], markers[1], markers[2], markers[None], before)
         return answer(("inserted", "updated", "deleted", "refused", "rows_before"), counted)
 
-    def mirror_count_keyless(self, *, changed: str, snapshot: object) -> Rows:
-        changes = [n for (n,) in self._spark.select(changed).of(["n"])]
+    def mirror_count_keyless(self, given: Any) -> Rows:
+        changes = [n for (n,) in self._select(given.changed).of(["n"])]
         new, gone = sum(n for n in changes if n > 0), -sum(n for n in changes if n < 0)
-        before = len(self._spark.select(snapshot).rows)
+        before = len(self._select(given.snapshot).rows)
         names = ("inserted", "updated", "deleted", "refused", "rows_before")
         return answer(names, (new, 0, gone, 0, before))
 
     def _range(self, rows: FileRange) -> Rows:
-        found = self._spark.select(rows.relation)
+        found = self._select(rows.relation)
         return replace(found, rows=()) if rows.only == () else found
 
     def _digests(self, side: Side) -> list[Row]:
@@ -354,14 +293,13 @@ class Macros:
 
     # Files
 
-    def mirror_load(self, *, table: object, columns: Sequence[LandingColumn], files: int) -> Rows:
-        return landed(columns, self._spark.select(table).of(names_of(columns)))
+    def mirror_load(self, given: Any) -> Rows:
+        return landed(given.columns, self._select(given.table).of(names_of(given.columns)))
 
-    def mirror_changes_keyed(
-        self, *, rows: FileRange, columns: Sequence[LandingColumn], plan: SparkPlan, files: int
-    ) -> Rows:
+    def mirror_changes_keyed(self, given: Any) -> Rows:
+        columns, plan = given.columns, given.plan
         keys = plan.definition.key_columns
-        latest, changed = self._range(rows), self._spark.select(plan.changed)
+        latest, changed = self._range(given.rows), self._select(plan.changed)
         by_key = dict(zip(latest.of(keys), latest.of(names_of(columns)), strict=True))
         deletes, others = [], []
         for *values, marker in changed.of([*(f"k{i}" for i in range(len(keys))), "marker"]):
@@ -375,33 +313,31 @@ class Macros:
             return found
         return Rows({**found.columns, ROW_MARKER: "int"}, (*deletes, *others))
 
-    def mirror_changes_keyless(
-        self, *, rows: FileRange, columns: Sequence[LandingColumn], plan: SparkPlan, files: int
-    ) -> Rows:
-        left = {k: n for k, n in self._spark.select(plan.changed).of(["k0", "n"]) if n > 0}
+    def mirror_changes_keyless(self, given: Any) -> Rows:
+        changed = self._select(given.plan.changed)
+        left = {key: n for key, n in changed.of(["k0", "n"]) if n > 0}
         found = []
-        for row in self._range(rows).of(names_of(columns)):
+        for row in self._range(given.rows).of(names_of(given.columns)):
             if left.get(row, 0):
                 left[row] -= 1
                 found.append(row)
-        return landed(columns, found)
+        return landed(given.columns, found)
 
-    def mirror_write_files(
-        self, *, url: str, rows: str, text: None, compression: str, rows_per_file: int
-    ) -> None:
-        folder, found = local_path(url), self._spark.select(rows)
+    def mirror_write_files(self, given: Any) -> None:
+        folder, found = local_path(given.url), self._select(given.rows)
         assert folder
         folder.mkdir(parents=True, exist_ok=True)
         for number, start in enumerate(range(0, max(1, len(found.rows)), ROWS_PER_FILE)):
             part = replace(found, rows=found.rows[start : start + ROWS_PER_FILE])
             write_file(folder / f"part-{number}.parquet", part)
 
-    def mirror_count_files(self, *, url: str, plan: SparkPlan) -> Rows:
-        folder = local_path(url)
+    def mirror_count_files(self, given: Any) -> Rows:
+        folder = local_path(given.url)
         assert folder
         counts: Counter[Row] = Counter()
         for file in folder.iterdir():
             rows = read_file(file)
-            markers = rows.of([ROW_MARKER]) if plan.is_marked else [(None,)] * len(rows.rows)
+            is_marked = given.plan.is_marked
+            markers = rows.of([ROW_MARKER]) if is_marked else [(None,)] * len(rows.rows)
             counts.update((file.name, marker) for (marker,) in markers)
         return answer(("file", "marker", "found"), *((*k, n) for k, n in counts.items()))

@@ -29,6 +29,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     StandIns,
 )
 from tests.unit.macros.rendered import warehouse as rendered
+from tests.unit.macros.test_macros import arguments_of
 from tests.unit.node.fake_macros import Macros
 from tests.unit.node.fake_rows import Rows, answer
 
@@ -89,6 +90,11 @@ def _mapping() -> Warehouse:
     return rendered()
 
 
+@cache
+def _arguments_of(macro: str) -> tuple[set[str], set[str]]:
+    return arguments_of(f"openmirroring__{macro}")
+
+
 class FakeSpark:
     """Tables that outlive a run, and the statements of its runs.
 
@@ -122,9 +128,12 @@ class FakeSpark:
             return False
         if macro == "mirror_is_small" or macro.startswith("mirror_on_"):
             return _mapping().ask(macro, **arguments)
+        required, optional = _arguments_of(macro)
+        assert required <= arguments.keys() <= required | optional, f"{macro} has other arguments"
+        given = SimpleNamespace(**{**dict.fromkeys(optional), **arguments})
         table = getattr(arguments.get("table"), "identifier", "")
         name = f"{macro}{table and ' '}{table} #{len(self._calls)}"
-        self._calls[name] = lambda: getattr(self._macros, macro)(**arguments)
+        self._calls[name] = lambda: getattr(self._macros, macro)(given)
         return name
 
     def execute(self, sql: str) -> Rows | None:

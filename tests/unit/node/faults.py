@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -150,7 +150,8 @@ class WatchedDestination(Destination):
         yield self._around("read the mirrored table", self._mirrored)
 
     def storage(self) -> Storage:
-        return WatchedStorage(LocalStorage(self.landing_zone), self._around, self._claim)
+        watched = WatchedStorage(LocalStorage(self.landing_zone), self._around, self._claim)
+        return cast(Storage, watched)
 
 
 class WatchedStorage:
@@ -170,7 +171,8 @@ class WatchedStorage:
         return self._storage.url(path)
 
     def collect(self, folder: str) -> Sequence[Entry]:
-        return self.list(folder)
+        found: Sequence[Entry] = self.list(folder)
+        return found
 
     def at_once(self, folder: str = "") -> WatchedStorage:
         return self
@@ -182,36 +184,18 @@ class WatchedStorage:
             self._claim.locks.callback(lock.close)
             yield
 
-    def list(self, folder: str) -> list[Entry]:
-        found: list[Entry] = self._around(f"list {folder}", lambda: self._storage.list(folder))
-        return found
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return an operation on a path."""
+        operation = getattr(self._storage, name)
 
-    def read(self, path: str) -> bytes | None:
-        found: bytes | None = self._around(f"read {path}", lambda: self._storage.read(path))
-        return found
+        def watched(path: str, *more: Any) -> Any:
+            step = f"rename to {more[0]}" if name == "rename" else f"{name} {path}"
 
-    def write(self, path: str, content: bytes) -> None:
-        self._change(f"write {path}", lambda: self._storage.write(path, content))
+            def carry_out() -> Any:
+                if not step.startswith(READING):
+                    self._claim.check()
+                return operation(path, *more)
 
-    def create(self, path: str, content: bytes) -> None:
-        self._change(f"create {path}", lambda: self._storage.create(path, content))
+            return self._around(step, carry_out)
 
-    def rename(self, source: str, target: str) -> None:
-        self._change(f"rename to {target}", lambda: self._storage.rename(source, target))
-
-    def touch(self, path: str, after: int) -> int:
-        time: int = self._change(f"touch {path}", lambda: self._storage.touch(path, after))
-        return time
-
-    def flush(self, folder: str, files: Sequence[str] = ()) -> None:
-        self._around(f"flush {folder}", lambda: self._storage.flush(folder, files))
-
-    def delete(self, path: str) -> None:
-        self._change(f"delete {path}", lambda: self._storage.delete(path))
-
-    def _change(self, step: str, carry_out: Callable[[], Any]) -> Any:
-        def change() -> Any:
-            self._claim.check()
-            return carry_out()
-
-        return self._around(step, change)
+        return watched

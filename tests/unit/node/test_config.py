@@ -1,3 +1,7 @@
+"""The configuration of a node."""
+
+from __future__ import annotations
+
 from dataclasses import fields
 from typing import Any
 
@@ -7,6 +11,14 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
+
+MERGING = {"materialized": "incremental", "unique_key": "id"}
+
+
+def refusal(config: dict[str, Any]) -> str:
+    with pytest.raises(CompilationError) as error:
+        NodeConfig.parse(config)
+    return str(error.value)
 
 
 def test_without_options_a_node_is_mirrored_with_the_defaults() -> None:
@@ -30,47 +42,81 @@ def test_an_empty_option_is_none(materialized: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unique_key", "parsed"),
+    ("config", "name", "parsed"),
     [
-        ("id", ("id",)),
-        (["b", "a"], ("b", "a")),
-        ("with space", ("with space",)),
-        (["b", "a", "B", "a"], ("b", "a")),
-        (None, ()),
-        ("", ()),
-        ([], ()),
+        ({"unique_key": "with space"}, "unique_key", ("with space",)),
+        ({"unique_key": ["b", "a", "B", "a"]}, "unique_key", ("b", "a")),
+        ({"unique_key": None}, "unique_key", ()),
+        ({"unique_key": []}, "unique_key", ()),
+        ({"target_file_size": "1kb"}, "target_file_size", 1024),
+        ({"target_file_size": "128mb"}, "target_file_size", 2**27),
+        ({"target_file_size": "2 GB"}, "target_file_size", 2**31),
+        ({"target_file_size": None}, "target_file_size", 2**27),
+        ({"materialized": "incremental"}, "strategy_macro", "mirror_append"),
+        (MERGING, "strategy_macro", "mirror_merge"),
+        (
+            {**MERGING, "incremental_strategy": "delete+insert"},
+            "strategy_macro",
+            "mirror_delete_insert",
+        ),
+        # options of an incremental model do not matter elsewhere
+        (
+            {"materialized": "table", "incremental_strategy": "delete+insert"},
+            "strategy_macro",
+            "mirror_append",
+        ),
+        # by which columns a new row changes others
+        ({"materialized": "incremental"}, "touched_by", []),
+        ({**MERGING, "unique_key": ["id", "line"]}, "touched_by", [("id", "line")]),
+        ({**MERGING, "incremental_strategy": "insert_overwrite"}, "touched_by", None),
+        (
+            {**MERGING, "incremental_strategy": "microbatch", "partition_by": "day"},
+            "touched_by",
+            [("day",), ("id",)],
+        ),
+        (
+            {
+                "materialized": "incremental",
+                "incremental_strategy": "insert_overwrite",
+                "partition_by": "day",
+            },
+            "touched_by",
+            [("day",)],
+        ),
     ],
 )
-def test_a_key_is_one_column_or_several_or_none(unique_key: Any, parsed: tuple[str, ...]) -> None:
-    assert NodeConfig.parse({"unique_key": unique_key}).unique_key == parsed
-
-
-@pytest.mark.parametrize(
-    ("size", "parsed"), [("1kb", 1024), ("128mb", 2**27), ("2 GB", 2**31), (None, 2**27)]
-)
-def test_a_file_size_has_a_unit(size: str | None, parsed: int) -> None:
-    assert NodeConfig.parse({"target_file_size": size}).target_file_size == parsed
+def test_an_option_is_read(config: dict[str, Any], name: str, parsed: Any) -> None:
+    assert getattr(NodeConfig.parse(config), name) == parsed
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
         ({"mirror": "no"}, "`mirror` is 'no'. Allowed: true, false."),
-        ({"mirror": 1}, "`mirror` is 1"),
+        ({"mirror": 0}, "`mirror` is 0"),
         ({"on_breaking_change": "ignore"}, "Allowed: rebuild, fail."),
+        ({"on_breaking_change": True}, "`on_breaking_change` is True"),
         ({"unique_key": "id", "insert_marker": "4"}, "Allowed: upsert, insert."),
         ({"insert_marker": "insert"}, "needs a `unique_key`"),
         ({"landing_format": "avro"}, "Allowed: parquet, csv, tsv, psv."),
         ({"compression": True}, "Allowed: none, snappy, gzip, zstd."),
+        ({"compression": ["zstd"]}, "Allowed: none, snappy, gzip, zstd."),
         ({"target_file_size": "128"}, "kb, mb or gb"),
         ({"target_file_size": "0mb"}, "kb, mb or gb"),
+        ({"target_file_size": "1 tb"}, "kb, mb or gb"),
+        ({"target_file_size": [1]}, "`target_file_size` is [1]"),
         ({"unique_key": {"a": 1}}, "name of a column"),
         ({"unique_key": ["id", ""]}, "name of a column"),
+        ({"unique_key": ["id", 7]}, "name of a column"),
         (
             {"partition_by": {"field": "day", "data_type": "date", "granularity": "month"}},
             "as BigQuery has it. Set the names of columns, whose values Spark keeps in folders "
             "of their own: `partition_by: [day]`",
         ),
+        ({"partition_by": {"id": 1}}, "`partition_by` is"),
+        ({"file_format": 7}, "`file_format` is 7"),
+        ({"file_format": "parquet as select 1 --"}, "It must be the name of a format"),
+        ({"delete_when": ["true"]}, "`delete_when` is"),
         ({"grants": {"select": ["me"]}}, "decided in Fabric"),
         ({"uniqe_key": "id"}, "Did you mean `unique_key`?"),
         ({"compresion": "zstd"}, "Did you mean `compression`?"),
@@ -83,23 +129,43 @@ def test_a_file_size_has_a_unit(size: str | None, parsed: int) -> None:
             "contradicts",
         ),
         (
-            {
-                "materialized": "incremental",
-                "merge_update_columns": ["a"],
-                "merge_exclude_columns": ["b"],
-            },
+            {**MERGING, "merge_update_columns": ["a"], "merge_exclude_columns": ["b"]},
             "contradicts",
         ),
         ({"delimited": {"null_value": ""}}, "for a `landing_format` of csv, tsv, psv"),
         ({"landing_format": "csv", "compression": "zstd"}, "Allowed: none, gzip."),
+        (
+            {**MERGING, "incremental_strategy": "replace_where"},
+            "`incremental_strategy: replace_where` is not supported, and without it the table "
+            "would have other rows or another place. Nothing was changed. Set `insert_overwrite` "
+            "with `partition_by`",
+        ),
+        (
+            {**MERGING, "incremental_strategy": "insert_overwrite", "liquid_clustered_by": "day"},
+            "`liquid_clustered_by` with insert_overwrite is not supported, and without it the "
+            "table would have other rows or another place. Nothing was changed. Set "
+            "`partition_by`",
+        ),
+        ({**MERGING, "incremental_strategy": "upsert"}, "Allowed: append, merge, delete+insert"),
+        (
+            {"materialized": "incremental", "incremental_strategy": "delete+insert"},
+            "needs a `unique_key`",
+        ),
+        ({**MERGING, "incremental_strategy": "microbatch"}, "requires a `partition_by`"),
+        ({**MERGING, "materialized": "table", "delete_when": "gone"}, "is for incremental models"),
+        ({"materialized": "incremental", "delete_when": "gone"}, "with a `unique_key`"),
+        ({"max_deleted": -1}, "`max_deleted` is -1"),
+        ({"max_deleted": "ten"}, "`max_deleted` is 'ten'"),
+        ({"max_deleted": "101%"}, "`max_deleted` is '101%'"),
+        ({"max_deleted": True}, "`max_deleted` is True"),
+        ({"max_deleted": 1.5}, "`max_deleted` is 1.5"),
+        ({"max_deleted": "1000 rows"}, "`max_deleted` is '1000 rows'"),
     ],
 )
 def test_unknown_contradictory_and_misspelled_options_are_refused(
     config: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(CompilationError) as error:
-        NodeConfig.parse(config)
-    assert message in str(error.value)
+    assert message in refusal(config)
 
 
 @pytest.mark.parametrize(
@@ -151,95 +217,49 @@ def test_every_property_of_delimited_text_can_be_set(newline: str) -> None:
     ],
 )
 def test_delimited_text_that_could_be_mistaken_is_refused(options: Any, message: str) -> None:
-    with pytest.raises(CompilationError) as error:
-        NodeConfig.parse({"landing_format": "csv", "delimited": options})
-    assert message in str(error.value)
+    assert message in refusal({"landing_format": "csv", "delimited": options})
 
 
-def test_options_of_others_are_none_of_our_business() -> None:
-    NodeConfig.parse({"partition_by": "day", "delimiter": ",", "owner": "me", "my_package": 1})
+# Options of other adapters
 
 
-@pytest.mark.parametrize(
-    ("config", "macro"),
-    [
-        ({"materialized": "incremental"}, "mirror_append"),
-        ({"materialized": "incremental", "unique_key": "id"}, "mirror_merge"),
-        (
-            {
-                "materialized": "incremental",
-                "unique_key": "id",
-                "incremental_strategy": "delete+insert",
-            },
-            "mirror_delete_insert",
-        ),
-        # options of an incremental model do not matter elsewhere
-        ({"materialized": "table", "incremental_strategy": "delete+insert"}, "mirror_append"),
-    ],
-)
-def test_new_rows_are_merged_if_there_is_a_key(config: dict[str, Any], macro: str) -> None:
-    assert NodeConfig.parse(config).strategy_macro == macro
+@pytest.mark.parametrize("materialized", ["table", "incremental", "seed", "snapshot"])
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_an_option_of_another_adapter_is_refused_by_name(name: str, materialized: str) -> None:
+    message = refusal({"materialized": materialized, name: "iceberg"})
+
+    assert f"`{name}` is not supported" in message
+    assert EVERYWHERE[name] in message
+    NodeConfig.parse({"materialized": "view", name: "iceberg"})
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"incremental_strategy": "upsert"}, "Allowed: append, merge, delete+insert"),
-        ({"incremental_strategy": "delete+insert"}, "needs a `unique_key`"),
-        ({"incremental_strategy": "microbatch"}, "requires a `partition_by`"),
-        ({"delete_when": "gone"}, "`delete_when` is for incremental models"),
-        ({"delete_when": "gone", "incremental_strategy": "merge"}, "with a `unique_key`"),
-    ],
-)
-def test_a_strategy_that_cannot_be_is_refused(config: dict[str, Any], message: str) -> None:
-    with pytest.raises(CompilationError) as error:
-        NodeConfig.parse({"materialized": "incremental", **config})
-    assert message in str(error.value)
+@pytest.mark.parametrize("value", [True, "delete", "t.id > 1"])
+@pytest.mark.parametrize("name", INCREMENTAL)
+def test_an_option_of_a_merge_is_refused_in_an_incremental_model(name: str, value: Any) -> None:
+    message = refusal({**MERGING, name: value})
+
+    assert f"`{name}` is not supported" in message
+    assert INCREMENTAL[name] in message
+    NodeConfig.parse({"materialized": "table", name: value})
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"unique_key": ["id", 7]},
-        {"unique_key": {"id": 1}},
-        {"partition_by": {"id": 1}},
-        {"partition_by": ["day", ""]},
-        {"file_format": 7},
-        {"file_format": "parquet as select 1 --"},
-        {"compression": ["zstd"]},
-        {"compression": {"zstd": 1}},
-        {"on_breaking_change": True},
-        {"mirror": 0},
-        {"mirror": "false"},
-        {"delete_when": ["true"]},
-        {"target_file_size": "1 tb"},
-        {"target_file_size": True},
-        {"target_file_size": [1]},
-    ],
-)
-def test_a_value_of_another_shape_is_refused(config: dict[str, Any]) -> None:
-    with pytest.raises(CompilationError, match=f"`{next(iter(config))}` is"):
-        NodeConfig.parse(config)
+@pytest.mark.parametrize("value", [None, False, "", [], {}, "false", "False", "none", "default"])
+def test_an_option_that_is_off_is_no_option(value: Any) -> None:
+    off = dict.fromkeys([*EVERYWHERE, *INCREMENTAL], value)
+
+    NodeConfig.parse({"materialized": "incremental", **off})
 
 
-@pytest.mark.parametrize(
-    ("options", "touched_by"),
-    [
-        # new rows are only added
-        (NodeConfig(), []),
-        (NodeConfig(unique_key=("id", "line"), incremental_strategy="merge"), [("id", "line")]),
-        (NodeConfig(incremental_strategy="insert_overwrite"), None),
-        (
-            NodeConfig(partition_by=("day",), incremental_strategy="microbatch"),
-            [("day",)],
-        ),
-        (
-            NodeConfig(("id",), partition_by=("day",), incremental_strategy="insert_overwrite"),
-            [("day",), ("id",)],
-        ),
-    ],
-)
-def test_a_new_row_may_change_rows_of_its_key_or_its_partition(
-    options: NodeConfig, touched_by: list[tuple[str, ...]] | None
-) -> None:
-    assert options.touched_by == touched_by
+def test_options_that_change_no_row_are_ignored() -> None:
+    harmless = {
+        "zorder": ["id"],
+        "liquid_clustered_by": "id",
+        "databricks_tags": {"team": "sales"},
+        "skip_optimize": True,
+        "submission_method": "serverless_cluster",
+        "partition_by": "day",
+        "delimiter": ",",
+        "owner": "me",
+    }
+
+    assert NodeConfig.parse({**MERGING, **harmless}).incremental_strategy == "merge"

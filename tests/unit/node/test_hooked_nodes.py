@@ -1,9 +1,12 @@
-"""The user's own code around a build: what it changes is compared and published too."""
+"""The user's own code around a build: what it changes is compared and published too.
+
+The state machine shows hooks that insert rows. These do more, or what they do is hidden.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +25,15 @@ REPLACED = ((7, "x"), (8, "y"), HOOK)
 
 INCREMENTAL = {"materialized": "incremental"}
 DELTA = {"file_format": "delta"}
-TABLES = [
-    pytest.param({}, id="table"),
-    pytest.param(INCREMENTAL, id="incremental"),
-    pytest.param(DELTA, id="Delta table"),
-    pytest.param({**DELTA, **INCREMENTAL}, id="incremental Delta table"),
-]
+MERGING = {**DELTA, **INCREMENTAL}
+TABLES: dict[str, dict[str, str]] = {
+    "table": {},
+    "incremental": INCREMENTAL,
+    "Delta table": DELTA,
+    "incremental Delta table": MERGING,
+}
+each_table = pytest.mark.parametrize("config", TABLES.values(), ids=TABLES)
+GONE = "a hook has replaced the table in Spark"
 
 
 def result(config: dict[str, Any]) -> tuple[Row, ...]:
@@ -35,32 +41,59 @@ def result(config: dict[str, Any]) -> tuple[Row, ...]:
     return MERGED if "materialized" in config else AFTER
 
 
-def effect(world: World, statement: str, change: Callable[[], object]) -> str:
-    """Let a statement of the user do something."""
-    world.spark.effects[statement] = change
-    return statement
+# What a statement of the user does
 
 
-def fail() -> None:
+def drop(world: World) -> None:
+    del world.spark.tables["orders"]
+
+
+def replaced(world: World) -> None:
+    """Drop the relation, and create another one with as many rows."""
+    rows = replace(world.spark.table(ORDERS).rows, rows=REPLACED)
+    world.spark.tables["orders"] = Table(world.spark.file_format, [("CREATE", rows)])
+
+
+def update(world: World) -> None:
+    """Give the row 2 the name that the node will select for it."""
+    table = world.spark.table(ORDERS)
+    rows = tuple((2, "changed") if row[0] == 2 else row for row in table.rows.rows)
+    table.change("UPDATE", replace(table.rows, rows=rows))
+
+
+def insert(world: World) -> None:
+    world.insert(*HOOK)
+
+
+def nothing(world: World) -> None:
+    pass
+
+
+def fail(world: World) -> None:
     raise DbtDatabaseError("no such function")
 
 
-@pytest.mark.parametrize("config", TABLES)
-def test_rows_of_a_post_hook_are_published(tmp_path: Path, config: dict[str, Any]) -> None:
-    world = published_world(tmp_path, **config)
-    world.post_hooks = [world.hook("insert into", HOOK)]
-
-    world.run()
-
-    world.assert_right([*result(config), HOOK])
+DROP, REPLACE = f"drop table {ORDERS}", f"create or replace table {ORDERS}"
+UPDATE, INSERT = f"update {ORDERS}", f"insert into {ORDERS}"
+NOTHING = f"delete from {ORDERS} where false"
+HIDDEN = "call hidden()"
 
 
-@pytest.mark.parametrize("config", TABLES)
+def hooked_world(folder: Path, config: dict[str, Any], **hooks: Any) -> World:
+    """A published node whose next run has hooks: statements, and what they do."""
+    world = published_world(folder, **config)
+    for place, statements in hooks.items():
+        for sql, change in statements.items():
+            world.spark.effects[sql] = partial(change, world)
+        setattr(world, place, list(statements))
+    return world
+
+
+@each_table
 def test_a_failed_post_hook_leaves_the_mirror_as_it_was(
     tmp_path: Path, config: dict[str, Any]
 ) -> None:
-    world = published_world(tmp_path, **config)
-    world.post_hooks = [effect(world, "call broken()", fail)]
+    world = hooked_world(tmp_path, config, post_hooks={"call broken()": fail})
 
     with pytest.raises(DbtRuntimeError, match="A post-hook failed: no such function"):
         world.run()
@@ -72,62 +105,78 @@ def test_a_failed_post_hook_leaves_the_mirror_as_it_was(
     world.assert_right(result(config))
 
 
-@pytest.mark.parametrize("config", TABLES)
-def test_a_post_hook_that_drops_the_relation_publishes_nothing(
-    tmp_path: Path, config: dict[str, Any]
+@pytest.mark.parametrize(
+    ("config", "place", "hooks", "error", "message"),
+    [
+        *(
+            (config, "post_hooks", {DROP: drop}, CompilationError, "A post-hook has dropped")
+            for config in TABLES.values()
+        ),
+        (INCREMENTAL, "pre_hooks", {DROP: drop}, CompilationError, "A hook has dropped"),
+        (MERGING, "pre_hooks", {DROP: drop}, CompilationError, "A hook has dropped"),
+        # without versions, the number of rows tells of a hidden change
+        (INCREMENTAL, "pre_hooks", {HIDDEN: insert}, SnapshotMismatchError, "Spark has 4 rows"),
+    ],
+)
+def test_a_run_whose_hooks_take_its_rows_away_publishes_nothing(
+    tmp_path: Path,
+    config: dict[str, Any],
+    place: str,
+    hooks: dict[str, Any],
+    error: type[DbtRuntimeError],
+    message: str,
 ) -> None:
-    world = published_world(tmp_path, **config)
-    world.post_hooks = [effect(world, f"drop table {ORDERS}", world.spark.tables.clear)]
+    world = hooked_world(tmp_path, config, **{place: hooks})
 
-    with pytest.raises(CompilationError, match="A post-hook has dropped"):
+    with pytest.raises(error, match=message):
         world.run()
 
     assert world.mirrored == list(BEFORE)
 
 
-@pytest.mark.parametrize("config", TABLES)
-def test_a_relation_that_a_post_hook_replaces_is_published(
-    tmp_path: Path, config: dict[str, Any]
+@pytest.mark.parametrize(
+    ("config", "place", "hooks", "reason", "rows"),
+    [
+        *(
+            (config, "post_hooks", {REPLACE: replaced}, None, REPLACED)
+            for config in ({}, INCREMENTAL, DELTA)
+        ),
+        *(
+            (config, "pre_hooks", hooks, None, AFTER)
+            for config in ({}, DELTA)
+            for hooks in ({DROP: drop}, {REPLACE: replaced}, {UPDATE: update, DROP: drop})
+        ),
+        *(
+            (config, "pre_hooks", {NOTHING: nothing}, None, result(config))
+            for config in TABLES.values()
+        ),
+        (MERGING, "post_hooks", {REPLACE: replaced}, GONE, REPLACED),
+        # versions tell of a hidden change, which does not count as published
+        (MERGING, "pre_hooks", {HIDDEN: insert}, None, (*MERGED, HOOK)),
+        (DELTA, "pre_hooks", {HIDDEN: update, NOTHING: nothing}, None, AFTER),
+        (DELTA, "pre_hooks", {HIDDEN: replaced}, GONE, AFTER),
+        (DELTA, "pre_hooks", {INSERT: insert, HIDDEN: replaced}, GONE, AFTER),
+    ],
+)
+def test_hooks_may_change_or_replace_the_relation(
+    tmp_path: Path,
+    config: dict[str, Any],
+    place: str,
+    hooks: dict[str, Any],
+    reason: str | None,
+    rows: tuple[Row, ...],
 ) -> None:
-    world = published_world(tmp_path, **config)
-    world.post_hooks = [
-        effect(world, f"create or replace table {ORDERS}", lambda: replaced(world))
-    ]
+    world = hooked_world(tmp_path, config, **{place: hooks})
 
-    world.run()
+    response = world.run()
 
-    world.assert_right(REPLACED)
+    assert (response.publication, response.reason) == ("rebuild" if reason else "changes", reason)
+    world.assert_right(rows)
 
 
-def replaced(world: World) -> None:
-    """Drop the relation, and create another one with as many rows."""
-    rows = replace(world.spark.table(ORDERS).rows, rows=REPLACED)
-    world.spark.tables["orders"] = Table(world.spark.file_format, [("CREATE", rows)])
-
-
-@pytest.mark.parametrize("config", TABLES)
-def test_a_held_node_runs_its_post_hooks_when_it_is_built(
-    tmp_path: Path, config: dict[str, Any]
-) -> None:
-    world = published_world(tmp_path, **config)
+def test_a_held_delta_table_is_built_again_with_its_pre_hooks(tmp_path: Path) -> None:
+    world = hooked_world(tmp_path, DELTA, pre_hooks={"call other()": nothing})
     world.config["publish"] = "on_request"
-    world.post_hooks = [world.hook("insert into", HOOK)]
-
-    assert world.run().publication == "held"
-
-    assert world.mirrored == list(BEFORE)
-    assert world.rows == [*result(config), HOOK]
-    world.publish_held()
-    world.assert_right([*result(config), HOOK])
-
-
-@pytest.mark.parametrize("config", TABLES)
-def test_a_held_node_is_built_again_with_its_pre_hooks(
-    tmp_path: Path, config: dict[str, Any]
-) -> None:
-    world = published_world(tmp_path, **config)
-    world.config["publish"] = "on_request"
-    world.pre_hooks = [effect(world, "call other()", lambda: None)]
 
     for _ in range(2):
         assert world.run().publication == "held"
@@ -136,152 +185,15 @@ def test_a_held_node_is_built_again_with_its_pre_hooks(
     response = world.publish_held()
     assert response
     assert response.publication == "changes"
-    world.assert_right(result(config))
-
-
-@pytest.mark.parametrize("config", TABLES)
-def test_rows_of_a_pre_hook_are_part_of_the_build(tmp_path: Path, config: dict[str, Any]) -> None:
-    world = published_world(tmp_path, **config)
-    world.pre_hooks = [world.hook("insert into", HOOK)]
-
-    world.run()
-
-    world.assert_right([*result(config), HOOK] if result(config) == MERGED else AFTER)
-
-
-@pytest.mark.parametrize("config", TABLES)
-def test_a_pre_hook_that_only_might_change_rows_changes_nothing(
-    tmp_path: Path, config: dict[str, Any]
-) -> None:
-    world = published_world(tmp_path, **config)
-    world.pre_hooks = [effect(world, f"delete from {ORDERS} where false", lambda: None)]
-
-    world.run()
-
-    world.assert_right(result(config))
-
-
-@pytest.mark.parametrize("statement", ["drop table", "create or replace table"])
-@pytest.mark.parametrize("config", [{}, DELTA], ids=["table", "Delta table"])
-def test_a_table_may_be_dropped_or_replaced_before_it_is_built(
-    tmp_path: Path, config: dict[str, Any], statement: str
-) -> None:
-    world = published_world(tmp_path, **config)
-
-    def change() -> None:
-        if statement == "drop table":
-            del world.spark.tables["orders"]
-        else:
-            replaced(world)
-
-    world.pre_hooks = [effect(world, f"{statement} {ORDERS}", change)]
-    response = world.run()
-
-    assert response.publication == "changes"
     world.assert_right(AFTER)
-
-
-@pytest.mark.parametrize("config", [{}, DELTA], ids=["table", "Delta table"])
-def test_an_incremental_model_is_not_built_on_a_table_that_a_hook_has_dropped(
-    tmp_path: Path, config: dict[str, Any]
-) -> None:
-    world = published_world(tmp_path, **INCREMENTAL, **config)
-    drop = effect(world, f"drop table {ORDERS}", lambda: world.spark.tables.pop("orders"))
-    world.pre_hooks = [drop]
-
-    with pytest.raises(CompilationError, match="A hook has dropped"):
-        world.run()
-
-    assert world.mirrored == list(BEFORE)
-
-
-def test_a_hidden_change_before_a_build_is_found_in_the_versions_of_the_table(
-    tmp_path: Path,
-) -> None:
-    world = published_world(tmp_path, **INCREMENTAL, **DELTA)
-    world.hook("insert into", HOOK)
-    (insert,) = world.spark.effects.values()
-    world.pre_hooks = [effect(world, "call hidden()", insert)]
-
-    world.run()
-
-    world.assert_right([*MERGED, HOOK])
-
-
-def test_a_hidden_change_before_a_build_is_found_by_the_number_of_rows(tmp_path: Path) -> None:
-    world = published_world(tmp_path, **INCREMENTAL)
-    world.hook("insert into", HOOK)
-    (insert,) = world.spark.effects.values()
-    world.pre_hooks = [effect(world, "call hidden()", insert)]
-
-    with pytest.raises(SnapshotMismatchError, match="Spark has 4 rows"):
-        world.run()
-
-    assert world.mirrored == list(BEFORE)
-
-
-def update(world: World) -> None:
-    """Give the row 2 the name that the node will select for it."""
-    table = world.spark.table(ORDERS)
-    rows = tuple((2, "changed") if row[0] == 2 else row for row in table.rows.rows)
-    table.change("UPDATE", replace(table.rows, rows=rows))
-
-
-@pytest.mark.parametrize("config", [{}, DELTA], ids=["table", "Delta table"])
-def test_a_table_may_be_changed_and_then_dropped_before_it_is_built(
-    tmp_path: Path, config: dict[str, Any]
-) -> None:
-    world = published_world(tmp_path, **config)
-    drop = effect(world, f"drop table {ORDERS}", lambda: world.spark.tables.pop("orders"))
-    world.pre_hooks = [effect(world, f"update {ORDERS}", lambda: update(world)), drop]
-
-    world.run()
-
-    world.assert_right(AFTER)
-
-
-def test_a_hidden_change_does_not_count_as_published(tmp_path: Path) -> None:
-    world = published_world(tmp_path, **DELTA)
-    hidden = effect(world, "call hidden()", lambda: update(world))
-    world.pre_hooks = [hidden, effect(world, f"delete from {ORDERS} where false", lambda: None)]
-
-    world.run()
-
-    world.assert_right(AFTER)
-
-
-@pytest.mark.parametrize("is_changed", [False, True], ids=["hidden", "changed, then hidden"])
-def test_a_hidden_replacement_before_a_build_leads_to_a_rebuild(
-    tmp_path: Path, is_changed: bool
-) -> None:
-    world = published_world(tmp_path, **DELTA)
-    if is_changed:
-        world.pre_hooks = [world.hook("insert into", HOOK)]
-    world.pre_hooks.append(effect(world, "call hidden()", lambda: replaced(world)))
-
-    response = world.run()
-
-    assert response.reason == "a hook has replaced the table in Spark"
-    world.assert_right(AFTER)
-
-
-@pytest.mark.parametrize("config", TABLES)
-def test_a_first_run_may_have_pre_hooks(tmp_path: Path, config: dict[str, Any]) -> None:
-    world = World(tmp_path, **config)
-    world.select(*BEFORE)
-    world.pre_hooks = [effect(world, f"drop table if exists {ORDERS}", lambda: None)]
-
-    assert world.run().publication == "initial"
-
-    world.assert_right(BEFORE)
 
 
 def test_statements_of_sql_header_run_before_the_build(tmp_path: Path) -> None:
     ran: list[str] = []
     world = published_world(tmp_path)
     world.config["sql_header"] = "set a = 1; set b = 2;"
-    effect(world, "set a = 1", lambda: ran.append("a"))
-    effect(world, "set b = 2", lambda: ran.append("b"))
+    world.spark.effects["set a = 1"] = lambda: ran.append("a")
+    world.spark.effects["set b = 2"] = lambda: ran.append("b")
 
     world.run()
 
@@ -289,31 +201,13 @@ def test_statements_of_sql_header_run_before_the_build(tmp_path: Path) -> None:
     world.assert_right(AFTER)
 
 
-@pytest.mark.parametrize("hooks", ["pre_hooks", "post_hooks"])
-def test_a_table_of_the_user_may_have_a_name_like_that_of_published_rows(
-    tmp_path: Path, hooks: str
-) -> None:
-    world = published_world(tmp_path)
-    mine = world.spark.tables["orders__published"] = Table(
-        "parquet", [("", world.spark.table(ORDERS).rows)]
-    )
-    setattr(world, hooks, [world.hook("insert into", HOOK)])
-
-    world.run()
-
-    assert world.spark.tables.pop("orders__published") is mine
-    world.assert_right(AFTER if hooks == "pre_hooks" else [*AFTER, HOOK])
-
-
-@pytest.mark.parametrize("config", TABLES)
 @pytest.mark.parametrize("place", ["pre_hooks", "post_hooks"])
+@each_table
 def test_statements_that_a_macro_in_a_hook_runs_belong_to_the_node(
     tmp_path: Path, config: dict[str, Any], place: str
 ) -> None:
-    world = published_world(tmp_path, **config)
-    hook = MACRO + world.hook("insert into", HOOK)
-    world.spark.effects["select 1"] = lambda: None
-    setattr(world, place, [hook])
+    world = hooked_world(tmp_path, config, **{place: {INSERT: insert, "select 1": nothing}})
+    setattr(world, place, [MACRO + INSERT])
     is_replaced = place == "pre_hooks" and "materialized" not in config
     expected = result(config) if is_replaced else [*result(config), HOOK]
 
@@ -325,14 +219,13 @@ def test_statements_that_a_macro_in_a_hook_runs_belong_to_the_node(
     world.assert_right(result(config) if "materialized" not in config else expected)
 
 
-@pytest.mark.parametrize("config", TABLES)
 @pytest.mark.parametrize("place", ["pre_hooks", "post_hooks"])
+@each_table
 def test_a_command_that_only_checks_sql_leaves_out_what_a_macro_in_a_hook_would_change(
     tmp_path: Path, config: dict[str, Any], place: str
 ) -> None:
-    world = published_world(tmp_path, **config)
-    setattr(world, place, [MACRO + world.hook("insert into", HOOK)])
-    world.spark.effects["select 1"] = lambda: None
+    world = hooked_world(tmp_path, config, **{place: {INSERT: insert, "select 1": nothing}})
+    setattr(world, place, [MACRO + INSERT])
     world.empty = True
 
     materialize(world.node(FakeAdapter(world.spark)), world.destination())

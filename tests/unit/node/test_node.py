@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import agate
 import pytest
@@ -13,23 +14,13 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import Layout
 
 
-class DefaultFormat(Warehouse):
-    """A Spark that is asked for nothing but the format of a table without `using`."""
-
-    def __init__(self) -> None:
-        super().__init__(None, {})  # type: ignore[arg-type]
-
-    def query(self, sql: str) -> agate.Table:
-        assert sql == "set spark.sql.sources.default"
-        return agate.Table([("spark.sql.sources.default", "Parquet")], ["key", "value"])
-
-
 def node(names: dict[str, str] | None = None, **config: Any) -> Node:
-    """A node.
+    """A node of a Spark whose tables are Parquet without `using`.
 
     Args:
         names: of the columns of a dbt snapshot, which only dbt's own object knows
     """
+    default = agate.Table([("spark.sql.sources.default", "Parquet")], ["key", "value"])
     context = {
         "config": {"snapshot_table_column_names": names},
         "get_snapshot_table_column_names": lambda: {"dbt_scd_id": "dbt_scd_id"},
@@ -40,7 +31,7 @@ def node(names: dict[str, str] | None = None, **config: Any) -> Node:
         "this": OpenMirroringRelation.create(schema="sales", identifier="orders"),
         "project_name": "shop",
     }
-    return Node(context, DefaultFormat())
+    return Node(context, cast(Warehouse, SimpleNamespace(query=lambda _: default)))
 
 
 @pytest.mark.parametrize(

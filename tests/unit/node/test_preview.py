@@ -12,8 +12,9 @@ from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.node.materialize import preview
 from tests.unit.node.fake_rows import Row
 from tests.unit.node.fake_warehouse import FakeAdapter, Table
-from tests.unit.node.faults import Fault, Killed
-from tests.unit.node.world import AFTER, BEFORE, World, published_world
+from tests.unit.node.world import AFTER, BEFORE, World, publication_of, published_world
+
+SWAP = "rename orders__next_ID to orders"
 
 
 def dry_run(world: World, **named: Any) -> Any:
@@ -76,22 +77,16 @@ def test_nodes_downstream_read_the_relation_that_a_dry_run_has_built(tmp_path: P
     preview(world.node(adapter), world.destination())
 
     [built] = adapter.stand_ins.take_all()
-    assert str(built.identifier) in world.spark.tables
     assert set(world.spark.tables) == {"orders", built.identifier}
 
 
-def test_a_dry_run_fails_where_a_run_would_hold_rows(tmp_path: Path) -> None:
+def test_a_dry_run_fails_where_a_run_would_hold_rows_or_finish_a_batch(tmp_path: Path) -> None:
     world = published_world(tmp_path, max_deleted=0)
-
     with pytest.raises(CompilationError, match="A run would hold these rows"):
         dry_run(world)
 
-
-def test_a_dry_run_does_not_finish_a_batch(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-    with pytest.raises(Killed):
-        world.run(Fault(step="rename to orders/00000000000000000002.parquet"))
-
+    world.config["max_deleted"] = None
+    world.kill_before(publication_of(2))
     with pytest.raises(MirrorError, match="A dry run changes nothing"):
         dry_run(world)
 
@@ -100,8 +95,8 @@ def test_a_dry_run_does_not_finish_a_batch(tmp_path: Path) -> None:
 
 def test_a_dry_run_drops_what_dry_runs_of_other_days_have_left(tmp_path: Path) -> None:
     world = published_world(tmp_path)
+    rows = world.spark.table("`shop`.`orders`").rows
     for begun in ("20200101000000", "29990101000000"):
-        rows = world.spark.table("`shop`.`orders`").rows
         world.spark.tables[f"orders__dry_run_{begun}deadbeef"] = Table("parquet", [("", rows)])
 
     dry_run(world)
@@ -115,8 +110,7 @@ def test_a_run_that_publishes_nothing_does_not_finish_half_a_hold(
     tmp_path: Path, attribute: str
 ) -> None:
     world = published_world(tmp_path, publish="on_request")
-    with pytest.raises(Killed):
-        world.run(Fault(step="rename orders__next_ID to orders"))
+    world.kill_before(SWAP)
     assert "orders" not in world.spark.tables
 
     setattr(world, attribute, True)
@@ -129,39 +123,22 @@ def test_a_run_that_publishes_nothing_does_not_finish_half_a_hold(
     world.assert_right(AFTER)
 
 
-def test_an_empty_run_leaves_what_was_published(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
+def test_an_empty_run_makes_a_relation_for_nodes_downstream_that_is_not_published(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    world.select()
     world.empty = True
-
     assert str(world.run()) == "SQL checked, nothing published"
-
-    world.assert_right(BEFORE)
-
-
-def test_an_empty_run_makes_a_relation_for_nodes_downstream(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.select()
-    world.empty = True
-    world.run()
     assert world.rows == []
-    assert not (tmp_path / "zone").exists()
-
-    world.empty = False
-    world.select(*BEFORE)
-    response = world.run()
-
-    assert response.publication == "initial"
-    world.assert_right(BEFORE)
-
-
-def test_rows_of_an_empty_run_are_not_published(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.select()
-    world.empty = True
-    world.run()
 
     with pytest.raises(CompilationError, match="nothing to publish"):
         world.rebuild()
+
+    world.empty = False
+    world.select(*BEFORE)
+    assert world.run().publication == "initial"
+    world.assert_right(BEFORE)
 
 
 @pytest.mark.parametrize(
@@ -179,10 +156,7 @@ def test_rows_of_an_empty_run_are_not_published(tmp_path: Path) -> None:
 def test_a_node_that_is_not_mirrored_stays_in_spark(
     tmp_path: Path, config: dict[str, Any], rows: tuple[Row, ...]
 ) -> None:
-    world = World(tmp_path, mirror=False, **config)
-    world.select(*BEFORE)
-    world.run()
-    world.select(*AFTER)
+    world = published_world(tmp_path, mirror=False, **config)
 
     world.run()
 
@@ -192,12 +166,8 @@ def test_a_node_that_is_not_mirrored_stays_in_spark(
 
 
 def test_a_node_that_is_not_mirrored_finishes_the_swap_of_a_killed_run(tmp_path: Path) -> None:
-    world = World(tmp_path, mirror=False)
-    world.select(*BEFORE)
-    world.run()
-    world.select(*AFTER)
-    with pytest.raises(Killed):
-        world.run(Fault(step="rename orders__next_ID to orders"))
+    world = published_world(tmp_path, mirror=False)
+    world.kill_before(SWAP)
 
     world.run()
 

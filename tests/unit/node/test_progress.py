@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from argparse import Namespace
+from contextlib import suppress
 from queue import Queue
 
 import pytest
@@ -12,6 +13,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.flags import terminal
 from dbt.adapters.openmirroring.node.progress import COMPARING, WRITING, Progress
+from dbt.adapters.openmirroring.spark.session import Tasks
 
 
 class Clock:
@@ -34,37 +36,24 @@ def progress(clock: Clock) -> Progress:
     return Progress(print, 10.0, clock)
 
 
+@pytest.mark.parametrize(
+    ("step", "tasks", "seconds", "lines"),
+    [
+        (COMPARING, lambda: (120, 1400), 34, ["orders: comparing, 120 of 1,400 tasks, 34 s"]),
+        # where Spark does not report its tasks
+        (WRITING, lambda: None, 10, ["orders: writing files, 10 s"]),
+        (WRITING, lambda: (1, 2), 9, []),
+    ],
+)
 def test_a_long_node_shows_its_step_its_tasks_and_its_seconds(
-    progress: Progress, clock: Clock
+    progress: Progress, clock: Clock, step: str, tasks: Tasks, seconds: int, lines: list[str]
 ) -> None:
-    with progress.node("orders", lambda: lambda: (120, 1400)):
-        progress.show_step(COMPARING)
-        clock.seconds = 34
+    with suppress(DbtRuntimeError), progress.node("orders", lambda: tasks):
+        progress.show_step(step)
+        clock.seconds = seconds
 
-        assert progress.lines() == ["orders: comparing, 120 of 1,400 tasks, 34 s"]
-
-
-def test_step_and_seconds_are_shown_where_spark_does_not_report_its_tasks(
-    progress: Progress, clock: Clock
-) -> None:
-    with progress.node("orders", lambda: lambda: None):
-        progress.show_step(WRITING)
-        clock.seconds = 10
-
-        assert progress.lines() == ["orders: writing files, 10 s"]
-
-
-def test_a_short_node_shows_nothing(progress: Progress, clock: Clock) -> None:
-    with progress.node("orders", lambda: lambda: (1, 2)):
-        clock.seconds = 9
-
-        assert progress.lines() == []
-
-
-def test_a_node_that_has_ended_shows_nothing(progress: Progress, clock: Clock) -> None:
-    with pytest.raises(DbtRuntimeError), progress.node("orders", lambda: lambda: None):
+        assert progress.lines() == lines
         raise DbtRuntimeError("The SQL of the node fails")
-    clock.seconds = 20
 
     assert progress.lines() == []
 
@@ -131,35 +120,30 @@ class Terminal(io.StringIO):
         return True
 
 
-FLAGS = {"QUIET": False, "LOG_FORMAT": "default", "LOG_LEVEL": "info"}
-
-
-def test_lines_go_to_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = Terminal()
+@pytest.mark.parametrize(
+    ("stream", "flags", "is_shown"),
+    [
+        (Terminal, {}, True),
+        (io.StringIO, {}, False),
+        (Terminal, {"QUIET": True}, False),
+        (Terminal, {"LOG_FORMAT": "json"}, False),
+        (Terminal, {"LOG_LEVEL": "warn"}, False),
+    ],
+    ids=["terminal", "no terminal", "--quiet", "--log-format json", "--log-level warn"],
+)
+def test_lines_go_to_a_terminal_where_somebody_looks(
+    monkeypatch: pytest.MonkeyPatch,
+    stream: type[io.StringIO],
+    flags: dict[str, object],
+    is_shown: bool,
+) -> None:
+    shown = stream()
     monkeypatch.setattr("sys.stderr", shown)
-    monkeypatch.setattr("dbt.flags.GLOBAL_FLAGS", Namespace(**FLAGS))
+    given = {"QUIET": False, "LOG_FORMAT": "default", "LOG_LEVEL": "info", **flags}
+    monkeypatch.setattr("dbt.flags.GLOBAL_FLAGS", Namespace(**given))
 
     show = terminal()
-    assert show
-    show("orders: comparing, 34 s")
+    if show:
+        show("orders: comparing, 34 s")
 
-    assert shown.getvalue() == "orders: comparing, 34 s\n"
-
-
-@pytest.mark.parametrize(
-    ("stream", "flags"),
-    [
-        (io.StringIO, {}),
-        (Terminal, {"QUIET": True}),
-        (Terminal, {"LOG_FORMAT": "json"}),
-        (Terminal, {"LOG_LEVEL": "warn"}),
-    ],
-    ids=["no terminal", "--quiet", "--log-format json", "--log-level warn"],
-)
-def test_nothing_is_shown_where_nobody_looks(
-    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO], flags: dict[str, object]
-) -> None:
-    monkeypatch.setattr("sys.stderr", stream())
-    monkeypatch.setattr("dbt.flags.GLOBAL_FLAGS", Namespace(**FLAGS | flags))
-
-    assert terminal() is None
+    assert shown.getvalue() == ("orders: comparing, 34 s\n" if is_shown else "")

@@ -14,29 +14,15 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     MirrorError,
     SnapshotMismatchError,
-    StagedFilesLostError,
 )
-from dbt.adapters.openmirroring.landing_zone.records import Journal
 from tests.unit.node.fake_rows import Rows
-from tests.unit.node.faults import Fault, Killed
-from tests.unit.node.world import AFTER, BEFORE, ORDERS, World, published_world
+from tests.unit.node.world import AFTER, BEFORE, ORDERS, publication_of, published_world
 
 MANIFEST = "_scratchPad/shop.orders/manifest.json"
 JOURNAL = "shop.schema/orders/_journal.json"
 
 INCREMENTAL = {"materialized": "incremental"}
 DELTA = {**INCREMENTAL, "file_format": "delta"}
-HELD = {"publish": "on_request"}
-
-
-def published(number: int) -> str:
-    return f"rename to orders/{number:020}.parquet"
-
-
-def kill_before(world: World, step: str) -> None:
-    """Run the node, and kill the process before a step."""
-    with pytest.raises(Killed):
-        world.run(Fault(step=step))
 
 
 # What is refused
@@ -45,7 +31,7 @@ def kill_before(world: World, step: str) -> None:
 @pytest.mark.parametrize(
     "rows", [((1, "a"), (1, "b")), ((None, "a"), (2, "b"))], ids=["repeated", "null"]
 )
-@pytest.mark.parametrize("config", [{}, HELD, {"file_format": "delta"}])
+@pytest.mark.parametrize("config", [{}, {"publish": "on_request"}], ids=["published", "held"])
 @pytest.mark.parametrize("is_small", [True, False])
 def test_rows_whose_keys_cannot_be_published_are_refused(
     tmp_path: Path, config: dict[str, Any], rows: tuple[Any, ...], is_small: bool
@@ -55,6 +41,25 @@ def test_rows_whose_keys_cannot_be_published_are_refused(
     world.select(*rows)
 
     with pytest.raises(DbtRuntimeError, match="so nothing was published"):
+        world.run()
+
+    world.assert_right(BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        ("merge", "Several new rows have the same key"),
+        ("delete+insert", "so nothing was published"),
+    ],
+)
+def test_new_rows_with_the_same_key_are_refused(
+    tmp_path: Path, strategy: str, message: str
+) -> None:
+    world = published_world(tmp_path, **INCREMENTAL, incremental_strategy=strategy)
+    world.select((9, "a"), (9, "b"))
+
+    with pytest.raises(DbtRuntimeError, match=message):
         world.run()
 
     world.assert_right(BEFORE)
@@ -90,23 +95,9 @@ def test_rows_that_spark_refuses_to_store_are_not_published(
     world.assert_right([*BEFORE, (9, "new")])
 
 
-def test_rows_that_others_have_added_are_not_published(tmp_path: Path) -> None:
-    world = published_world(tmp_path, file_format="delta")
-    table = world.spark.table(ORDERS)
-    table.change("WRITE", replace(table.rows, rows=AFTER))
-
-    with pytest.raises(SnapshotMismatchError, match="not those that were published last"):
-        world.run()
-
-    assert world.mirrored == list(BEFORE)
-    world.run(full_refresh=True)
-    world.assert_right(AFTER)
-
-
 def test_a_table_that_others_have_only_optimized_is_as_published(tmp_path: Path) -> None:
     world = published_world(tmp_path, file_format="delta")
     world.spark.table(ORDERS).change("OPTIMIZE")
-    world.select(*AFTER)
 
     world.run()
 
@@ -164,7 +155,6 @@ def test_a_lost_snapshot_is_not_replaced_in_silence(tmp_path: Path) -> None:
 def test_a_node_that_was_not_mirrored_meanwhile_is_rebuilt(tmp_path: Path) -> None:
     world = published_world(tmp_path)
     world.config["mirror"] = False
-    world.select(*AFTER)
     world.run()
     assert world.mirrored == list(BEFORE)
 
@@ -178,23 +168,6 @@ def test_a_node_that_was_not_mirrored_meanwhile_is_rebuilt(tmp_path: Path) -> No
 # Other runs
 
 
-def test_a_run_beside_another_one_changes_nothing(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-    found = []
-
-    def run_too() -> None:
-        with pytest.raises(ConcurrentPublicationError) as error:
-            World(tmp_path).run()
-        found.append(error.value.msg)
-
-    world.pre_hooks = ["call other()"]
-    world.spark.effects["call other()"] = run_too
-    world.run()
-
-    assert "is publishing this table now" in found[0]
-    world.assert_right(AFTER)
-
-
 def test_a_table_is_not_restored_while_another_run_publishes_it(tmp_path: Path) -> None:
     world = published_world(tmp_path)
     world.go_to_another_machine()
@@ -203,7 +176,6 @@ def test_a_table_is_not_restored_while_another_run_publishes_it(tmp_path: Path) 
             world.run()
 
         assert not world.spark.tables
-    world.select(*AFTER)
     world.run()
     world.assert_right(AFTER)
 
@@ -213,8 +185,7 @@ def test_a_run_that_has_lost_a_race_publishes_nothing(tmp_path: Path) -> None:
 
     def publish_on_another_machine() -> None:
         other = replace(world.journal.batch, id=new_batch_id())
-        journal = replace(world.journal, batch=other)
-        world.zone.write(JOURNAL, journal.to_json())
+        world.zone.write(JOURNAL, replace(world.journal, batch=other).to_json())
 
     world.pre_hooks = ["call other()"]
     world.spark.effects["call other()"] = publish_on_another_machine
@@ -229,22 +200,9 @@ def test_a_run_that_has_lost_a_race_publishes_nothing(tmp_path: Path) -> None:
 # Interrupted batches
 
 
-def test_a_batch_is_finished_by_the_next_run(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-    kill_before(world, published(2))
-
-    world.select(*BEFORE)
-    world.run()
-
-    assert any("which an earlier run had left" in text for text in world.told)
-    assert len(world.files) == 3
-    world.assert_right(BEFORE)
-
-
 def test_a_damaged_manifest_stops_the_run_and_changes_nothing(tmp_path: Path) -> None:
     world = published_world(tmp_path)
     world.zone.write(MANIFEST, b"{")
-    world.select(*AFTER)
 
     with pytest.raises(MirrorError, match=r"manifest\.json"):
         world.run()
@@ -260,7 +218,7 @@ def test_a_batch_whose_rows_spark_has_lost_is_published_from_its_files(
     tmp_path: Path, config: dict[str, Any]
 ) -> None:
     world = published_world(tmp_path, **config)
-    kill_before(world, "mirror_merge_part" if config else published(2))
+    world.kill_before("mirror_merge_part" if config else publication_of(2))
     for name in set(world.spark.tables) - {"orders"}:
         del world.spark.tables[name]
 
@@ -272,35 +230,13 @@ def test_a_batch_whose_rows_spark_has_lost_is_published_from_its_files(
     world.assert_right(AFTER)
 
 
-def test_a_batch_whose_files_are_lost_is_replaced_by_a_full_refresh(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-    kill_before(world, published(2))
-    (rows,) = (tmp_path / "zone" / "_scratchPad").glob("*/*/rows/*.parquet")
-    rows.unlink()
-
-    with pytest.raises(StagedFilesLostError):
-        world.run()
-
-    assert world.mirrored == list(BEFORE)
-    world.run(full_refresh=True)
-    world.assert_right(AFTER)
-
-
 def test_sql_that_was_compiled_before_a_batch_was_finished_is_refused(tmp_path: Path) -> None:
     world = published_world(tmp_path, **INCREMENTAL)
     world.select((4, "d"))
-    kill_before(world, published(2))
+    world.kill_before(publication_of(2))
 
     with pytest.raises(CompilationError, match="run it again"):
         world.run(recovers=False)
 
     world.run()
     world.assert_right([*BEFORE, (4, "d")])
-
-
-def test_the_journal_knows_the_last_batches(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-    world.run()
-
-    journal: Journal = world.journal
-    assert [batch.publication for batch in journal.batches] == ["changes", "initial"]

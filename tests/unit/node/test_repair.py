@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
@@ -13,9 +16,11 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     SnapshotMismatchError,
 )
 from tests.unit.node.fake_rows import Row, read_file
-from tests.unit.node.faults import FAILS, KILLED, LOST, Fault, Killed
+from tests.unit.node.faults import FAILS, KILLED, LOST, Fault, Killed, WatchedDestination
 from tests.unit.node.world import BEFORE, COLUMNS, ORDERS, World, published_world
 
+KEYLESS = {"unique_key": None}
+DELTA = {"file_format": "delta"}
 FOREIGN = [(1, "a"), (2, "changed by hand"), (9, "added by hand")]
 
 
@@ -51,14 +56,6 @@ def test_only_rows_that_differ_are_published(
     assert str(world.run()).startswith("unchanged")
 
 
-def test_an_equal_table_needs_no_file(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-
-    assert str(world.repair()).startswith("unchanged")
-
-    assert len(world.files) == 1
-
-
 @pytest.mark.parametrize("kind", [KILLED, FAILS, LOST])
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_a_repair_may_be_interrupted(tmp_path: Path, kind: str, is_lost: bool) -> None:
@@ -70,12 +67,9 @@ def test_a_repair_may_be_interrupted(tmp_path: Path, kind: str, is_lost: bool) -
         world.select(*BEFORE)
         world.stray = FOREIGN
         fault = Fault(point, kind)
-
-        try:
+        is_done = False
+        with suppress(Killed, DbtRuntimeError):
             world.repair(fault)
-        except (Killed, DbtRuntimeError):
-            is_done = False
-        else:
             is_done = True
         world.recover()
         world.stray = mirrored_after(world, FOREIGN)
@@ -94,90 +88,93 @@ def test_a_repair_may_be_interrupted(tmp_path: Path, kind: str, is_lost: bool) -
     assert point > 3
 
 
-def test_a_table_without_a_key_gets_the_rows_that_it_lacks(tmp_path: Path) -> None:
-    world = published_world(tmp_path, unique_key=None)
-    world.stray = [(1, "a")]
+@pytest.mark.parametrize(
+    ("config", "stray", "told", "rows"),
+    [
+        (KEYLESS, [(1, "a")], "+2 ~0 -0", [(2, "b"), (3, "c")]),
+        # a row that is there twice
+        ({}, [*BEFORE, (1, "a")], "+0 ~1 -0", [(1, "a", 1)]),
+    ],
+)
+def test_a_table_gets_the_rows_that_it_lacks_or_has_twice(
+    tmp_path: Path, config: dict[str, Any], stray: list[Row], told: str, rows: list[Row]
+) -> None:
+    world = published_world(tmp_path, **config)
+    world.stray = stray
 
-    assert str(world.repair()) == "+2 ~0 -0 · #2 · mirror_repair"
+    assert str(world.repair()) == f"{told} · #2 · mirror_repair"
 
-    assert sorted(read_file(world.files[1]).rows) == [(2, "b"), (3, "c")]
-
-
-def test_without_a_key_no_row_can_be_deleted(tmp_path: Path) -> None:
-    world = published_world(tmp_path, unique_key=None)
-    world.stray = FOREIGN
-
-    with pytest.raises(CompilationError, match="has 2 rows that were not published, and lacks 2"):
-        world.repair()
-
-    assert len(world.files) == 1
-
-
-def test_a_row_that_is_there_twice_is_put_right(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-    world.stray = [*BEFORE, (1, "a")]
-
-    assert str(world.repair()) == "+0 ~1 -0 · #2 · mirror_repair"
-
+    assert sorted(read_file(world.files[1]).rows) == rows
     assert world.journal.batch.table_rows == len(BEFORE)
 
 
-def test_a_row_without_a_key_is_refused(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
+def hold_rows(world: World) -> None:
+    world.config["publish"] = "on_request"
+    world.run()
+
+
+def change_landing_format(world: World) -> None:
+    world.config["landing_format"] = "csv"
+
+
+def change_in_spark(world: World) -> None:
+    table = world.spark.table(ORDERS)
+    table.change("WRITE", replace(table.rows, rows=((1, "z"),)))
+
+
+def add_a_column(world: World) -> None:
+    world.stray_columns = {**COLUMNS, "more": "string"}
+
+
+def forget_the_key_of_a_row(world: World) -> None:
     world.stray = [*BEFORE, (None, "a")]
 
-    with pytest.raises(CompilationError, match="1 rows without a key"):
+
+@pytest.mark.parametrize(
+    ("config", "change", "error", "message"),
+    [
+        (KEYLESS, id, CompilationError, "has 2 rows that were not published, and lacks 2"),
+        ({"max_deleted": 0}, id, CompilationError, "max_deleted"),
+        ({}, forget_the_key_of_a_row, CompilationError, "1 rows without a key"),
+        ({}, change_landing_format, CompilationError, r"published as parquet.*Run its node"),
+        ({}, hold_rows, CompilationError, "has held rows"),
+        (DELTA, change_in_spark, SnapshotMismatchError, "somebody else has written"),
+        ({}, add_a_column, MirroredTableMismatchError, "mirror_rebuild"),
+    ],
+)
+def test_a_table_that_no_change_set_can_make_equal_is_refused(
+    tmp_path: Path,
+    config: dict[str, Any],
+    change: Any,
+    error: type[DbtRuntimeError],
+    message: str,
+) -> None:
+    world = published_world(tmp_path, **config)
+    world.stray = FOREIGN
+    change(world)
+
+    with pytest.raises(error, match=message):
         world.repair()
+
+    assert len(world.files) == 1
+
+
+def test_a_table_that_its_destination_refuses_is_not_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise CompilationError("The service replicates nothing")
+
+    world = published_world(tmp_path)
+    world.stray = FOREIGN
+    monkeypatch.setattr(WatchedDestination, "check_table", refuse)
+
+    with pytest.raises(CompilationError, match="replicates nothing"):
+        world.repair()
+
+    assert len(world.files) == 1
 
 
 def test_a_table_that_was_never_published_is_refused(tmp_path: Path) -> None:
-    world = World(tmp_path)
-
     with pytest.raises(CompilationError, match="was not published yet"):
-        world.repair()
-
-
-def test_another_landing_format_than_the_published_one_is_refused(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-    world.stray = FOREIGN
-    world.config["landing_format"] = "csv"
-
-    with pytest.raises(CompilationError, match=r"published as parquet(.|\n)*Run its node"):
-        world.repair()
-
-    assert len(world.files) == 1
-
-
-def test_held_rows_are_refused(tmp_path: Path) -> None:
-    world = published_world(tmp_path, publish="on_request")
-    world.run()
-
-    with pytest.raises(CompilationError, match="has held rows"):
-        world.repair()
-
-
-def test_rows_that_others_have_changed_in_spark_are_not_published(tmp_path: Path) -> None:
-    world = published_world(tmp_path, file_format="delta")
-    rows = world.spark.table(ORDERS).rows
-    world.spark.table(ORDERS).change("WRITE", type(rows)(COLUMNS, ((1, "z"),)))
-
-    with pytest.raises(SnapshotMismatchError, match="somebody else has written"):
-        world.repair()
-
-
-def test_a_limit_of_deletions_holds(tmp_path: Path) -> None:
-    world = published_world(tmp_path, max_deleted=0)
-    world.stray = FOREIGN
-
-    with pytest.raises(CompilationError, match="max_deleted"):
-        world.repair()
-
-    assert len(world.files) == 1
-
-
-def test_a_table_with_other_columns_is_refused(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-    world.stray_columns = {**COLUMNS, "more": "string"}
-
-    with pytest.raises(MirroredTableMismatchError, match="mirror_rebuild"):
-        world.repair()
+        World(tmp_path).repair()

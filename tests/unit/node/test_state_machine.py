@@ -39,13 +39,23 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from tests.unit.node.fake_rows import Row, Rows
 from tests.unit.node.fake_warehouse import Table
 from tests.unit.node.faults import FAILS, KILLED, LOST, Fault, Killed, Pause
-from tests.unit.node.world import AFTER, BEFORE, ORDERS, World, published_world
+from tests.unit.node.world import (
+    AFTER,
+    BEFORE,
+    ORDERS,
+    World,
+    numbered,
+    publication_of,
+    published_world,
+    typed,
+)
 
 # examples, and steps of each: `STATE_MACHINE=400x50` for a long run
 EXAMPLES, STEPS = map(int, os.environ.get("STATE_MACHINE", "40x20").split("x"))
 
 FOLDER = "shop.schema/orders"
 HELD = {"publish": "on_request"}
+IN_PLACE = {"materialized": "incremental", "file_format": "delta"}
 COLUMNS = {
     "as at first": {"id": "int", "name": "string"},
     "in another order": {"name": "string", "id": "int"},
@@ -56,8 +66,9 @@ COLUMNS = {
 }
 # strategies of incremental models
 KINDS = ("default", "append", "merge", "delete+insert")
-# the numbers of rows that hooks, others and the node itself add
-PRE_HOOK, POST_HOOK, OTHERS, COUNTED = -1, -2, -3, 100
+# the rows that hooks and others add, and the number of the first one that the node itself adds
+PRE_HOOK, POST_HOOK, OTHERS, COUNTED = (-1, "pre-hook"), (-2, "post-hook"), (-3, "others"), 100
+HOOK = (9, "hook")
 
 
 @dataclass(frozen=True)
@@ -106,33 +117,6 @@ class Relation:
         return Relation.of(types, [*kept, *new.rows])
 
 
-def typed(value: Any, dtype: str) -> Any:
-    if value is None:
-        return None
-    return str(value) if dtype == "string" else int(value)
-
-
-def numbered(columns: Mapping[str, str], number: int, name: str) -> Row:
-    """A row that others than the node's own rows have."""
-    values: dict[str, Any] = {"id": number, "name": name}
-    return tuple(typed(values.get(column), dtype) for column, dtype in columns.items())
-
-
-def insert_once(world: World, number: int, name: str) -> Callable[[], None]:
-    """Return what a statement does that inserts a row, if none has its number yet."""
-
-    def insert() -> None:
-        table = world.spark.tables.get("orders")
-        if table is None:
-            return
-        place = list(table.rows.columns).index("id")
-        row = numbered(table.rows.columns, number, name)
-        if all(each[place] != row[place] for each in table.rows.rows):
-            table.change("WRITE", replace(table.rows, rows=(*table.rows.rows, row)))
-
-    return insert
-
-
 @dataclass(frozen=True)
 class Run:
     """A run: the node as its author has written it, and the rows that its SQL selects.
@@ -157,19 +141,19 @@ class Run:
 
     @property
     def is_held(self) -> bool:
-        return "publish" in self.config
+        return bool(self.config.get("publish"))
 
     def stages(self, before: Relation | None) -> list[Relation | None]:
         """What the run makes of a relation; the last one is the relation when it has ended."""
         found = [before]
         if before and self.has_pre_hook:
-            found.append(before.having(PRE_HOOK, "pre-hook"))
+            found.append(before.having(*PRE_HOOK))
         is_extended = self.config["materialized"] == "incremental" and not self.is_full
         extended = found[-1] if is_extended else None
         built = extended.extended(self.selected, self.keys) if extended else self.selected
         found.append(built)
         if self.has_post_hook:
-            found.append(built.having(POST_HOOK, "post-hook"))
+            found.append(built.having(*POST_HOOK))
         return found
 
 
@@ -191,21 +175,29 @@ faults = st.builds(
 
 # how a message names a way out; the first ones are what a user would try first
 WAYS_OUT = {
-    "set another `unique_key`": "without_key",
-    "Set `incremental_strategy: merge`": "merge",
-    "`on_foreign_changes: publish`": "publish_foreign_changes",
+    "set another `unique_key`": "unique_key",
+    "Set `incremental_strategy: merge`": "incremental_strategy",
+    "`on_foreign_changes: publish`": "on_foreign_changes",
     "mirror_restore": "restore",
-    "`restore_snapshots: true`": "set_restores",
+    "`restore_snapshots: true`": "restore_snapshots",
     "mirror_rebuild": "rebuild",
-    "mirror_publish": "publish",
-    "set another `max_deleted`": "without_limit",
-    "delete the manifest and the folder": "delete_folder",
-    "manifest.json and run again": "delete_manifest",
-    "--full-refresh": "full_refresh",
+    "mirror_publish": "publish_held",
+    "set another `max_deleted`": "max_deleted",
+    "delete the manifest and the folder": "delete the folder",
+    "manifest.json and run again": "delete the manifest",
+    "--full-refresh": "full refresh",
     "un it again": "run",
     "un its node": "run",
     "run again": "run",
 }
+# the value of an option that is a way out
+WAYS_OF_OPTIONS = {
+    "unique_key": None,
+    "incremental_strategy": "merge",
+    "on_foreign_changes": "publish",
+    "max_deleted": None,
+}
+MANIFEST = "_scratchPad/shop.orders/manifest.json"
 
 
 class NodeHistory(RuleBasedStateMachine):
@@ -256,7 +248,7 @@ class NodeHistory(RuleBasedStateMachine):
     )
     def begin(self, kind: str | None, file_format: str, keys: Any) -> None:
         self.change_materialization(kind, file_format)
-        self.change_key(keys)
+        self.world.config["unique_key"] = keys
         self.settle()
 
     @rule(
@@ -275,9 +267,19 @@ class NodeHistory(RuleBasedStateMachine):
     def select_a_row_more_in_each_run(self) -> None:
         self.is_counted = not self.is_counted
 
-    @rule(keys=st.sampled_from([None, "id", ["id", "name"]]))
-    def change_key(self, keys: Any) -> None:
-        self.world.config["unique_key"] = keys
+    @rule(
+        options=st.fixed_dictionaries(
+            {},
+            optional={
+                "unique_key": st.sampled_from([None, "id", ["id", "name"]]),
+                "publish": st.sampled_from([None, "on_request", "after_tests"]),
+                "max_deleted": st.sampled_from([None, 0, "50%"]),
+                "on_foreign_changes": st.sampled_from(["fail", "publish"]),
+            },
+        )
+    )
+    def change_options(self, options: dict[str, Any]) -> None:
+        self.world.config.update(options)
 
     @rule(
         kind=st.sampled_from([None, *KINDS]),
@@ -293,23 +295,8 @@ class NodeHistory(RuleBasedStateMachine):
 
     @rule(pre=st.booleans(), post=st.booleans())
     def change_hooks(self, pre: bool, post: bool) -> None:
-        insert = f"insert into {ORDERS}"
-        self.world.pre_hooks = [f"{insert} select {PRE_HOOK}"] if pre else []
-        self.world.post_hooks = [f"{insert} select {POST_HOOK}"] if post else []
-
-    @rule(publish=st.sampled_from([None, "on_request", "after_tests"]))
-    def change_when_it_is_published(self, publish: str | None) -> None:
-        self.world.config.pop("publish", None)
-        if publish:
-            self.world.config["publish"] = publish
-
-    @rule(limit=st.sampled_from([None, 0, "50%"]))
-    def change_limit_of_deletions(self, limit: Any) -> None:
-        self.world.config["max_deleted"] = limit
-
-    @rule(on_foreign_changes=st.sampled_from(["fail", "publish"]))
-    def change_what_happens_to_changes_of_others(self, on_foreign_changes: str) -> None:
-        self.world.config["on_foreign_changes"] = on_foreign_changes
+        self.world.pre_hooks = [self.world.hook(*PRE_HOOK)] if pre else []
+        self.world.post_hooks = [self.world.hook(*POST_HOOK)] if post else []
 
     def prepared(self, world: World, is_full: bool = False) -> Run:
         """Let a world have the node, and return what its next run does."""
@@ -331,9 +318,8 @@ class NodeHistory(RuleBasedStateMachine):
             tuple(typed(row[name], dtype) for name, dtype in self.columns.items()) for row in rows
         )
         world.select(*selected, columns=self.columns)
-        for number, name in ((PRE_HOOK, "pre-hook"), (POST_HOOK, "post-hook")):
-            sql = f"insert into {ORDERS} select {number}"
-            world.spark.effects[sql] = insert_once(world, number, name)
+        for row in (PRE_HOOK, POST_HOOK):
+            world.hook(*row)
         return Run(
             dict(config),
             Relation.of(self.columns, selected),
@@ -425,83 +411,45 @@ class NodeHistory(RuleBasedStateMachine):
             assert isinstance(found, DbtRuntimeError)
             message = str(found.msg)
             ways = [way for text, way in WAYS_OUT.items() if text in message]
-            if self.world.restores and "set_restores" in ways:
-                ways.remove("set_restores")
+            if self.world.restores and "restore_snapshots" in ways:
+                ways.remove("restore_snapshots")
             # its author says that it is right; a run alone does not help
-            if "Correct the model" in message or "delete_manifest" in ways:
+            if "Correct the model" in message or "delete the manifest" in ways:
                 ways.remove("run")
             tried.append(message)
             assert ways, message
             assert len(tried) < 5, tried
-            found = getattr(self, f"try_{ways[choice % len(ways)]}")()
+            found = self.take(ways[choice % len(ways)])
 
     # What messages say
 
-    def try_run(self) -> Any:
-        return self.run()
+    def take(self, way: str) -> Any:
+        """Do what a message says, and run again. Return what the run returns."""
+        if way in ("restore", "rebuild", "publish_held"):
+            return self.take_command(way)
+        if way in WAYS_OF_OPTIONS:
+            self.world.config[way] = WAYS_OF_OPTIONS[way]
+        elif way == "restore_snapshots":
+            self.world.restores = True
+        elif way == "delete the manifest":
+            self.world.zone.delete(MANIFEST)
+        elif way == "delete the folder":
+            self.world.zone.delete("_scratchPad/shop.orders")
+            self.world.zone.delete(FOLDER)
+            self.mirrors = (None,)
+        return self.run(is_full=way in ("full refresh", "delete the folder"))
 
-    def try_full_refresh(self) -> Any:
-        return self.run(is_full=True)
-
-    def try_without_key(self) -> Any:
-        self.world.config["unique_key"] = None
-        return self.run()
-
-    def try_without_limit(self) -> Any:
-        self.world.config["max_deleted"] = None
-        return self.run()
-
-    def try_merge(self) -> Any:
-        self.world.config["incremental_strategy"] = "merge"
-        return self.run()
-
-    def try_publish_foreign_changes(self) -> Any:
-        self.world.config["on_foreign_changes"] = "publish"
-        return self.run()
-
-    def try_set_restores(self) -> Any:
-        self.world.restores = True
-        return self.run()
-
-    def try_delete_folder(self) -> Any:
-        self.world.zone.delete("_scratchPad/shop.orders")
-        self.world.zone.delete(FOLDER)
-        self.mirrors = (None,)
-        return self.run(is_full=True)
-
-    def try_delete_manifest(self) -> Any:
-        self.world.zone.delete("_scratchPad/shop.orders/manifest.json")
-        return self.run()
-
-    def try_restore(self) -> Any:
+    def take_command(self, command: str) -> Any:
         self.prepared(self.world)
+        possible = self.mirrors if command == "restore" else self.relations
         try:
-            self.world.restore()
+            getattr(self.world, command)()
         except DbtRuntimeError as error:
             return error
-        assert self.relation in self.mirrors
+        assert self.relation in possible
         self.succeeded()
-        return self.run()
-
-    def try_rebuild(self) -> Any:
-        self.prepared(self.world)
-        try:
-            self.world.rebuild()
-        except DbtRuntimeError as error:
-            return error
-        assert self.relation in self.relations
-        self.succeeded()
-        return self.run()
-
-    def try_publish(self) -> Any:
-        self.prepared(self.world)
-        try:
-            self.world.publish_held()
-        except DbtRuntimeError as error:
-            return error
-        assert self.relation in self.relations
-        self.succeeded()
-        return None  # a further run may select rows that are held again
+        # a further run may select rows that are held again
+        return None if command == "publish_held" else self.run()
 
     # Other commands
 
@@ -595,7 +543,7 @@ class NodeHistory(RuleBasedStateMachine):
             assert self.world.spark.tables == tables
             assert self.files == files
         has_hooks = self.world.pre_hooks or self.world.post_hooks
-        if has_hooks or self.is_counted or self.is_held or "publish" in self.world.config:
+        if has_hooks or self.is_counted or self.is_held or self.world.config.get("publish"):
             return
         done = self.run()
         assert not isinstance(done, BaseException), done
@@ -683,8 +631,8 @@ class NodeHistory(RuleBasedStateMachine):
     @precondition(lambda self: "orders" in self.world.spark.tables)
     @rule()
     def somebody_else_adds_a_row(self) -> None:
-        insert_once(self.world, OTHERS, "of others")()
-        changed = [found and found.having(OTHERS, "of others") for found in self.relations]
+        self.world.insert(*OTHERS)
+        changed = [found and found.having(*OTHERS) for found in self.relations]
         self.relations = once([*self.relations, *changed])
         self.is_settled = False
 
@@ -803,9 +751,8 @@ def test_rows_of_others_are_refused_before_they_are_kept_as_published(
 ) -> None:
     """Given a Spark elsewhere, whose Parquet tables have no version and no files to look at."""
     world = published_world(tmp_path, **HELD if kind == "held" else {})
-    insert_once(world, OTHERS, "of others")()
-    insert = f"insert into {ORDERS} select {PRE_HOOK}"
-    world.spark.effects[insert] = insert_once(world, PRE_HOOK, "hook")
+    world.insert(*OTHERS)
+    insert = world.hook(*HOOK)
     world.pre_hooks = [insert] if kind == "pre-hook" else []
     world.post_hooks = [insert] if kind == "post-hook" else []
     tables = set(world.spark.tables)
@@ -813,27 +760,25 @@ def test_rows_of_others_are_refused_before_they_are_kept_as_published(
     with pytest.raises(SnapshotMismatchError, match="`on_foreign_changes: publish`"):
         world.run()
 
-    assert world.rows == sorted([*BEFORE, (OTHERS, "of others")])
+    assert world.rows == sorted([*BEFORE, OTHERS])
     assert set(world.spark.tables) == tables
     world.config["on_foreign_changes"] = "publish"
     world.run()
     if kind == "held":
         world.publish_held()
-    world.assert_right([*AFTER, (PRE_HOOK, "hook")] if kind == "post-hook" else AFTER)
+    world.assert_right([*AFTER, HOOK] if kind == "post-hook" else AFTER)
 
 
 def test_a_node_with_hooks_goes_on_with_rows_that_a_full_refresh_has_held(tmp_path: Path) -> None:
     world = published_world(tmp_path, **HELD)
-    insert = f"insert into {ORDERS} select {POST_HOOK}"
-    world.spark.effects[insert] = insert_once(world, POST_HOOK, "hook")
-    world.post_hooks = [insert]
+    world.post_hooks = [world.hook(*HOOK)]
     world.go_to_another_machine()
     world.run(full_refresh=True)
 
     assert world.run().publication == "held"
 
     world.publish_held()
-    world.assert_right([*AFTER, (POST_HOOK, "hook")])
+    world.assert_right([*AFTER, HOOK])
 
 
 def test_a_dry_run_foretells_the_rebuild_of_rows_that_a_limit_has_held(tmp_path: Path) -> None:
@@ -854,8 +799,7 @@ def test_a_restored_table_that_others_change_is_not_taken_for_the_published_one(
     tmp_path: Path,
 ) -> None:
     """Given a write that gives the restored table the number of versions of the lost one."""
-    config = {"materialized": "incremental", "file_format": "delta"}
-    world = published_world(tmp_path, **config)
+    world = published_world(tmp_path, **IN_PLACE)
     world.run()
     last = world.journal.batch.id
     world.go_to_another_machine()
@@ -875,8 +819,7 @@ def test_a_full_refresh_that_is_held_replaces_a_batch_that_nobody_can_finish(
     tmp_path: Path,
 ) -> None:
     world = published_world(tmp_path)
-    with pytest.raises(Killed):
-        world.run(Fault(step=f"rename to orders/{2:020}.parquet"))
+    world.kill_before(publication_of(2))
     for file in (tmp_path / "zone" / "_scratchPad").glob("*/*/rows/*.parquet"):
         file.unlink()
     world.config.update(HELD)
@@ -894,13 +837,12 @@ def test_a_manifest_that_is_deleted_takes_no_rows_with_it(tmp_path: Path) -> Non
     world = published_world(tmp_path, materialized="incremental")
     world.zone.delete(FOLDER)
     world.select((4, "new"))
-    with pytest.raises(Killed):
-        world.run(Fault(step="rename orders__next_ID to orders"))
+    world.kill_before("rename orders__next_ID to orders")
     world.zone.delete(FOLDER)
     with pytest.raises(StagedFilesLostError, match=r"manifest\.json and run again"):
         world.run()
 
-    world.zone.delete("_scratchPad/shop.orders/manifest.json")
+    world.zone.delete(MANIFEST)
     world.run()
 
     world.assert_right([*BEFORE, (4, "new")])
@@ -911,14 +853,10 @@ def test_a_version_that_was_removed_while_it_was_needed_is_named(
     tmp_path: Path, is_killed: bool
 ) -> None:
     """Given rows that are held in place, or a run with hooks that was killed."""
-    config = {"materialized": "incremental", "file_format": "delta"}
-    world = published_world(tmp_path, **config, **({} if is_killed else HELD))
-    insert = f"insert into {ORDERS} select {PRE_HOOK}"
-    world.spark.effects[insert] = insert_once(world, PRE_HOOK, "hook")
+    world = published_world(tmp_path, **IN_PLACE, **({} if is_killed else HELD))
     if is_killed:
-        world.pre_hooks = [insert]
-        with pytest.raises(Killed):
-            world.run(Fault(step="mirror_keep orders__new_rows_ID"))
+        world.pre_hooks = [world.hook(*HOOK)]
+        world.kill_before("mirror_keep orders__new_rows_ID")
     else:
         world.run()
     world.spark.table(ORDERS).vacuum()

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from dbt_common.exceptions import DbtDatabaseError
 
 from dbt.adapters.openmirroring.destination.destination import Destination, Target
@@ -41,7 +42,14 @@ from dbt.adapters.openmirroring.spark.relation import (
 )
 from tests.unit.node.fake_rows import Row, Rows, read_file
 from tests.unit.node.fake_warehouse import SCHEMA, FakeAdapter, FakeSpark
-from tests.unit.node.faults import READING, Claim, Fault, MirroredRows, WatchedDestination
+from tests.unit.node.faults import (
+    READING,
+    Claim,
+    Fault,
+    Killed,
+    MirroredRows,
+    WatchedDestination,
+)
 
 SQL = "select * from source"
 # the beginning of a hook whose macro runs the rest of it
@@ -52,6 +60,18 @@ BEFORE = ((1, "a"), (2, "b"), (3, "c"))
 AFTER = ((1, "a"), (2, "changed"), (4, "new"))
 ORDERS = OpenMirroringRelation.create(schema=SCHEMA, identifier="orders")
 COLUMNS = {"id": "int", "name": "string"}
+
+
+def typed(value: Any, dtype: str) -> Any:
+    if value is None:
+        return None
+    return str(value) if dtype == "string" else int(value)
+
+
+def numbered(columns: Mapping[str, str], number: int, name: str) -> Row:
+    """A row that others than the node's own rows have."""
+    values: dict[str, Any] = {"id": number, "name": name}
+    return tuple(typed(values.get(column), dtype) for column, dtype in columns.items())
 
 
 class World:
@@ -110,29 +130,21 @@ class World:
         """Let the SQL of the node select other rows."""
         self.spark.results[SQL] = lambda: Rows(columns, rows)
 
-    def select_new(self, *rows: Row) -> None:
-        """Let the SQL of the node select rows that the relation does not have."""
+    def insert(self, number: int, name: str) -> None:
+        """Let somebody add a row to the relation, if there is one and no row has this number."""
+        table = self.spark.tables.get("orders")
+        if table is None:
+            return
+        columns, rows = table.rows.columns, table.rows.rows
+        row = numbered(columns, number, name)
+        place = list(columns).index("id")
+        if all(each[place] != row[place] for each in rows):
+            table.change("WRITE", replace(table.rows, rows=(*rows, row)))
 
-        def new() -> Rows:
-            found = Rows(COLUMNS, rows)
-            if "orders" not in self.spark.tables:
-                return found
-            known = self.spark.table(ORDERS).rows.rows
-            return replace(found, rows=tuple(row for row in rows if row not in known))
-
-        self.spark.results[SQL] = new
-
-    def hook(self, statement: str, *rows: Row) -> str:
-        """Return a user's statement that adds rows which the relation does not have."""
-
-        def insert() -> None:
-            rows_before = self.spark.table(ORDERS).rows
-            new = tuple(row for row in rows if row not in rows_before.rows)
-            changed = replace(rows_before, rows=rows_before.rows + new)
-            self.spark.table(ORDERS).change("WRITE", changed)
-
-        sql = f"{statement} {ORDERS}"
-        self.spark.effects[sql] = insert
+    def hook(self, number: int, name: str) -> str:
+        """Return a user's statement that adds a row to the relation."""
+        sql = f"insert into {ORDERS} select {number}"
+        self.spark.effects[sql] = lambda: self.insert(number, name)
         return sql
 
     def go_to_another_machine(self) -> None:
@@ -160,6 +172,11 @@ class World:
         responses: list[MirrorResponse] = []
         materialize(self.node(adapter, full_refresh, responses), self.destination())
         return responses[0]
+
+    def kill_before(self, step: str) -> None:
+        """Run the node, and kill the process before a step."""
+        with pytest.raises(Killed):
+            self.run(Fault(step=step))
 
     def publish_held(self, fault: Fault | None = None, **named: Any) -> MirrorResponse | None:
         """Run `mirror_publish`."""
@@ -346,6 +363,11 @@ class World:
         assert self.journal.batch.last_file == len(numbers)
         assert self.journal.batch.table_rows == len(self.rows)
         assert self.zone.list("_scratchPad") == []
+
+
+def publication_of(number: int) -> str:
+    """The step that publishes a file."""
+    return f"rename to orders/{number:020}.parquet"
 
 
 def published_world(folder: Path, *rows: Row, **config: Any) -> World:
