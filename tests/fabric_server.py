@@ -120,7 +120,7 @@ class FabricServer:
         self.operation: list[dict[str, Any]] = []
         """The states of a long running operation; if empty, everything is done at once."""
         self._results: dict[str, Any] = {}
-        self._faults: list[tuple[str, Answer | None]] = []
+        self._faults: list[tuple[str, Answer | str]] = []
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the client of the REST API talk to this server."""
@@ -142,9 +142,9 @@ class FabricServer:
         """Let no more requests go wrong."""
         self._faults.clear()
 
-    def break_connection(self, path_end: str) -> None:
-        """Let the next request to a path have no answer."""
-        self._faults.append((path_end, None))
+    def break_connection(self, path_end: str, kind: str = "reset", times: int = 1) -> None:
+        """Let the next requests to a path have no answer."""
+        self._faults += [(path_end, kind)] * times
 
     def paths(self) -> list[str]:
         """The last part of the paths that were asked for."""
@@ -166,8 +166,8 @@ class FabricServer:
         for i, (path_end, fault) in enumerate(self._faults):
             if request.path.endswith(path_end):
                 del self._faults[i]
-                if fault is None:
-                    raise no_answer("reset")
+                if isinstance(fault, str):
+                    raise no_answer(fault)
                 return fault
         if request.headers.get("authorization") != f"Bearer {self.token}":
             return _error(401, "Unauthorized")

@@ -428,10 +428,7 @@ class OneLakeServer:
             raise Refused(412, "SourceConditionNotMet" if prefix else "ConditionNotMet")
 
     def _about(self, node: Node) -> dict[str, str]:
-        return {
-            "ETag": f'"{node.etag}"',
-            "Last-Modified": formatdate(node.modified, usegmt=True),
-        }
+        return {"ETag": f'"{node.etag}"', "Last-Modified": formatdate(node.modified, usegmt=True)}
 
     # The DFS API
 

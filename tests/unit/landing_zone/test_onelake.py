@@ -317,8 +317,7 @@ def test_ignored_conditions_do_not_stay_unnoticed(server: OneLakeServer) -> None
 
 
 def test_a_rename_replaces_nothing_if_conditions_are_ignored_without_a_word(
-    server: OneLakeServer,
-    storage: OneLakeStorage,
+    server: OneLakeServer, storage: OneLakeStorage
 ) -> None:
     server.ignores_silently = {"if-none-match"}
     storage.write("a/b", b"new")
@@ -472,9 +471,7 @@ def test_a_run_that_slept_past_its_claim_changes_nothing(
     assert names(storage, "a") == ["b"]
 
 
-def test_a_run_that_lost_its_folder_to_another_changes_nothing(
-    server: OneLakeServer,
-) -> None:
+def test_a_run_that_lost_its_folder_to_another_changes_nothing(server: OneLakeServer) -> None:
     storage, other = server.storage(), server.storage()
     with storage.lock("_scratchPad/a.b"):
         other.delete("_scratchPad/_claim.a.b")

@@ -15,23 +15,13 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     NotPlainError,
 )
-from dbt.adapters.openmirroring.landing_zone.inventory import (
-    pending_batches,
-    table_folders,
-)
+from dbt.adapters.openmirroring.landing_zone.inventory import pending_batches, table_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import storage as local
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from tests.unit.landing_zone.publishing import (
-    TABLE,
-    finish,
-    leave,
-    planned,
-    publication,
-    publish,
-)
+from tests.unit.landing_zone.publishing import TABLE, finish, leave, planned, publication, publish
 
 SECRET = b"somebody else's"
 

@@ -65,12 +65,7 @@ def test_only_an_unchanged_plan_without_a_reason_is_void(
     ids=["changes", "several files", "initial", "rebuild", "unchanged"],
 )
 def test_a_batch_follows_the_last_one_and_its_line_says_what_happens_to_the_mirror(
-    publication: str,
-    rows: tuple[int, ...],
-    files: int,
-    reason: str,
-    line: str,
-    table_rows: int,
+    publication: str, rows: tuple[int, ...], files: int, reason: str, line: str, table_rows: int
 ) -> None:
     loaded = Plan("initial", "", DEFINITION, RowCounts(1000)).batch(ID, ID, OWNER, [], 17)
     last = Journal(loaded, "2026-11-21T17:39:12.345+00:00")

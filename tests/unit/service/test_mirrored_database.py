@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.rest import scopes
+from dbt.adapters.openmirroring.rest import azure_requests, scopes
 from dbt.adapters.openmirroring.service.definition import Settings
 from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
@@ -169,6 +169,19 @@ def test_throttling_is_waited_for_as_long_as_fabric_says(server: FabricServer) -
 
     assert mirrored_database(server).report().status == "Running"
     assert server.clock.slept == [55, 55]
+
+
+def test_a_name_that_cannot_be_resolved_is_reported_after_a_few_seconds(
+    server: FabricServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(azure_requests, "time", server.clock)
+    server.break_connection("workspaces", "unresolved", times=1000)
+
+    told = refusal(mirrored_database(server).report)
+
+    host = "api.fabric.microsoft.com"
+    assert told.endswith(f"{host} cannot be reached: the name {host} cannot be resolved.")
+    assert sum(server.clock.slept) <= 5
 
 
 def test_a_change_without_an_answer_is_not_repeated(server: FabricServer) -> None:
@@ -429,9 +442,7 @@ def test_a_refresh_of_the_sql_endpoint_tells_how_it_went_with_each_table(
             visible=datetime(2025, 8, 8, 10, 36, 54, 965174, timezone.utc),
         ),
         TableSync(
-            "regions",
-            "NotRun",
-            visible=datetime(2025, 8, 6, 8, 32, 53, 389014, timezone.utc),
+            "regions", "NotRun", visible=datetime(2025, 8, 6, 8, 32, 53, 389014, timezone.utc)
         ),
         TableSync("returns", "Failure", "AdalRetryException: The token is gone."),
     ]
