@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.records import Journal
 from tests.unit.landing_zone.publishing import DEFINITION, OWNER
 
 UPSERTS = replace(DEFINITION, default_row_marker="upsert")
+TEXT = replace(DEFINITION, landing_format="csv", delimited=DelimitedText())
 ID = new_batch_id()
 
 
@@ -28,7 +29,7 @@ ID = new_batch_id()
         (UPSERTS, RowCounts(1, 1, 0), False),
         (UPSERTS, RowCounts(1, 1, 1), True),
         (
-            replace(UPSERTS, landing_format="csv", delimited=DelimitedText()),
+            replace(TEXT, default_row_marker="upsert"),
             RowCounts(1, 1, 0),
             True,
         ),
@@ -76,6 +77,18 @@ def test_a_batch_follows_the_last_one_and_its_line_says_what_happens_to_the_mirr
 
     assert batch.summary == line
     assert (batch.table_rows, batch.bytes_written) == (table_rows, 10 * files)
+
+
+@pytest.mark.parametrize(
+    ("definition", "name", "extension"),
+    [(TEXT, "0.csv", "csv"), (TEXT, "0.csv.gz", "csv.gz"), (DEFINITION, "0.gz", "parquet")],
+)
+def test_only_the_names_of_text_files_say_that_they_are_compressed(
+    definition: TableDefinition, name: str, extension: str
+) -> None:
+    plan = Plan("initial", "", definition, RowCounts(1))
+
+    assert plan.batch(ID, ID, OWNER, [StagedFile(name, 10)], 0).extension == extension
 
 
 def test_batch_ids_are_unique_and_fit_into_a_table_name() -> None:

@@ -101,10 +101,11 @@ def test_a_mirrored_database_that_runs_is_published_to(status: str) -> None:
 def test_a_mirrored_database_that_has_stopped_is_not_published_to(
     status: str, way_out: str
 ) -> None:
-    told = refusal(service(ServiceReport(status, "the reason")).check)
+    asked = service(ServiceReport(status, "the reason"))
 
-    assert f"{status} (the reason)" in told
-    assert way_out in told
+    for told in (refusal(asked.check), refusal(asked.check_all)):
+        assert f"{status} (the reason)" in told
+        assert way_out in told
 
 
 @pytest.mark.parametrize("status", ["Initializing", "Initialized"])
