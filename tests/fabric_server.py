@@ -8,25 +8,20 @@ CapacityNotActive, with HTTP 404, as Fabric was seen to answer for a paused capa
 from __future__ import annotations
 
 import base64
-import io
 import json
 import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import quote
 
 import pytest
-import requests
 from azure.core.credentials import AccessToken
 from azure.core.pipeline.transport import RequestsTransport
-from requests.adapters import HTTPAdapter
-from urllib3 import HTTPResponse
 
 from dbt.adapters.openmirroring.rest import client as rest_client
-from tests import onelake_server
-from tests.onelake_server import TOKEN
+from tests.onelake_server import TOKEN, Request, Response, no_answer, session_with
 
 HOST = "api.fabric.microsoft.com"
 
@@ -78,15 +73,6 @@ class Workspace:
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
-@dataclass
-class Request:
-    """A request as it was sent, its path without `/v1/`."""
-
-    method: str
-    path: str
-    authorization: str
-
-
 class Clock:
     """A time that passes only while somebody waits."""
 
@@ -134,7 +120,7 @@ class FabricServer:
         self.operation: list[dict[str, Any]] = []
         """The states of a long running operation; if empty, everything is done at once."""
         self._results: dict[str, Any] = {}
-        self._faults: list[tuple[str, Answer | Exception]] = []
+        self._faults: list[tuple[str, Answer | str]] = []
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the client of the REST API talk to this server."""
@@ -156,32 +142,40 @@ class FabricServer:
         """Let no more requests go wrong."""
         self._faults.clear()
 
-    def break_connection(self, path_end: str) -> None:
-        """Let the next request to a path have no answer."""
-        self._faults.append((path_end, requests.ConnectionError("reset")))
+    def break_connection(self, path_end: str, kind: str = "reset", times: int = 1) -> None:
+        """Let the next requests to a path have no answer."""
+        self._faults += [(path_end, kind)] * times
 
     def paths(self) -> list[str]:
         """The last part of the paths that were asked for."""
         return [request.path.rpartition("/")[2] for request in self.requests]
 
-    def answer(self, request: requests.PreparedRequest) -> Answer:
-        url = urlsplit(str(request.url))
-        assert url.hostname == HOST, f"a request to {url.hostname}"
-        path = url.path.removeprefix("/v1/")
-        authorization = str(request.headers.get("Authorization"))
-        self.requests.append(Request(str(request.method), path, authorization))
-        for i, (path_end, fault) in enumerate(self._faults):
-            if path.endswith(path_end):
-                del self._faults[i]
-                if isinstance(fault, Exception):
-                    raise fault
-                return fault
-        if authorization != f"Bearer {self.token}":
-            return _error(401, "Unauthorized")
-        body = json.loads(request.body) if isinstance(request.body, (str, bytes)) else {}
-        return self._route(str(request.method), path, parse_qs(url.query), body)
+    def handle(self, request: Request) -> Response:
+        """Answer a request.
 
-    def _route(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> Answer:
+        Raises:
+            requests.RequestException: if there is no answer
+        """
+        assert request.host == HOST, f"a request to {request.host}"
+        self.requests.append(request)
+        status, headers, body = self._answer(request)
+        content = b"" if body is None else json.dumps(body).encode()
+        return Response(status, {"Content-Type": "application/json", **headers}, content)
+
+    def _answer(self, request: Request) -> Answer:
+        for i, (path_end, fault) in enumerate(self._faults):
+            if request.path.endswith(path_end):
+                del self._faults[i]
+                if isinstance(fault, str):
+                    raise no_answer(fault)
+                return fault
+        if request.headers.get("authorization") != f"Bearer {self.token}":
+            return _error(401, "Unauthorized")
+        path = request.path.removeprefix("v1/")
+        body = json.loads(request.body) if request.body else {}
+        return self._route(request.method, path, request.query, body)
+
+    def _route(self, method: str, path: str, query: dict[str, str], body: Any) -> Answer:
         if (method, path) == ("GET", "workspaces"):
             found = [
                 {"id": w.id, "displayName": w.name, "description": "", "type": "Workspace"}
@@ -279,9 +273,7 @@ class FabricServer:
         headers = {"Location": location, "x-ms-operation-id": id_, "Retry-After": "30"}
         return 202, headers, None
 
-    def _act(
-        self, database: Database, action: str, path: str, query: dict[str, list[str]]
-    ) -> Answer:
+    def _act(self, database: Database, action: str, path: str, query: dict[str, str]) -> Answer:
         if action == "getTablesMirroringStatus":
             return self._page("data", database.scan(), path, query)
         if action == "getMirroringStatus":
@@ -301,9 +293,9 @@ class FabricServer:
         return self._accepted() or (200, {}, None)
 
     def _page(
-        self, key: str, elements: list[dict[str, Any]], path: str, query: dict[str, list[str]]
+        self, key: str, elements: list[dict[str, Any]], path: str, query: dict[str, str]
     ) -> Answer:
-        start = int(query.get("continuationToken", ["0;="])[0].split(";")[0])
+        start = int(query.get("continuationToken", "0;=").split(";")[0])
         end = start + self.page_size
         body: dict[str, Any] = {key: elements[start:end]}
         if end < len(elements):
@@ -398,42 +390,13 @@ class _Transport(RequestsTransport):  # type: ignore[misc] # it is imported lazi
     """azure-core's own, on a session that ends in this process."""
 
     def __init__(self, server: FabricServer) -> None:
-        session = requests.Session()
-        session.mount("https://", _Adapter(server))
-        super().__init__(session=session, session_owner=False)
+        super().__init__(session=session_with(server.handle), session_owner=False)
         self._clock = server.clock
 
     def sleep(self, duration: float) -> None:
         self._clock.sleep(duration)
 
 
-class _Adapter(HTTPAdapter):
-    def __init__(self, server: FabricServer) -> None:
-        super().__init__()
-        self._server = server
-
-    def send(  # type: ignore[override]
-        self, request: requests.PreparedRequest, **_: Any
-    ) -> requests.Response:
-        status, headers, body = self._server.answer(request)
-        content = b"" if body is None else json.dumps(body).encode()
-        raw = HTTPResponse(
-            io.BytesIO(content), {**headers}, status, preload_content=False, reason="told"
-        )
-        return self.build_response(request, raw)
-
-
-def answers_of(
-    fabric: FabricServer,
-) -> Callable[[onelake_server.Request], onelake_server.Response]:
+def answers_of(fabric: FabricServer) -> Callable[[Request], Response]:
     """Return what answers the requests of another process to Fabric's REST API."""
-
-    def answer(request: onelake_server.Request) -> onelake_server.Response:
-        url = f"https://{request.host}/{quote(request.path)}?{urlencode(request.query)}"
-        sent = requests.Request(request.method, url, request.headers, data=request.body or None)
-        status, headers, body = fabric.answer(sent.prepare())
-        content = b"" if body is None else json.dumps(body).encode()
-        told = {"Content-Type": "application/json", **headers}
-        return onelake_server.Response(status, told, content)
-
-    return answer
+    return fabric.handle

@@ -10,7 +10,6 @@ import json
 import select
 import socket
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +18,7 @@ from pathlib import Path
 import trustme
 
 from dbt.adapters.openmirroring.spark.embedded.java import find_java_home
-from tests.onelake_server import TOKEN, OneLakeServer, listening
+from tests.onelake_server import TOKEN, OneLakeServer, listening, serving
 
 # of the Hadoop that PySpark 4.3 has
 PACKAGE = "org.apache.hadoop:hadoop-azure:3.5.0"
@@ -104,11 +103,5 @@ def proxy(upstream: int) -> Iterator[int]:
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     http.daemon_threads = True
-    thread = threading.Thread(target=http.serve_forever)
-    thread.start()
-    try:
-        yield http.server_port
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
+    with serving(http) as port:
+        yield port

@@ -36,7 +36,7 @@ import requests
 import trustme
 from azure.core.pipeline.policies import _retry
 from azure.core.pipeline.transport import HttpTransport, RequestsTransport
-from requests.adapters import BaseAdapter
+from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
@@ -122,16 +122,23 @@ class Refused(Exception):
         self.code = code
 
 
-class ConnectionLost(Exception):
-    """The request is not answered."""
+# the statuses and codes of faults that are refusals
+_REFUSALS = {
+    "throttled": (429, "TooManyRequests"),
+    "busy": (503, "ServerBusy"),
+    "in use": (409, "PathInUse"),
+}
 
 
-class AnswerLate(Exception):
-    """The client waits for an answer in vain."""
-
-
-class NameUnknown(Exception):
-    """The client does not find the server."""
+def no_answer(kind: str) -> requests.RequestException:
+    """What the client gets in place of an answer: `reset`, `slow` or `unresolved`."""
+    if kind == "slow":
+        return requests.ReadTimeout()
+    if kind == "unresolved":
+        told = "Temporary failure in name resolution"
+        return requests.ConnectionError(socket.gaierror(socket.EAI_AGAIN, told))
+    reset = ConnectionResetError(104, "reset")
+    return requests.ConnectionError(ProtocolError("Connection aborted.", reset))
 
 
 @dataclass
@@ -195,7 +202,6 @@ class OneLakeServer:
         self.ignores_silently: set[str] = set()
         self.requests: list[Request] = []
         self.faults: list[Fault] = []
-        self.is_down = False
         self.slept: list[float] = []
         self.violations: list[str] = []
         self._seen: dict[str, bytes | None] = {}
@@ -278,9 +284,7 @@ class OneLakeServer:
 
     def transport(self, **_options: Any) -> RequestsTransport:
         """The client's own transport, except that no socket is between it and the server."""
-        session = requests.Session()
-        session.mount("https://", _Adapter(self))
-        return RequestsTransport(session=session)
+        return RequestsTransport(session=session_with(self.handle))
 
     # Requests
 
@@ -288,41 +292,27 @@ class OneLakeServer:
         """Answer a request.
 
         Raises:
-            ConnectionLost, AnswerLate, NameUnknown: there is no answer
+            requests.RequestException: if there is no answer
         """
         with self._lock:
             self.requests.append(request)
-            if self.is_down:
-                raise ConnectionLost
             fault = next((fault for fault in self.faults if fault.takes(request)), None)
-            match fault.kind if fault else "":
-                case "throttled":
-                    assert fault
-                    headers = {"Retry-After": str(fault.retry_after)}
-                    return self._error(Refused(429, "TooManyRequests"), headers)
-                case "busy":
-                    return self._error(Refused(503, "ServerBusy"))
-                case "in use":
-                    return self._error(Refused(409, "PathInUse"))
-                case "refused":
-                    assert fault
-                    return self._error(Refused(fault.status, fault.code))
-                case "dropped":
-                    return Response(201, self._about(self._node(b"")))
-                case "reset":
-                    raise ConnectionLost
-                case "unresolved":
-                    raise NameUnknown
-                case "expired":
-                    self.token = "another"
+            kind = fault.kind if fault else ""
+            if fault and (kind in _REFUSALS or kind == "refused"):
+                refused = Refused(*_REFUSALS.get(kind, (fault.status, fault.code)))
+                wait = {"Retry-After": str(fault.retry_after)} if kind == "throttled" else {}
+                return self._error(refused, wait)
+            if kind == "dropped":
+                return Response(201, self._about(self._node(b"")))
+            if kind in ("reset", "unresolved"):
+                raise no_answer(kind)
+            if kind == "expired":
+                self.token = "another"
             response = self._carry_out(request)
-            match fault.kind if fault else "":
-                case "lost":
-                    raise ConnectionLost
-                case "lost 503":
-                    return self._error(Refused(503, "ServerBusy"))
-                case "slow":
-                    raise AnswerLate
+            if kind == "lost 503":
+                return self._error(Refused(503, "ServerBusy"))
+            if kind in ("lost", "slow"):
+                raise no_answer(kind)
             return response
 
     def _carry_out(self, request: Request) -> Response:
@@ -331,8 +321,7 @@ class OneLakeServer:
             # changes by others there are not the client's
             self._seen = self._numbered()
         try:
-            self._admit(request)
-            response = self._routes()[request.operation](request)
+            response = self._admitted(request)(request)
         except Refused as refused:
             response = self._error(refused)
         if self._folder:
@@ -344,24 +333,8 @@ class OneLakeServer:
             response.headers["x-ms-rejected-headers"] = ",".join(ignored)
         return response
 
-    def _routes(self) -> dict[str, Callable[[Request], Response]]:
-        return {
-            "create": self._create,
-            "append": self._append,
-            "flush": self._flush,
-            "rename": self._rename,
-            "delete": self._delete,
-            "delete blob": self._delete_blob,
-            "list": self._list,
-            "list blobs": self._list_blobs,
-            "read": self._read,
-            "properties": self._properties,
-            "put blob": self._put_blob,
-            "put block": self._put_block,
-            "put block list": self._put_block_list,
-        }
-
-    def _admit(self, request: Request) -> None:
+    def _admitted(self, request: Request) -> Callable[[Request], Response]:
+        """Return what carries out a request."""
         if request.headers.get("authorization") != f"Bearer {self.token}":
             raise Refused(401, "InvalidAuthenticationInfo")
         if "x-ms-version" not in request.headers:
@@ -370,19 +343,20 @@ class OneLakeServer:
             raise Refused(400, "InvalidUri")
         if request.path.partition("/")[0] != WORKSPACE:
             raise Refused(404, "FilesystemNotFound")
-        if request.operation not in self._routes():
+        name = request.operation.replace(" ", "_")
+        carry_out: Callable[[Request], Response] | None = getattr(self, f"_{name}", None)
+        if not carry_out:
             raise Refused(400, "UnsupportedQueryParameter")
         # OneLake allows no more of the workspace than HEAD and listings
         listings = ("list", "list blobs", "properties")
         if not request.target and request.operation not in listings:
             raise Refused(400, "OperationNotAllowedOnWorkspace")
         path = request.query.get("directory") or request.query.get("prefix") or request.target
-        if f"{path}/".startswith(f"{ROOT}/"):
-            return
-        # a comparison of a mirrored table with its model
-        if path.startswith(f"{TABLES}/") and request.operation in ("read", *listings):
-            return
-        self.violations.append(f"{request.operation} outside the landing zone: {path}")
+        # a comparison of a mirrored table with its model reads that too
+        may_read = path.startswith(f"{TABLES}/") and request.operation in ("read", *listings)
+        if not f"{path}/".startswith(f"{ROOT}/") and not may_read:
+            self.violations.append(f"{request.operation} outside the landing zone: {path}")
+        return carry_out
 
     def _guard(self, path: str) -> None:
         """The item and the folders in it are Fabric's."""
@@ -454,10 +428,7 @@ class OneLakeServer:
             raise Refused(412, "SourceConditionNotMet" if prefix else "ConditionNotMet")
 
     def _about(self, node: Node) -> dict[str, str]:
-        return {
-            "ETag": f'"{node.etag}"',
-            "Last-Modified": formatdate(node.modified, usegmt=True),
-        }
+        return {"ETag": f'"{node.etag}"', "Last-Modified": formatdate(node.modified, usegmt=True)}
 
     # The DFS API
 
@@ -745,15 +716,20 @@ def _state(path: Path) -> tuple[int, ...]:
     return () if path.is_dir() else (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-class _Adapter(BaseAdapter):
-    """Carries requests to the server."""
+def session_with(handle: Callable[[Request], Response]) -> requests.Session:
+    """A session whose requests are answered in this process."""
+    session = requests.Session()
+    session.mount("https://", _Adapter(handle))
+    return session
 
-    def __init__(self, server: OneLakeServer) -> None:
+
+class _Adapter(HTTPAdapter):
+    def __init__(self, handle: Callable[[Request], Response]) -> None:
         super().__init__()
-        self._server = server
+        self._handle = handle
 
-    def send(
-        self, request: requests.PreparedRequest, *_args: Any, **_options: Any
+    def send(  # type: ignore[override]
+        self, request: requests.PreparedRequest, **_: Any
     ) -> requests.Response:
         body = request.body or b""
         content = body.read() if hasattr(body, "read") else body
@@ -764,31 +740,19 @@ class _Adapter(BaseAdapter):
             content if isinstance(content, bytes) else str(content).encode(),
         )
         try:
-            answer = self._server.handle(arrived)
-        except ConnectionLost:
-            reset = ProtocolError("Connection aborted.", ConnectionResetError(104, "reset"))
-            raise requests.ConnectionError(reset, request=request) from None
-        except AnswerLate:
-            raise requests.ReadTimeout(request=request) from None
-        except NameUnknown:
-            unknown = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-            raise requests.ConnectionError(unknown, request=request) from None
-        response = requests.Response()
-        response.status_code = answer.status
-        response.headers.update(answer.headers)
-        response.raw = HTTPResponse(
+            answer = self._handle(arrived)
+        except requests.RequestException as error:
+            error.request = request
+            raise
+        raw = HTTPResponse(
             BytesIO(answer.body if request.method != "HEAD" else b""),
             headers=answer.headers,
             status=answer.status,
             preload_content=False,
             request_method=request.method,
+            reason="told",
         )
-        response.request = request
-        response.url = str(request.url)
-        return response
-
-    def close(self) -> None:
-        pass
+        return self.build_response(request, raw)
 
 
 def received(method: str, url: str, headers: dict[str, str], body: bytes) -> Request:
@@ -853,7 +817,7 @@ def listening(
             try:
                 request = received(self.command, url, dict(self.headers), body)
                 answer = answers[request.host](request)
-            except (ConnectionLost, AnswerLate):
+            except requests.RequestException:
                 self.close_connection = True
                 with suppress(OSError):
                     self.connection.shutdown(socket.SHUT_RDWR)
@@ -872,6 +836,13 @@ def listening(
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     http.socket = context.wrap_socket(http.socket, server_side=True)
+    with serving(http) as port:
+        yield port
+
+
+@contextmanager
+def serving(http: ThreadingHTTPServer) -> Iterator[int]:
+    """Let a server answer in a thread of its own, and yield its port."""
     thread = threading.Thread(target=http.serve_forever)
     thread.start()
     try:

@@ -34,28 +34,17 @@ class Name:
 
 
 @dataclass(frozen=True)
-class Change:
-    """Names that change together, or not at all."""
+class Event:
+    """Names that change together or not at all, a flush, or a message of the run.
 
-    names: tuple[Name, ...]
+    Args:
+        flushed: a folder, or a file with its content
+    """
 
-
-@dataclass(frozen=True)
-class Flush:
-    """A flush of a folder, or of a file with its content."""
-
-    node: int
-    content: bytes | None
-
-
-@dataclass(frozen=True)
-class Said:
-    """A message of the run."""
-
-    what: str
-
-
-Event = Change | Flush | Said
+    names: tuple[Name, ...] = ()
+    flushed: int | None = None
+    content: bytes | None = None
+    said: str = ""
 
 
 @dataclass
@@ -89,7 +78,7 @@ class Recorder:
         patched.setattr(storage, "flush", _recorded(storage.flush, self._flush))
 
     def say(self, what: str) -> None:
-        self.events.append(Said(what))
+        self.events.append(Event(said=what))
 
     def adopt(self) -> None:
         """Record what somebody else has written, who flushes nothing."""
@@ -111,7 +100,7 @@ class Recorder:
         return self._count
 
     def _change(self, *names: Name) -> None:
-        self.events.append(Change(names))
+        self.events.append(Event(names))
 
     def _at(self, folder: Path) -> int | None:
         """The number of a folder; None if it is above the landing zone."""
@@ -177,7 +166,7 @@ class Recorder:
         if node not in self.folders:
             found = (path for path in self.root.rglob("*") if path.stat().st_ino == inode)
             content = next(found).read_bytes()
-        self.events.append(Flush(node, content))
+        self.events.append(Event(flushed=node, content=content))
 
     def losses(self, seeds: int) -> Iterator[Loss]:
         """Every point after `next` at which the power can be lost, with some of what may be left.
@@ -185,7 +174,7 @@ class Recorder:
         Args:
             seeds: how many parts, of what was not flushed, are left at a point
         """
-        for point in range(self.events.index(Said("next")) + 1, len(self.events) + 1):
+        for point in range(self.events.index(Event(said="next")) + 1, len(self.events) + 1):
             before = self.events[:point]
             loose = [i for i, event in enumerate(before) if self._is_loose(i, event, before)]
             for kept in _choices(loose, random.Random(point), seeds):
@@ -194,12 +183,8 @@ class Recorder:
     @staticmethod
     def _is_loose(position: int, event: Event, before: Sequence[Event]) -> bool:
         """A change that nobody has flushed since."""
-        if not isinstance(event, Change):
-            return False
         folders = {name.folder for name in event.names}
-        return not any(
-            isinstance(later, Flush) and later.node in folders for later in before[position:]
-        )
+        return bool(folders) and all(later.flushed not in folders for later in before[position:])
 
 
 @dataclass(frozen=True)
@@ -218,7 +203,7 @@ class Loss:
     @property
     def said(self) -> list[str]:
         """The messages of the run that is looked at."""
-        said = [event.what for event in self.before if isinstance(event, Said)]
+        said = [event.said for event in self.before if event.said]
         return said[said.index("next") + 1 :]
 
     def leave(self, folder: Path) -> None:
@@ -226,14 +211,13 @@ class Loss:
         names: dict[int, dict[str, int]] = {node: {} for node in self.recorder.folders}
         contents: dict[int, bytes] = {}
         for position, event in enumerate(self.before):
-            if isinstance(event, Flush) and event.content is not None:
-                contents[event.node] = event.content
-            if isinstance(event, Change) and position not in self.lost:
-                for name in event.names:
-                    if name.after is not None:
-                        names[name.folder][name.name] = name.after
-                    elif names[name.folder].get(name.name) == name.before:
-                        del names[name.folder][name.name]
+            if event.flushed is not None and event.content is not None:
+                contents[event.flushed] = event.content
+            for name in () if position in self.lost else event.names:
+                if name.after is not None:
+                    names[name.folder][name.name] = name.after
+                elif names[name.folder].get(name.name) == name.before:
+                    del names[name.folder][name.name]
         for node, whole in self.recorder.contents.items():
             contents.setdefault(node, whole[: len(self.lost) % max(1, len(whole))])
         _write(folder, ROOT, names, contents, {})

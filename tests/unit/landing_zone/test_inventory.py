@@ -1,159 +1,174 @@
-"""The tables of a landing zone, and how one is dropped."""
+"""The tables of a landing zone, how many there may be, and how one is dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    MirroredColumn,
-    Owner,
-    RowCounts,
-    TableDefinition,
-)
+from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
+    NewTables,
     drop_table,
     landed_table,
     last_published,
     table_folders,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-
-ORDERS = TableFolder("sales.eu", "orders")
-DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
-
-
-def publish(storage: Storage, complete: bool = True) -> None:
-    publication = Publication(storage, ORDERS, Owner("shop", "model.shop.orders", ORDERS.schema))
-    storage.write(f"{ORDERS.staging(publication.batch_id)}/rows/part-0.parquet", b"rows")
-    journal = publication.journal()
-    kind = "changes" if journal else "initial"
-    plan = Plan(kind, "", DEFINITION, RowCounts(inserted=1), journal=journal)
-    manifest = publication.commit(plan, publication.staged_files.written(plan))
-    if complete:
-        publication.publish(manifest)
-        publication.record(manifest)
-        publication.complete(manifest)
-    publication.close()
-
-
-class Dying:
-    """An operation that ends the process, once it was carried out some times."""
-
-    def __init__(self, operation: Callable[[str], None], times: int) -> None:
-        self._operation = operation
-        self._left = times
-
-    def __call__(self, path: str) -> None:
-        if not self._left:
-            raise KeyboardInterrupt
-        self._left -= 1
-        self._operation(path)
+from tests.unit.landing_zone.publishing import DEFINITION, TABLE, leave, publish
 
 
 def test_tables_are_found_by_their_folders_and_on_the_scratch_pad(storage: Storage) -> None:
-    publish(storage, complete=False)
+    storage.write("_scratchPad/sales.eu.orders/manifest.json", b"{}")
     storage.write("a.schema/b/_metadata.json", b"{}")
     storage.write("a.schema/_ignored/file", b"")
     storage.write("c/file", b"")
     storage.write("_scratchPad/_debug/file", b"")
 
-    assert table_folders(storage) == {ORDERS, TableFolder("a", "b"), TableFolder("", "c")}
+    assert table_folders(storage) == {
+        TableFolder("sales.eu", "orders"),
+        TableFolder("a", "b"),
+        TableFolder("", "c"),
+    }
 
 
 def test_a_table_is_recognised_by_its_records(storage: Storage) -> None:
-    publish(storage)
-    publish(storage, complete=False)
+    first = publish(storage, "initial", [b"rows"])
+    second = leave(storage, "changes", [b"rows"])
 
-    table = landed_table(storage, ORDERS)
+    table = landed_table(storage, TABLE)
 
     assert table.journal
-    assert table.pending
-    assert (table.journal.batch.publication, table.pending.batch.publication) == (
-        "initial",
-        "changes",
-    )
-    assert (table.is_of("shop"), table.is_pending_of("shop"), table.is_of("other")) == (
-        *(True, True),
-        False,
-    )
+    assert (table.journal.batch.id, table.pending) == (first, second)
+    assert table.is_of("shop")
+    assert table.is_pending_of("shop")
+    assert not table.is_of("other")
 
 
 def test_a_relation_is_where_it_was_published_last_whatever_else_has_its_name(
     storage: Storage,
 ) -> None:
-    at_root = TableFolder("", ORDERS.identifier)
-    assert last_published(storage, ORDERS.schema, ORDERS.identifier) == (ORDERS, None)
-    publish(storage)
-    journal = landed_table(storage, ORDERS).journal
+    at_root = TableFolder("", TABLE.identifier)
+    assert last_published(storage, TABLE.schema, TABLE.identifier) == (TABLE, None)
+    publish(storage, "initial", [b"rows"])
+    journal = landed_table(storage, TABLE).journal
     assert journal
-    owner = replace(journal.batch.owner, schema="archive")
-    for earlier in (
-        replace(journal, published_at="2020-01-01T00:00:00+00:00"),
-        replace(
-            journal,
-            batch=replace(journal.batch, owner=owner),
-            published_at="9999-01-01T00:00:00+00:00",
-        ),
-    ):
-        storage.write(at_root.journal, earlier.to_json())
-        assert last_published(storage, ORDERS.schema, ORDERS.identifier) == (ORDERS, journal)
-
+    earlier = replace(journal, published_at="2020-01-01T00:00:00+00:00")
     later = replace(journal, published_at="9999-01-01T00:00:00+00:00")
-    storage.write(at_root.journal, later.to_json())
-    assert last_published(storage, ORDERS.schema, ORDERS.identifier) == (at_root, later)
+    owner = replace(journal.batch.owner, schema="archive")
+    of_others = replace(later, batch=replace(journal.batch, owner=owner))
+
+    for found, expected in (
+        (earlier, (TABLE, journal)),
+        (of_others, (TABLE, journal)),
+        (later, (at_root, later)),
+    ):
+        storage.write(at_root.journal, found.to_json())
+        assert last_published(storage, TABLE.schema, TABLE.identifier) == expected
 
 
 def test_a_record_that_cannot_be_read_is_a_problem_of_its_table(storage: Storage) -> None:
-    storage.write(ORDERS.journal, b"{")
+    storage.write(TABLE.journal, b"{")
 
-    table = landed_table(storage, ORDERS)
+    table = landed_table(storage, TABLE)
 
     assert "damaged" in table.problem
     assert not table.is_of("shop")
 
 
-def test_a_dropped_table_leaves_nothing(storage: Storage) -> None:
-    publish(storage)
-    publish(storage, complete=False)
-
-    assert drop_table(storage, landed_table(storage, ORDERS))
-
-    assert not table_folders(storage)
+# Dropping
 
 
 def test_a_table_that_was_published_meanwhile_is_not_dropped(storage: Storage) -> None:
-    publish(storage)
-    before = landed_table(storage, ORDERS)
-    publish(storage)
-    now = landed_table(storage, ORDERS)
+    publish(storage, "initial", [b"rows"])
+    before = landed_table(storage, TABLE)
+    publish(storage, "changes", [b"rows"])
+    now = landed_table(storage, TABLE)
 
     assert not drop_table(storage, before)
 
-    assert landed_table(storage, ORDERS) == now
+    assert landed_table(storage, TABLE) == now
 
 
 def test_a_drop_that_was_killed_can_be_done_again(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until nothing is left the table is known as ours."""
+    delete = storage.delete
+
     for allowed in range(20):
-        publish(storage)
-        publish(storage, complete=False)
+        publish(storage, "initial", [b"rows"])
+        leave(storage, "changes", [b"rows"])
+        left = allowed
+
+        def dying(path: str) -> None:
+            nonlocal left
+            if not left:
+                raise KeyboardInterrupt
+            left -= 1
+            delete(path)
+
         with monkeypatch.context() as patched:
-            patched.setattr(storage, "delete", Dying(storage.delete, allowed))
+            patched.setattr(storage, "delete", dying)
             try:
-                drop_table(storage, landed_table(storage, ORDERS))
+                assert drop_table(storage, landed_table(storage, TABLE))
                 break
             except KeyboardInterrupt:
                 pass
-        if storage.list(ORDERS.path):
-            assert landed_table(storage, ORDERS).is_of("shop")
-            assert drop_table(storage, landed_table(storage, ORDERS))
+        if storage.list(TABLE.path):
+            assert landed_table(storage, TABLE).is_of("shop")
+            assert drop_table(storage, landed_table(storage, TABLE))
         assert not table_folders(storage)
     assert allowed > 4
+    assert not table_folders(storage)
+
+
+# New tables
+
+
+def fill(storage: Storage, tables: int) -> None:
+    """Half of them in a schema, half without one, whoever has published them."""
+    for i in range(tables):
+        storage.write(f"{'old.schema/' if i % 2 else ''}t{i}/_metadata.json", b"{}")
+
+
+def add(storage: Storage, new: NewTables, *names: str) -> list[str]:
+    """Add tables, and return the warnings."""
+    folders = [TableFolder("sales", name) for name in names]
+    return [warning for folder in folders for warning in new.add(storage, folder, DEFINITION)]
+
+
+def test_a_landing_zone_that_gets_full_is_reported_once_a_run(storage: Storage) -> None:
+    fill(storage, 898)
+    assert add(storage, NewTables(), "a") == []
+
+    (warning,) = add(storage, NewTables(), "a", "b", "c")
+
+    assert "sales.b the landing zone has 900 tables" in warning
+
+
+def test_the_table_after_the_thousandth_is_refused(storage: Storage) -> None:
+    fill(storage, 999)
+    new = NewTables()
+    add(storage, new, "a")
+
+    with pytest.raises(MirrorError, match=r"sales\.b would be table number 1,001"):
+        add(storage, new, "b")
+
+    assert add(storage, new, "a") == [], "the one that is there already is not one more"
+
+
+@pytest.mark.parametrize(("keys", "is_warned_of"), [(4, False), (5, True)])
+def test_a_key_of_many_columns_is_warned_of(
+    storage: Storage, keys: int, is_warned_of: bool
+) -> None:
+    names = tuple(f"k{i}" for i in range(keys))
+    columns = tuple(MirroredColumn(name, "int", "int") for name in names)
+    definition = TableDefinition(columns, names, "parquet")
+
+    warnings = NewTables().add(storage, TABLE, definition)
+
+    assert len(warnings) == is_warned_of
+    assert all("The key of sales.orders has 5 columns" in text for text in warnings)

@@ -33,28 +33,30 @@ def definition(landing_format: str, text: DelimitedText | None = None) -> TableD
     return TableDefinition(columns, ("a int",), landing_format, text)
 
 
-def test_parquet_needs_the_key_columns_only() -> None:
-    assert json.loads(definition("parquet").metadata) == {"keyColumns": ["a int"]}
+@pytest.mark.parametrize(
+    ("key_columns", "metadata"),
+    [(("a int",), {"keyColumns": ["a int"]}), ((), {})],
+    ids=["with a key", "without"],
+)
+def test_parquet_needs_the_key_columns_only(
+    key_columns: tuple[str, ...], metadata: dict[str, Any]
+) -> None:
+    declared = replace(definition("parquet"), key_columns=key_columns)
+
+    assert json.loads(declared.metadata) == metadata
+
+
+BY_TIME = {"fileDetectionStrategy": "LastUpdateTimeFileDetection"}
+UPSERTS = {"isUpsertDefaultRowMarker": True}
 
 
 @pytest.mark.parametrize(
     ("file_detection", "default_row_marker", "properties"),
     [
         ("sequential", "insert", {}),
-        ("sequential", "upsert", {"isUpsertDefaultRowMarker": True}),
-        (
-            "last_update_time",
-            "insert",
-            {"fileDetectionStrategy": "LastUpdateTimeFileDetection"},
-        ),
-        (
-            "last_update_time",
-            "upsert",
-            {
-                "fileDetectionStrategy": "LastUpdateTimeFileDetection",
-                "isUpsertDefaultRowMarker": True,
-            },
-        ),
+        ("sequential", "upsert", UPSERTS),
+        ("last_update_time", "insert", BY_TIME),
+        ("last_update_time", "upsert", {**BY_TIME, **UPSERTS}),
     ],
 )
 def test_files_by_time_and_upserts_by_default_are_declared_each_for_itself(

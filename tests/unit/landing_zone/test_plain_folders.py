@@ -11,35 +11,20 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    MirroredColumn,
-    Owner,
-    RowCounts,
-    TableDefinition,
-)
 from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     NotPlainError,
 )
-from dbt.adapters.openmirroring.landing_zone.inventory import (
-    landed_table,
-    pending_batches,
-    table_folders,
-)
+from dbt.adapters.openmirroring.landing_zone.inventory import pending_batches, table_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import storage as local
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from tests.unit.landing_zone.publishing import TABLE, finish, leave, planned, publication, publish
 
-TABLE = TableFolder("sales", "orders")
-OTHER = TableFolder("sales", "items")
-DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
 SECRET = b"somebody else's"
 
-Files = dict[str, bytes]
 Operation = Callable[[Storage, str], Any]
 
 OPERATIONS: dict[str, Operation] = {
@@ -53,6 +38,10 @@ OPERATIONS: dict[str, Operation] = {
     "rename from": lambda storage, path: storage.rename(path, "renamed"),
     "delete": lambda storage, path: storage.delete(path),
     "lock": lambda storage, path: storage.lock(path).__enter__(),
+}
+OF_LOCAL: dict[str, Operation] = {
+    **OPERATIONS,
+    "touch": lambda storage, path: storage.touch(path, 0),
 }
 
 
@@ -75,7 +64,7 @@ def outside(tmp_path: Path) -> Path:
     return folder
 
 
-def files(folder: Path) -> Files:
+def files(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -104,7 +93,7 @@ def test_the_landing_zone_itself_is_not_deleted(storage: Storage) -> None:
     assert storage.read("file") == b""
 
 
-@pytest.mark.parametrize("operation", sorted(OPERATIONS.keys() - {"url"}))
+@pytest.mark.parametrize("operation", sorted(OF_LOCAL.keys() - {"url"}))
 def test_a_linked_folder_is_not_entered(root: Path, outside: Path, operation: str) -> None:
     storage = LocalStorage(root)
     storage.write("file", b"")
@@ -113,34 +102,28 @@ def test_a_linked_folder_is_not_entered(root: Path, outside: Path, operation: st
     path = "a/linked" if operation in ("list", "collect", "lock") else "a/linked/file"
 
     with pytest.raises(NotPlainError, match=f"{root}/a/linked is a link.*[Rr]emove"):
-        OPERATIONS[operation](storage, path)
+        OF_LOCAL[operation](storage, path)
 
     assert files(outside) == {str(outside / "file"): SECRET}
 
 
-@pytest.mark.parametrize("operation", ["read", "write", "create", "rename to", "rename from"])
-def test_a_linked_file_is_neither_read_nor_written(
+@pytest.mark.parametrize(
+    "operation", ["read", "write", "create", "touch", "rename to", "rename from"]
+)
+def test_a_linked_file_is_neither_read_nor_changed(
     root: Path, outside: Path, operation: str
 ) -> None:
     storage = LocalStorage(root)
     storage.write("file", b"")
-    (root / "linked").symlink_to(outside / "file")
-
-    with pytest.raises(NotPlainError, match=f"{root}/linked is a link"):
-        OPERATIONS[operation](storage, "linked")
-
-    assert files(outside) == {str(outside / "file"): SECRET}
-    assert (root / "linked").is_symlink()
-
-
-def test_the_time_of_a_linked_file_stays(root: Path, outside: Path) -> None:
     before = (outside / "file").stat().st_mtime_ns
     (root / "linked").symlink_to(outside / "file")
 
-    with pytest.raises(NotPlainError):
-        LocalStorage(root).touch("linked", before)
+    with pytest.raises(NotPlainError, match=f"{root}/linked is a link"):
+        OF_LOCAL[operation](storage, "linked")
 
+    assert files(outside) == {str(outside / "file"): SECRET}
     assert (outside / "file").stat().st_mtime_ns == before
+    assert (root / "linked").is_symlink()
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
@@ -200,24 +183,19 @@ ODDITIES: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("oddity", ODDITIES)
-def test_a_listing_marks_items_that_are_not_plain(root: Path, oddity: str) -> None:
+def test_what_is_no_plain_file_is_marked_in_listings_and_neither_read_nor_waited_for(
+    root: Path, oddity: str
+) -> None:
     ODDITIES[oddity](root / "odd")
     (root / "file").write_bytes(b"1")
     (root / "folder").mkdir()
+    storage = LocalStorage(root)
 
-    found = [(e.name, e.oddity, e.is_folder, e.size) for e in LocalStorage(root).list("")]
+    found = [(e.name, e.oddity, e.is_folder, e.size) for e in storage.list("")]
 
     assert found == [("file", "", False, 1), ("folder", "", True, 0), ("odd", oddity, False, 0)]
-
-
-@pytest.mark.parametrize("oddity", ODDITIES)
-def test_an_item_that_is_no_plain_file_is_neither_read_nor_waited_for(
-    root: Path, oddity: str
-) -> None:
-    ODDITIES[oddity](root / "record")
-
-    with pytest.raises(NotPlainError, match=f"record is {oddity}"):
-        LocalStorage(root).read("record")
+    with pytest.raises(NotPlainError, match=f"odd is {oddity}"):
+        storage.read("odd")
 
 
 @pytest.mark.parametrize("module", [local, onelake])
@@ -236,32 +214,21 @@ def test_a_record_of_any_size_does_not_fill_the_memory(
         storage.read("does not")
 
 
-def publish(storage: Storage, table: TableFolder = TABLE, complete: bool = True) -> None:
-    """Given a table that was published, and maybe a batch that is pending."""
-    opened = Publication(storage, table, Owner("shop", "model.shop.x", table.schema))
-    try:
-        pending = opened.pending()
-        if not pending:
-            journal = opened.journal()
-            kind = "changes" if journal else "initial"
-            plan = Plan(kind, "", DEFINITION, RowCounts(inserted=1), journal=journal)
-            storage.write(f"{table.staging(opened.batch_id)}/rows/part-0.parquet", b"rows")
-            opened.verify(journal.batch.build if journal else None, rebuilds=False)
-            if journal:
-                opened.restore_metadata(journal)
-            pending = opened.commit(plan, opened.staged_files.written(plan))
-        if complete:
-            opened.publish(pending)
-            opened.record(pending)
-            opened.complete(pending)
-    finally:
-        opened.close()
+# Tables
 
 
-def move_and_link(path: Path, outside: Path) -> None:
-    """When somebody moves something out of the landing zone, and puts a link in its place."""
-    path.rename(outside / path.name)
-    path.symlink_to(outside / path.name)
+def publish_next(storage: Storage) -> None:
+    """Publish as the next run does, which looks at all that is there."""
+    with publication(storage) as opened:
+        if pending := opened.pending():
+            finish(opened, pending)
+        journal = opened.last
+        assert journal
+        opened.verify(journal.batch.build, rebuilds=False)
+        opened.restore_metadata(journal)
+        plan = planned(opened, "changes")
+        storage.write(f"{opened.staged_files.folder}/part-0.parquet", b"rows")
+        finish(opened, opened.commit(plan, opened.staged_files.written(plan)))
 
 
 @pytest.mark.parametrize(
@@ -270,98 +237,54 @@ def move_and_link(path: Path, outside: Path) -> None:
         *("sales.schema", TABLE.path, TABLE.journal, TABLE.metadata),
         *(TABLE.file(1, "parquet"), f"{TABLE.path}/_ProcessedFiles"),
         f"{TABLE.path}/_ProcessedFiles/{1:020d}.parquet",
+        *(TABLE.scratch, TABLE.manifest, "{staging}"),
+        *("{staging}/rows", "{staging}/rows/part-0.parquet"),
     ],
 )
-def test_a_table_with_a_link_in_its_folder_is_not_published(
+def test_a_table_with_a_link_where_something_of_it_was_is_not_published(
     root: Path, outside: Path, linked: str
 ) -> None:
     storage = LocalStorage(root)
-    publish(storage)
+    publish(storage, "initial", [b"rows"])
     if "_ProcessedFiles" in linked:
         storage.rename(TABLE.file(1, "parquet"), f"{TABLE.path}/_ProcessedFiles/{1:020d}.parquet")
-    move_and_link(root / linked, outside)
+    pending = leave(storage, "changes", [b"rows"])
+    linked = linked.format(staging=TABLE.staging(pending.batch.id))
+    place, moved = root / linked, outside / Path(linked).name
+    place.rename(moved)
+    place.symlink_to(moved)
     before = files(outside)
 
     with pytest.raises(NotPlainError, match=f"{linked} is a link"):
-        publish(storage)
+        publish_next(storage)
 
     assert files(outside) == before
-    (root / linked).unlink()
-    (outside / Path(linked).name).rename(root / linked)
-    publish(storage)
-    assert storage.read(TABLE.file(2, "parquet")) == b"rows"
-
-
-@pytest.mark.parametrize("linked", ["scratch", "manifest", "staging", "rows", "file"])
-def test_a_pending_batch_with_a_link_is_not_published(
-    root: Path, outside: Path, linked: str
-) -> None:
-    storage = LocalStorage(root)
-    publish(storage, complete=False)
-    (manifest,) = pending_batches(storage)
-    staging = TABLE.staging(manifest.batch.id)
-    path = {
-        **{"scratch": TABLE.scratch, "manifest": TABLE.manifest, "staging": staging},
-        **{"rows": f"{staging}/rows", "file": f"{staging}/rows/part-0.parquet"},
-    }[linked]
-    move_and_link(root / path, outside)
-    before = files(outside)
-
-    with pytest.raises(NotPlainError, match=f"{path} is a link"):
-        publish(storage)
-
-    assert files(outside) == before
-    (root / path).unlink()
-    (outside / Path(path).name).rename(root / path)
-    publish(storage)
-    assert storage.read(TABLE.file(1, "parquet")) == b"rows"
-
-
-def test_a_scratch_folder_that_is_a_link_is_not_emptied(root: Path, outside: Path) -> None:
-    (root / "_scratchPad").mkdir()
-    (root / TABLE.scratch).symlink_to(outside)
-
-    with pytest.raises(NotPlainError):
-        publish(LocalStorage(root))
-
-    assert files(outside) == {str(outside / "file"): SECRET}
+    place.unlink()
+    moved.rename(place)
+    publish_next(storage)
+    assert storage.read(TABLE.file(3, "parquet")) == b"rows"
 
 
 def test_a_staged_file_that_is_a_link_is_not_committed(root: Path, outside: Path) -> None:
     storage = LocalStorage(root)
-    opened = Publication(storage, TABLE, Owner("shop", "model.shop.x", "sales"))
-    rows = f"{TABLE.staging(opened.batch_id)}/rows"
-    storage.write(f"{rows}/part-0.parquet", b"rows")
-    (root / rows / "part-1.parquet").symlink_to(outside / "file")
+    with publication(storage) as opened:
+        storage.write(f"{opened.staged_files.folder}/part-0.parquet", b"rows")
+        (root / opened.staged_files.folder / "part-1.parquet").symlink_to(outside / "file")
 
-    with pytest.raises(NotPlainError, match=r"part-1.parquet is a link"):
-        opened.staged_files.written(Plan("initial", "", DEFINITION, RowCounts(inserted=1)))
-
-    opened.close()
+        with pytest.raises(NotPlainError, match=r"part-1.parquet is a link"):
+            opened.staged_files.written(planned(opened, "initial"))
 
 
 def test_an_item_that_is_no_plain_folder_is_no_table_and_stops_no_other(
     root: Path, outside: Path
 ) -> None:
     storage = LocalStorage(root)
-    publish(storage, OTHER, complete=False)
-    publish(storage, OTHER)
-    publish(storage, OTHER, complete=False)
+    publish(storage, "initial", [b"rows"])
+    leave(storage, "changes", [b"rows"])
     for path in ("linked", "linked.schema", "sales.schema/linked", "_scratchPad/sales.linked"):
         (root / path).symlink_to(outside)
     (root / "_scratchPad" / "sales.piped").mkdir()
     os.mkfifo(root / "_scratchPad" / "sales.piped" / "manifest.json")
 
-    assert table_folders(storage) == {OTHER, TableFolder("sales", "piped")}
-    assert [manifest.table for manifest in pending_batches(storage)] == [OTHER]
-
-
-def test_a_link_is_a_problem_of_its_table(root: Path, outside: Path) -> None:
-    storage = LocalStorage(root)
-    publish(storage)
-    move_and_link(root / TABLE.journal, outside)
-
-    table = landed_table(storage, TABLE)
-
-    assert table.exists
-    assert "_journal.json is a link" in table.problem
+    assert table_folders(storage) == {TABLE, TableFolder("sales", "piped")}
+    assert [manifest.table for manifest in pending_batches(storage)] == [TABLE]

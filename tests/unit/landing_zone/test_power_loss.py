@@ -3,256 +3,198 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    MirroredColumn,
-    Owner,
-    RowCounts,
-    TableDefinition,
-)
+from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
 from dbt.adapters.openmirroring.landing_zone.inventory import drop_table, landed_table
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.local import storage
+from dbt.adapters.openmirroring.landing_zone.local import storage as local
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from tests.unit.landing_zone.power_loss import Loss, Recorder
+from tests.unit.landing_zone.publishing import (
+    BY_TIME,
+    DEFINITION,
+    TABLE,
+    Files,
+    data_files,
+    files_after,
+    finish,
+    planned,
+    publication,
+    publish,
+)
 from tests.variants import some
 
-TABLE = TableFolder("sales", "orders")
-DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
-OLD = ["old 1", "old 2"]
-NEW = ["new 1", "new 2", "new 3"]
-
-Files = dict[str, bytes]
-
+OLD = [b"old 1", b"old 2"]
+NEW = [b"new 1", b"new 2", b"new 3"]
 
 # so many parts of what was not flushed are left at each point
 EXHAUSTIVE = (pytest.mark.slow, pytest.mark.exhaustive)
 SEEDS = pytest.mark.parametrize("seeds", [6, pytest.param(60, marks=EXHAUSTIVE)])
+HARD_LINKS = pytest.mark.parametrize(
+    "hard_links", some([True, False]), ids=["link and unlink", "rename"]
+)
 
 
-def number(n: int) -> str:
-    return f"{n:020d}.parquet"
+class Disk:
+    """A landing zone on a disk that may lose its power."""
 
-
-def numbered(first: int, contents: list[str]) -> Files:
-    return {number(n): content.encode() for n, content in enumerate(contents, first)}
-
-
-def data_files(root: Path) -> Files:
-    return {path.name: path.read_bytes() for path in (root / TABLE.path).glob("*.parquet")}
-
-
-class Run:
-    """A run of dbt that publishes the table.
-
-    Args:
-        tell: how far it has come
-        staged: after Spark has written the files, which flushes nothing
-    """
-
-    def __init__(
-        self,
-        root: Path,
-        tell: Callable[[str], None] = lambda _: None,
-        staged: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._root = root
-        self._storage = LocalStorage(root)
-        self._tell = tell
-        self._staged = staged
-
-    def publish(
-        self, kind: str, contents: list[str], definition: TableDefinition = DEFINITION
-    ) -> None:
-        opened, manifest = self.commit(kind, contents, definition)
-        self._tell("committed")
-        opened.publish(manifest)
-        opened.record(manifest)
-        opened.complete(manifest)
-        opened.close()
-        self._tell("completed")
-
-    def withdraw(self, contents: list[str]) -> None:
-        """Commit changes that Spark then refuses to store."""
-        opened, manifest = self.commit("changes", contents)
-        opened.withdraw(manifest)
-        self._tell("withdrawn")
-        opened.close()
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "LandingZone"
+        self.root.mkdir()
+        self.storage = LocalStorage(self.root)
+        self.recorder = Recorder(self.root)
+        self._left = folder / "left"
 
     def commit(
-        self, kind: str, contents: list[str], definition: TableDefinition = DEFINITION
-    ) -> tuple[Publication, Manifest]:
-        opened = self._open()
-        self._stage(opened, contents)
-        plan = Plan(kind, "", definition, RowCounts(len(contents)), journal=opened.journal())
-        return opened, opened.commit(plan, opened.staged_files.written(plan))
-
-    def drop(self) -> None:
-        assert drop_table(self._storage, landed_table(self._storage, TABLE))
-
-    def recover(self) -> None:
-        opened = self._open()
-        manifest = opened.pending()
-        if manifest:
-            opened.publish(manifest)
-            opened.record(manifest)
-            opened.complete(manifest)
-        journal = opened.journal()
-        opened.verify(journal.batch.id if journal else None, rebuilds=False)
-        opened.close()
-
-    def _open(self) -> Publication:
-        return Publication(self._storage, TABLE, Owner("shop", "model.shop.orders", TABLE.schema))
-
-    def _stage(self, opened: Publication, contents: list[str]) -> None:
-        rows = self._root / TABLE.staging(opened.batch_id) / "rows"
+        self,
+        opened: Publication,
+        kind: str,
+        contents: list[bytes],
+        definition: TableDefinition = DEFINITION,
+    ) -> Manifest:
+        """Commit files that Spark has written, which flushes nothing."""
+        rows = self.root / opened.staged_files.folder
         rows.mkdir(parents=True)
         for i, content in enumerate(contents):
-            (rows / f"part-{i}.parquet").write_text(content)
-        self._staged()
+            (rows / f"part-{i}.parquet").write_bytes(content)
+        self.recorder.adopt()
+        plan = planned(opened, kind, len(contents), definition)
+        return opened.commit(plan, opened.staged_files.written(plan))
+
+    def publish(
+        self, kind: str, contents: list[bytes], definition: TableDefinition = DEFINITION
+    ) -> None:
+        with publication(self.storage) as opened:
+            manifest = self.commit(opened, kind, contents, definition)
+            self.recorder.say("committed")
+            finish(opened, manifest)
+        self.recorder.say("completed")
+
+    def left(self, seeds: int) -> Iterator[tuple[Loss, LocalStorage]]:
+        """Yield each loss of power, and the landing zone that it leaves."""
+        for loss in self.recorder.losses(seeds):
+            loss.leave(self._left)
+            yield loss, LocalStorage(self._left)
+            shutil.rmtree(self._left)
 
 
 @pytest.fixture
-def recorder(tmp_path: Path) -> Recorder:
-    root = tmp_path / "LandingZone"
-    root.mkdir()
-    return Recorder(root)
+def disk(tmp_path: Path) -> Disk:
+    return Disk(tmp_path)
 
 
-def forget_flushes(patched: pytest.MonkeyPatch) -> None:
-    """After the power is back the disk is quick again."""
-    patched.setattr(storage, "flush", lambda path: None)
+Watch = Callable[..., AbstractContextManager[None]]
 
 
-@SEEDS
-@pytest.mark.parametrize("hard_links", some([True, False]), ids=["link and unlink", "rename"])
-@pytest.mark.parametrize("kind", some(["changes", "rebuild", "initial"], 2))
-def test_a_loss_of_power_leaves_the_old_or_the_new_state(
-    recorder: Recorder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    hard_links: bool,
-    seeds: int,
-) -> None:
-    before: Files = {}
-    with monkeypatch.context() as patched:
-        recorder.watch(patched, hard_links)
-        run = Run(recorder.root, recorder.say, recorder.adopt)
-        if kind != "initial":
-            run.publish("initial", OLD)
-            before = numbered(1, OLD)
-        recorder.say("next")
-        run.publish(kind, NEW)
-    after = {**before, **numbered(3, NEW)} if kind == "changes" else numbered(1, NEW)
-    assert data_files(recorder.root) == after
-    forget_flushes(monkeypatch)
+@pytest.fixture
+def watched(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """What is done within it is recorded. After it the disk is quick again."""
 
-    for loss in recorder.losses(seeds):
-        found = recovered(loss, tmp_path / "left")
-        assert found in ([after] if loss.said else [before, after])
+    @contextmanager
+    def watch(hard_links: bool = True) -> Iterator[None]:
+        with monkeypatch.context() as patched:
+            disk.recorder.watch(patched, hard_links)
+            yield
+        monkeypatch.setattr(local, "flush", lambda path: None)
+
+    return watch
 
 
-def recovered(loss: Loss, root: Path) -> Files:
+def recovered(storage: LocalStorage) -> Files:
     """The data files when the next run has recovered, and a further one has published."""
-    loss.leave(root)
-    Run(root).recover()
-    found = data_files(root)
-    assert not (root / "_scratchPad").exists()
-    journal = landed_table(LocalStorage(root), TABLE).journal
+    with publication(storage) as opened:
+        if pending := opened.pending():
+            finish(opened, pending)
+        opened.verify(opened.last_build, rebuilds=False)
+    found = data_files(storage)
+    assert "_scratchPad" not in [entry.name for entry in storage.list("")]
+    journal = landed_table(storage, TABLE).journal
     assert (journal.batch.last_file if journal else 0) == len(found)
+    kind = "changes" if journal else "initial"
 
-    Run(root).publish("changes" if journal else "initial", ["next"])
+    publish(storage, kind, [b"next"])
 
-    assert data_files(root) == {**found, number(len(found) + 1): b"next"}
-    shutil.rmtree(root)
+    assert data_files(storage) == files_after(found, "changes", [b"next"])
+    names = [entry.name for entry in storage.list(TABLE.path) if entry.name not in found]
+    assert names[-2:] == ["_journal.json", "_metadata.json"], "nothing that was half written"
+    assert len(names) == 3
     return found
 
 
 @SEEDS
-@pytest.mark.parametrize("hard_links", some([True, False]), ids=["link and unlink", "rename"])
+@HARD_LINKS
+@pytest.mark.parametrize("kind", some(["changes", "rebuild", "initial"], 2))
+def test_a_loss_of_power_leaves_the_old_or_the_new_state(
+    disk: Disk, watched: Watch, kind: str, hard_links: bool, seeds: int
+) -> None:
+    before: Files = {}
+    with watched(hard_links):
+        if kind != "initial":
+            disk.publish("initial", OLD)
+            before = data_files(disk.storage)
+        disk.recorder.say("next")
+        disk.publish(kind, NEW)
+    after = files_after(before, kind, NEW)
+    assert data_files(disk.storage) == after
+
+    for loss, storage in disk.left(seeds):
+        assert recovered(storage) in ([after] if loss.said else [before, after])
+
+
+@SEEDS
+@HARD_LINKS
 def test_a_batch_that_was_withdrawn_does_not_come_back_with_the_power(
-    recorder: Recorder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    hard_links: bool,
-    seeds: int,
+    disk: Disk, watched: Watch, hard_links: bool, seeds: int
 ) -> None:
-    with monkeypatch.context() as patched:
-        recorder.watch(patched, hard_links)
-        run = Run(recorder.root, recorder.say, recorder.adopt)
-        run.publish("initial", OLD)
-        recorder.say("next")
-        run.withdraw(NEW)
-    forget_flushes(monkeypatch)
-    before = numbered(1, OLD)
+    with watched(hard_links):
+        disk.publish("initial", OLD)
+        before = data_files(disk.storage)
+        disk.recorder.say("next")
+        with publication(disk.storage) as opened:
+            opened.withdraw(disk.commit(opened, "changes", NEW))
+            disk.recorder.say("withdrawn")
 
-    for loss in recorder.losses(seeds):
-        found = recovered(loss, tmp_path / "left")
-        assert found in ([before] if loss.said else [before, before | numbered(3, NEW)])
+    after = files_after(before, "changes", NEW)
+    for loss, storage in disk.left(seeds):
+        assert recovered(storage) in ([before] if loss.said else [before, after])
 
 
 @SEEDS
-def test_a_journal_never_speaks_of_files_that_are_not_there(
-    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: int
+@pytest.mark.parametrize("definition", [DEFINITION, BY_TIME], ids=["by number", "by time"])
+def test_what_is_there_after_a_loss_of_power_is_never_ahead_of_what_it_relies_on(
+    disk: Disk, watched: Watch, definition: TableDefinition, seeds: int
 ) -> None:
-    with monkeypatch.context() as patched:
-        recorder.watch(patched)
-        recorder.say("next")
-        Run(recorder.root, staged=recorder.adopt).publish("initial", NEW)
+    with watched():
+        disk.recorder.say("next")
+        disk.publish("initial", NEW, definition)
 
-    for loss in recorder.losses(seeds):
-        root = tmp_path / "left"
-        loss.leave(root)
-        if (root / TABLE.journal).exists():
-            assert data_files(root) == numbered(1, NEW)
-        shutil.rmtree(root)
-
-
-@SEEDS
-def test_a_file_whose_time_is_its_order_is_never_there_without_those_before_it(
-    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: int
-) -> None:
-    by_time = replace(DEFINITION, file_detection="last_update_time")
-    with monkeypatch.context() as patched:
-        recorder.watch(patched)
-        recorder.say("next")
-        Run(recorder.root, staged=recorder.adopt).publish("initial", NEW, by_time)
-
-    for loss in recorder.losses(seeds):
-        root = tmp_path / "left"
-        loss.leave(root)
-        found = sorted(data_files(root).values())
-        assert found == [content.encode() for content in NEW[: len(found)]]
-        shutil.rmtree(root)
+    for _, storage in disk.left(seeds):
+        found = list(data_files(storage).values())
+        if storage.read(TABLE.journal):
+            assert found == NEW, "a journal speaks of files that are there"
+        if definition.is_by_time:
+            assert found == NEW[: len(found)], "a file is not there without those before it"
 
 
 @SEEDS
 def test_a_table_that_was_being_dropped_when_the_power_was_lost_can_be_dropped_again(
-    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: int
+    disk: Disk, watched: Watch, seeds: int
 ) -> None:
-    with monkeypatch.context() as patched:
-        recorder.watch(patched)
-        run = Run(recorder.root, recorder.say, recorder.adopt)
-        run.publish("initial", OLD)
-        run.commit("changes", NEW)[0].close()
-        recorder.say("next")
-        run.drop()
-    forget_flushes(monkeypatch)
+    with watched():
+        disk.publish("initial", OLD)
+        with publication(disk.storage) as opened:
+            disk.commit(opened, "changes", NEW)
+        disk.recorder.say("next")
+        assert drop_table(disk.storage, landed_table(disk.storage, TABLE))
 
-    for loss in recorder.losses(seeds):
-        root = tmp_path / "left"
-        loss.leave(root)
-        if landed_table(LocalStorage(root), TABLE).exists:
-            Run(root).drop()
-        table = landed_table(LocalStorage(root), TABLE)
+    for _, storage in disk.left(seeds):
+        if landed_table(storage, TABLE).exists:
+            assert drop_table(storage, landed_table(storage, TABLE))
+        table = landed_table(storage, TABLE)
         assert (table.exists, table.pending) == (False, None)
-        shutil.rmtree(root)

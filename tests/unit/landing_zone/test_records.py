@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import closing
 from copy import deepcopy
+from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +16,32 @@ from hypothesis import strategies as st
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     MirroredColumn,
-    Owner,
     RowCounts,
-    TableDefinition,
+    StagedFile,
+    new_batch_id,
 )
 from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest, _checksum
-from dbt.adapters.openmirroring.operations.project_tables import BLOCKED, PUBLISHED, ProjectTables
+from dbt.adapters.openmirroring.operations.project_tables import PUBLISHED, ProjectTables
+from tests.unit.landing_zone.publishing import (
+    DEFINITION,
+    OWNER,
+    TABLE,
+    finish,
+    leave,
+    publication,
+    publish,
+    recover,
+)
 from tests.variants import some
 
-TABLE, OTHER = TableFolder("sales", "orders"), TableFolder("sales", "others")
-OWNER = Owner("shop", "model.shop.orders", "sales")
-DEFINITION = TableDefinition(
-    (MirroredColumn("id", "int", "int"),), ("id",), "csv", DelimitedText()
-)
+OTHER = TableFolder("sales", "others")
+TEXT = replace(DEFINITION, landing_format="csv", delimited=DelimitedText())
+ID, HELD, PREVIOUS = new_batch_id(), new_batch_id(), new_batch_id()
 NODES = [
     {
         "unique_id": f"model.shop.{table.identifier}",
@@ -47,23 +55,101 @@ NODES = [
 ]
 
 
-def committed(storage: LocalStorage, table: TableFolder = TABLE) -> tuple[Publication, Manifest]:
-    """A batch with one file, up to its commit."""
-    opened = Publication(storage, table, OWNER)
-    opened.pending()
-    plan = Plan("changes", "", DEFINITION, RowCounts(1), journal=opened.journal())
-    if not plan.journal:
-        plan = Plan("initial", "", DEFINITION, RowCounts(1))
-    storage.write(f"{table.staging(opened.batch_id)}/rows/part-0.csv", b"rows")
-    return opened, opened.commit(plan, opened.staged_files.written(plan))
+def manifest(build: str = ID) -> Manifest:
+    columns = (MirroredColumn("ünï `x`", "int", "int"),)
+    definition = replace(DEFINITION, columns=columns, key_columns=("ünï `x`",))
+    files = (StagedFile("part-0.parquet", 10), StagedFile("part-1.parquet", 10))
+    batch = Plan("changes", "", definition, RowCounts(120, 30, 4)).batch(
+        ID, build, OWNER, files, 17
+    )
+    return Manifest(batch, TABLE, PREVIOUS, files)
 
 
-def published(storage: LocalStorage, table: TableFolder) -> None:
-    opened, manifest = committed(storage, table)
-    with closing(opened):
-        opened.publish(manifest)
-        opened.record(manifest)
-        opened.complete(manifest)
+def test_records_are_read_as_they_were_written() -> None:
+    written = manifest()
+    at = datetime(2026, 11, 21, 17, 39, 12, 345678, timezone.utc)
+    journal = Journal.of(written.batch, at)
+
+    assert Manifest.from_json(written.to_json(), TABLE.manifest) == written
+    assert Journal.from_json(journal.to_json(), "here") == journal
+    assert journal.published_at == "2026-11-21T17:39:12.345+00:00"
+
+
+@pytest.mark.parametrize(
+    ("properties", "build"),
+    [
+        ({"held": None, "ending": "swap"}, ID),
+        ({"held": None}, ID),
+        ({"held": HELD, "ending": "held"}, HELD),
+        ({"held": HELD}, HELD),
+        ({"held": None, "ending": "none"}, PREVIOUS),
+    ],
+    ids=["swap", "first ones", "held", "held, first ones", "none"],
+)
+def test_a_manifest_of_version_1_publishes_the_build_that_it_names(
+    properties: dict[str, str | None], build: str
+) -> None:
+    written = manifest(build)
+    data = json.loads(written.to_json())
+    del data["checksum"], data["batch"]["build"]
+    data = {**data, "version": 1, **properties}
+    content = json.dumps({**data, "checksum": _checksum(data)}).encode()
+
+    assert Manifest.from_json(content, TABLE.manifest) == written
+
+
+# The history of a journal
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(tmp_path)
+
+
+def history(storage: LocalStorage) -> list[str]:
+    """The ids of the batches that the journal knows, the last one first."""
+    journal = Journal.read(storage, TABLE.journal)
+    assert journal
+    return [batch.id for batch in journal.batches]
+
+
+def test_a_hundred_batches_are_remembered_the_last_first(storage: LocalStorage) -> None:
+    publish(storage, "initial", [b"x"])
+    ids = [publish(storage, "changes", [b"x"]) for _ in range(105)]
+
+    assert history(storage) == ids[:-101:-1]
+
+
+def test_a_rebuild_keeps_the_history_of_the_folder_that_it_drops(storage: LocalStorage) -> None:
+    ids = [publish(storage, kind, [b"x"]) for kind in ("initial", "changes", "rebuild", "changes")]
+
+    assert history(storage) == ids[::-1]
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_a_rebuild_that_another_run_finishes_keeps_it_too(
+    storage: LocalStorage, dropped: bool
+) -> None:
+    first = publish(storage, "initial", [b"x"])
+    rebuild = leave(storage, "rebuild", [b"y"])
+    if dropped:
+        storage.delete(TABLE.path)
+
+    assert recover(storage)
+
+    assert history(storage) == [rebuild.batch.id, first]
+
+
+def test_a_journal_without_a_history_has_its_last_batch(storage: LocalStorage) -> None:
+    id_ = publish(storage, "initial", [b"x"])
+    data = json.loads(storage.read(TABLE.journal) or b"")
+    del data["checksum"], data["history"], data["batch"]["owner"]["invocation_id"]
+    storage.write(TABLE.journal, json.dumps({**data, "checksum": _checksum(data)}).encode())
+
+    assert history(storage) == [id_]
+
+
+# What others have written
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +159,8 @@ def zone(tmp_path_factory: pytest.TempPathFactory) -> LocalStorage:
     (root / "macros").mkdir()
     storage = LocalStorage(root / "Files" / "LandingZone")
     for table in (TABLE, OTHER):
-        published(storage, table)
-    opened, _ = committed(storage)
-    opened.close()
+        publish(storage, "initial", [b"rows"], TEXT, table=table)
+    leave(storage, "changes", [b"rows"], TEXT)
     return storage
 
 
@@ -154,18 +239,14 @@ def test_a_record_with_another_value_is_refused_or_does_nothing_elsewhere(
 
 def recovered(zone: LocalStorage) -> str:
     """Finish a pending batch, and return what happened."""
-    opened = Publication(zone, TABLE, OWNER)
     try:
-        manifest = opened.pending()
-        if manifest:
-            opened.publish(manifest)
-            opened.record(manifest)
-            opened.complete(manifest)
-        opened.verify(None, rebuilds=True)
+        with publication(zone) as opened:
+            pending = opened.pending()
+            if pending:
+                finish(opened, pending)
+            opened.verify(None, rebuilds=True)
     except MirrorError as error:
         return str(error.msg)
-    finally:
-        opened.close()
     return ""
 
 
@@ -179,24 +260,25 @@ def restored(zone: LocalStorage, content: dict[Path, bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "finding"),
     [
-        b"",
-        b"{",
-        b"null",
-        b"[]",
-        b"\xff\xfe",
-        b"[" * 1_000_000,
-        b'{"version":1,"checksum":' + b"[" * 1_000_000,
-        b"9" * 100_000,
+        (b"", "damaged or was edited"),
+        (b"{", "damaged or was edited"),
+        (b"null", "damaged or was edited"),
+        (b"[]", "damaged or was edited"),
+        (b"\xff\xfe", "damaged or was edited"),
+        (b"[" * 1_000_000, "damaged or was edited"),
+        (b'{"version":1,"checksum":' + b"[" * 1_000_000, "damaged or was edited"),
+        (b"9" * 100_000, "damaged or was edited"),
+        (b'{"version": 99}', "version 99"),
     ],
-    ids=["empty", "begun", "null", "list", "no text", "deep", "deep within", "number"],
+    ids=["empty", "begun", "null", "list", "no text", "deep", "deep within", "number", "later"],
 )
 @pytest.mark.parametrize("read", [Manifest.from_json, Journal.from_json])
 def test_a_file_that_is_no_record_is_refused(
-    read: Callable[[bytes, str], object], content: bytes
+    read: Callable[[bytes, str], object], content: bytes, finding: str
 ) -> None:
-    with pytest.raises(MirrorError, match="damaged or was edited"):
+    with pytest.raises(MirrorError, match=finding):
         read(content, TABLE.manifest)
 
 
@@ -210,25 +292,11 @@ def test_a_manifest_is_of_the_table_that_it_lies_with(zone: LocalStorage) -> Non
 
 def test_the_batch_of_another_project_is_left_to_it(zone: LocalStorage) -> None:
     before = files(zone._root)
-    other = Publication(zone, TABLE, Owner("other shop", "model.other.orders", "sales"))
 
-    with closing(other), pytest.raises(MirrorError, match="belongs to the dbt project 'shop'"):
+    with (
+        publication(zone, replace(OWNER, project="other shop")) as other,
+        pytest.raises(MirrorError, match="belongs to the dbt project 'shop'"),
+    ):
         other.pending()
 
     assert files(zone._root) == before
-
-
-def test_a_table_with_a_damaged_record_is_blocked_and_the_others_are_reported(
-    zone: LocalStorage,
-) -> None:
-    before = files(zone._root.parents[1])
-    zone.write(TABLE.journal, b"[" * 1_000_000)
-    try:
-        statuses = ProjectTables(zone, "shop", "sales", NODES).statuses()
-    finally:
-        restored(zone, before)
-
-    assert [(status.table, status.state) for status in statuses] == [
-        ("sales.orders", BLOCKED),
-        ("sales.others", PUBLISHED),
-    ]

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dbt.adapters.openmirroring.destination import replica
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    MirroredColumn,
-    Owner,
-    RowCounts,
-    TableDefinition,
-)
+from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, Owner
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.inventory import landed_table
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.source import (
     PARTNER_EVENTS,
@@ -31,19 +26,17 @@ from dbt.adapters.openmirroring.node.decide import changes_between
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.operations.status import status_lines
-from dbt.adapters.openmirroring.service.fabric_api import FabricError
-from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
-from dbt.adapters.openmirroring.service.monitoring_files import monitoring_report
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from dbt.adapters.openmirroring.text.shown import shown
-from dbt.adapters.openmirroring.text.table import text_table
-from tests.fabric_server import Credential, Database, FabricServer, table
+from tests.unit.landing_zone.publishing import DEFINITION, TABLE, publication, publish
 
 # clears the screen, and says something in the name of dbt
 HOSTILE = "x\x1b[2J\r\n12:00:00  OK\u202e\x07"
 HARMLESS = "x?[2J 12:00:00  OK??"
 
-ORDERS = TableFolder("sales", "orders")
+
+def owner(project: str) -> Owner:
+    return Owner(project, f"model.{HOSTILE}", "sales")
 
 
 @pytest.mark.parametrize(
@@ -64,27 +57,9 @@ def test_a_text_is_shown_in_a_line_that_does_nothing(text: object, seen: str) ->
     assert shown(text) == seen
 
 
-def definition(*columns: str) -> TableDefinition:
-    return TableDefinition(tuple(MirroredColumn(c, "int", "int") for c in columns), (), "parquet")
-
-
-def publish(storage: Storage, owner: Owner, reason: str = "") -> Journal:
-    publication = Publication(storage, ORDERS, owner)
-    storage.write(f"{ORDERS.staging(publication.batch_id)}/rows/0.parquet", b"rows")
-    plan = Plan("initial", reason, definition("id"), RowCounts(1))
-    manifest = publication.commit(plan, publication.staged_files.written(plan))
-    publication.publish(manifest)
-    publication.record(manifest)
-    publication.complete(manifest)
-    publication.close()
-    journal = publication.journal()
-    assert journal
-    return journal
-
-
 @pytest.mark.parametrize("project", ["shop", f"other {HOSTILE}"])
 def test_the_owner_of_a_table_is_shown_in_the_status(storage: Storage, project: str) -> None:
-    publish(storage, Owner(project, f"model.{HOSTILE}", "sales"), HOSTILE)
+    publish(storage, "initial", [b"rows"], owner=owner(project), reason=HOSTILE)
     orders = {
         "unique_id": "model.shop.orders",
         "name": "orders",
@@ -93,7 +68,7 @@ def test_the_owner_of_a_table_is_shown_in_the_status(storage: Storage, project: 
         "resource_type": "model",
         "config": {"materialized": "table"},
     }
-    report = ServiceReport("Running", "", {str(ORDERS): TableReport(HOSTILE, HOSTILE)})
+    report = ServiceReport("Running", "", {str(TABLE): TableReport(HOSTILE, HOSTILE)})
 
     for nodes in ([orders], []):
         tables = ProjectTables(storage, "shop", "sales", nodes)
@@ -104,100 +79,60 @@ def test_the_owner_of_a_table_is_shown_in_the_status(storage: Storage, project: 
         assert all(line.isprintable() for line in lines), lines
 
 
-def test_the_owner_of_a_table_is_shown_in_errors(storage: Storage) -> None:
-    publish(storage, Owner(f"other {HOSTILE}", f"model.{HOSTILE}", "sales"))
-    publication = Publication(storage, ORDERS, Owner("shop", "model.shop.orders", "sales"))
-    publication.pending()
-
-    with pytest.raises(MirrorError) as refused:
-        publication.verify(None, False)
-
-    assert refused.value.msg.isprintable()
-    assert HARMLESS in refused.value.msg
+def verify_a_table_of_others(storage: Storage) -> None:
+    publish(storage, "initial", [b"rows"], owner=owner(f"other {HOSTILE}"))
+    with publication(storage) as opened:
+        opened.pending()
+        opened.verify(None, False)
 
 
-def test_a_reason_is_shown_in_the_line_of_the_node(storage: Storage) -> None:
-    batch = publish(storage, Owner("shop", "model.shop.orders", "sales"), HOSTILE).batch
+def declare_another_partner(storage: Storage) -> None:
+    storage.write(PARTNER_EVENTS, json.dumps({"partnerName": HOSTILE * 1000}).encode())
+    declare_source(storage, source_events({"type": "SQL"}))
 
-    assert batch.summary == f"initial +1 · #1 · {HARMLESS}"
 
-
-def test_columns_that_were_published_are_shown_in_reasons() -> None:
-    (dropped, added) = changes_between(definition(HOSTILE), definition("id"))
-
-    assert dropped.detail == f"column dropped: {HARMLESS}"
-    assert added.detail == "column added: id"
+def read_record(**record: Any) -> Journal:
+    return Journal.from_json(json.dumps(record).encode(), TABLE.journal)
 
 
 @pytest.mark.parametrize(
-    "record",
+    "refused",
     [
-        {"version": HOSTILE},
-        {"version": 1, "checksum": HOSTILE},
-        {HOSTILE: 1},
+        verify_a_table_of_others,
+        declare_another_partner,
+        lambda storage: storage.rename("nothing", f"nowhere {HOSTILE}/x"),
+        lambda _: read_record(version=HOSTILE),
+        lambda _: read_record(version=1, checksum=HOSTILE),
+        lambda _: read_record(**{HOSTILE: 1}),
     ],
+    ids=["owner", "partner", "path", "version", "checksum", "property"],
 )
-def test_the_error_of_a_damaged_record_is_printable(record: dict[str, Any]) -> None:
-    with pytest.raises(MirrorError) as refused:
-        Journal.from_json(json.dumps(record).encode(), ORDERS.journal)
+def test_an_error_is_printable_whatever_others_have_written(
+    storage: Storage, refused: Callable[[Storage], object]
+) -> None:
+    with pytest.raises(MirrorError) as error:
+        refused(storage)
 
-    assert refused.value.msg.isprintable()
-
-
-def test_another_partner_is_shown(storage: Storage) -> None:
-    storage.write(PARTNER_EVENTS, json.dumps({"partnerName": HOSTILE * 1000}).encode())
-
-    with pytest.raises(MirrorError) as refused:
-        declare_source(storage, source_events({"type": "SQL"}))
-
-    assert refused.value.msg.isprintable()
-    assert len(refused.value.msg) < 2000
+    assert error.value.msg.isprintable()
+    assert len(error.value.msg) < 2000
 
 
-def test_a_name_on_the_scratch_pad_is_shown(storage: Storage) -> None:
-    with pytest.raises(MirrorError) as refused:
-        storage.rename("nothing", f"nowhere {HOSTILE}/x")
+def test_a_reason_is_shown_in_the_line_of_the_node(storage: Storage) -> None:
+    publish(storage, "initial", [b"rows"], reason=HOSTILE)
 
-    assert refused.value.msg.isprintable()
-
-
-def test_texts_of_monitoring_files_are_printable() -> None:
-    files = {
-        "replicator.json": {"status": HOSTILE, "errorMessage": HOSTILE},
-        "tables.json": {
-            "tables": [
-                {
-                    "sourceSchemaName": "sales",
-                    "sourceTableName": "orders",
-                    "status": HOSTILE,
-                    "errorMessage": HOSTILE,
-                }
-            ]
-        },
-    }
-
-    assert monitoring_report(lambda name: json.dumps(files[name]).encode()) == ServiceReport(
-        HARMLESS, HARMLESS, {"sales.orders": TableReport(HARMLESS, HARMLESS)}
-    )
+    journal = landed_table(storage, TABLE).journal
+    assert journal
+    assert journal.batch.summary == f"initial +1 · #1 · {HARMLESS}"
 
 
-def test_texts_of_fabric_are_printable(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = FabricServer()
-    server.connect(monkeypatch)
-    error = {"errorCode": "Broken", "message": HOSTILE}
-    orders = table("sales.orders", HOSTILE, error=HOSTILE)
-    server.workspace("Sales", Database("shop", [HOSTILE], error, scan=lambda: [orders]))
-    database = MirroredDatabase("Sales", "shop.MirroredDatabase", Credential(), server.clock)
+def test_columns_that_were_published_are_shown_in_reasons() -> None:
+    keyless = replace(DEFINITION, key_columns=())
+    before = replace(keyless, columns=(MirroredColumn(HOSTILE, "int", "int"),))
 
-    assert database.report() == ServiceReport(
-        HARMLESS,
-        f"Broken: {HARMLESS}",
-        {"sales.orders": TableReport(HARMLESS, f"SchemaMergeFailure: {HARMLESS}")},
-    )
-    server.fail("getMirroringStatus", 400, HOSTILE)
-    with pytest.raises(FabricError) as refused:
-        database.report()
-    assert refused.value.msg.isprintable()
+    (dropped, added) = changes_between(before, keyless)
+
+    assert dropped.detail == f"column dropped: {HARMLESS}"
+    assert added.detail == "column added: id"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the replicator is not for Windows")
@@ -211,9 +146,3 @@ def test_folders_are_shown_by_the_replicator(tmp_path: Path) -> None:
 
     assert len(failed) == 1
     assert all(text.isprintable() for text in (*lines, *failed))
-
-
-def test_tables_of_text_keep_their_columns() -> None:
-    rows = [("name", "note"), ("a\x1b", "b\nc"), ("abc", "d")]
-
-    assert list(text_table(rows, ())) == ["name  note", "a?    b?c", "abc   d"]

@@ -30,28 +30,33 @@ def declared(storage: Storage) -> Any:
     return json.loads(storage.read("_partnerEvents.json") or b"")
 
 
-def test_the_example_of_the_specification(storage: Storage) -> None:
-    declare_source(storage, source_events(SOURCE))
-
-    assert declared(storage) == {
-        "partnerName": "testPartner",
-        "sourceInfo": {
-            "sourceType": "SQL",
-            "sourceVersion": "2019",
-            "additionalInformation": {"testKey": "testValue"},
-        },
-    }
-
-
-def test_settings_without_a_value_are_left_out_and_the_partner_has_a_name(
-    storage: Storage,
+@pytest.mark.parametrize(
+    ("source", "events"),
+    [
+        (
+            SOURCE,
+            {
+                "partnerName": "testPartner",
+                "sourceInfo": {
+                    "sourceType": "SQL",
+                    "sourceVersion": "2019",
+                    "additionalInformation": {"testKey": "testValue"},
+                },
+            },
+        ),
+        (
+            {"type": "Salesforce"},
+            {"partnerName": "dbt-openmirroring", "sourceInfo": {"sourceType": "Salesforce"}},
+        ),
+    ],
+    ids=["the example of the specification", "only what is required"],
+)
+def test_a_source_is_declared_as_the_specification_says(
+    storage: Storage, source: dict[str, Any], events: Any
 ) -> None:
-    declare_source(storage, source_events({"type": "Salesforce"}))
+    declare_source(storage, source_events(source))
 
-    assert declared(storage) == {
-        "partnerName": "dbt-openmirroring",
-        "sourceInfo": {"sourceType": "Salesforce"},
-    }
+    assert declared(storage) == events
 
 
 def test_a_declaration_is_written_again_only_if_it_changes(storage: Storage) -> None:
@@ -83,28 +88,23 @@ def test_another_partner_is_not_written_over(storage: Storage) -> None:
     assert declared(storage)["partnerName"] == "testPartner"
 
 
-def test_a_declaration_that_another_command_is_writing_is_left_to_it(storage: Storage) -> None:
+def test_a_declaration_that_another_command_is_writing_is_left_to_it(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     declare_source(storage, source_events(SOURCE))
-    before = storage.read("_partnerEvents.json")
+    before, read = storage.read("_partnerEvents.json"), storage.read
 
-    class Overtaken:
-        """A storage where another command begins to write after this one has read."""
+    with ExitStack() as other:
 
-        def __init__(self) -> None:
-            self.other = ExitStack()
+        def overtaken(path: str) -> bytes | None:
+            """Another command begins to write after this one has read."""
+            other.enter_context(storage.lock("_scratchPad/_source"))
+            return read(path)
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(storage, name)
+        monkeypatch.setattr(storage, "read", overtaken)
+        declare_source(storage, source_events({**SOURCE, "version": "2022"}))
 
-        def read(self, path: str) -> bytes | None:
-            self.other.enter_context(storage.lock("_scratchPad/_source"))
-            return storage.read(path)
-
-    overtaken: Any = Overtaken()
-    with overtaken.other:
-        declare_source(overtaken, source_events({**SOURCE, "version": "2022"}))
-
-    assert storage.read("_partnerEvents.json") == before
+    assert read("_partnerEvents.json") == before
 
 
 def test_commands_that_write_a_declaration_at_once_leave_it_whole(tmp_path: Path) -> None:

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    Batch,
-    MirroredColumn,
-    Owner,
-    RowCounts,
-    TableDefinition,
-    new_batch_id,
-)
+from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, StagedFile, new_batch_id
+from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
-
-DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
+from tests.unit.landing_zone.publishing import DEFINITION, OWNER
 
 
 def journal(first_file: int = 3, last_file: int = 4) -> Journal:
-    batch = Batch(
-        id=(batch_id := new_batch_id()),
-        build=batch_id,
-        publication="changes",
-        reason="",
-        owner=Owner("shop", "model.shop.orders", "sales"),
-        definition=DEFINITION,
-        rows=RowCounts(),
-        extension="parquet",
-        first_file=first_file,
-        last_file=last_file,
-        files_written=last_file - first_file + 1,
-        bytes_written=20,
-        table_rows=0,
-    )
+    files = [StagedFile(f"part-{n}.parquet", 10) for n in range(2)]
+    id_ = new_batch_id()
+    batch = Plan("changes", "", DEFINITION, RowCounts()).batch(id_, id_, OWNER, files, 2)
+    count = last_file - first_file + 1
+    batch = replace(batch, first_file=first_file, last_file=last_file, files_written=count)
     return Journal(batch, "2026-01-01T00:00:00+00:00")
 
 
@@ -49,28 +34,16 @@ def of(*numbers: int) -> dict[int, int]:
 @pytest.mark.parametrize(
     ("unprocessed", "processed"),
     [
-        (of(1, 2, 3, 4), {}),
-        (of(3, 4), of(1, 2)),
-        (of(4), of(1, 2, 3)),
-        ({}, of(1, 2, 3, 4)),
-        (of(4), {}),
-        (of(4), of(4, 3)),
-        ({}, of(4)),
-        ({}, {}),
-        ({}, of(1, 2, 3)),
-        (of(3, 4), of(1)),
-    ],
-    ids=[
-        "nothing applied",
-        "some applied",
-        "all applied but the last kept",
-        "all applied",
-        "cleaned up",
-        "being moved",
-        "cleaned up but the last",
-        "all cleaned up",
-        "the last cleaned up first",
-        "some cleaned up",
+        pytest.param(of(1, 2, 3, 4), {}, id="nothing applied"),
+        pytest.param(of(3, 4), of(1, 2), id="some applied"),
+        pytest.param(of(4), of(1, 2, 3), id="all applied but the last kept"),
+        pytest.param({}, of(1, 2, 3, 4), id="all applied"),
+        pytest.param(of(4), {}, id="cleaned up"),
+        pytest.param(of(4), of(4, 3), id="being moved"),
+        pytest.param({}, of(4), id="cleaned up but the last"),
+        pytest.param({}, {}, id="all cleaned up"),
+        pytest.param({}, of(1, 2, 3), id="the last cleaned up first"),
+        pytest.param(of(3, 4), of(1), id="some cleaned up"),
     ],
 )
 def test_changes_by_the_service_or_a_clean_up_job_are_no_problem(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from azure import identity
 from azure.core.credentials import TokenCredential
 from dbt_common.exceptions import DbtConfigError
@@ -65,27 +66,23 @@ def test_a_token_that_was_handed_in_is_the_token() -> None:
     assert credential.get_token(SCOPE).token == "given"
 
 
-def test_a_certificate_takes_the_place_of_a_secret(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ["a certificate", None, "", "no certificate"])
+def test_a_certificate_takes_the_place_of_a_secret_or_is_named_if_it_cannot(
+    tmp_path: Path, content: str | None
+) -> None:
     path = tmp_path / "certificate.pem"
-    path.write_bytes(_certificate())
-
+    if content == "a certificate":
+        issued = trustme.CA().issue_cert("shop", key_type=trustme.KeyType.RSA)
+        issued.private_key_and_cert_chain_pem.write_to_path(str(path))
+    elif content is not None:
+        path.write_text(content)
     given = profile(**SERVICE_PRINCIPAL, client_certificate_path=str(path))
 
-    credential = token_credential(given)
-
-    assert isinstance(credential, identity.CertificateCredential)
-
-
-@pytest.mark.parametrize("content", [None, b"", b"no certificate"])
-def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "certificate.pem"
-    if content is not None:
-        path.write_bytes(content)
-
-    given = profile(**SERVICE_PRINCIPAL, client_certificate_path=str(path))
-
-    with pytest.raises(DbtConfigError, match=r"certificate\.pem' cannot be used"):
-        token_credential(given)
+    if content == "a certificate":
+        assert isinstance(token_credential(given), identity.CertificateCredential)
+    else:
+        with pytest.raises(DbtConfigError, match=r"certificate\.pem' cannot be used"):
+            token_credential(given)
 
 
 @pytest.mark.parametrize(
@@ -144,10 +141,7 @@ def test_the_token_for_a_remote_spark_is_not_one_for_fabric(
     ],
 )
 def test_a_failed_login_names_the_method_and_what_it_lacks(
-    settings: dict[str, str],
-    error: str,
-    remedy: str,
-    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str], error: str, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror("unknown host")
@@ -192,31 +186,3 @@ def test_secrets_are_shown_nowhere() -> None:
         assert "s3cret" not in str(token_credential(credentials))
         # `dbt debug` prints this, and `target` in Jinja has it
         assert "s3cret" not in str(dict(credentials.connection_info()))
-
-
-def _certificate() -> bytes:
-    import datetime as dt
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "shop")])
-    now = dt.datetime.now(dt.timezone.utc)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + dt.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return private + certificate.public_bytes(serialization.Encoding.PEM)

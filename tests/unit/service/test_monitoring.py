@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from itertools import chain, repeat
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,7 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
 from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
-from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, REBUILD_TIMEOUT, Service
+from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
 from dbt.adapters.openmirroring.service.monitoring_files import (
     fabric_report,
     monitoring_report,
@@ -47,11 +47,30 @@ REPLICATING = ServiceReport("Running", "", {ORDERS: TableReport("Replicating", "
 FAILED = ServiceReport("Running", "", {ORDERS: TableReport("Failed", "a type has changed")})
 
 
-def service(*answers: ServiceReport | None) -> tuple[Service, Clock]:
-    """A service that gives each answer once, and the last one for ever."""
-    clock = Clock()
-    following = chain(answers, repeat(answers[-1]))
-    return Service(lambda: next(following), clock), clock
+NOT_STARTED = ServiceReport("Initialized")
+DOWN = ServiceUnavailableError("Fabric does not answer.")
+
+
+class Answers:
+    """A service that gives each answer once, and the last one for ever; errors are raised."""
+
+    def __init__(self, *answers: ServiceReport | ServiceError | None) -> None:
+        self.asked = 0
+        self.clock = Clock()
+        self.service = Service(self._ask, self.clock)
+        self._answers = answers
+
+    def _ask(self) -> ServiceReport | None:
+        answer = self._answers[min(self.asked, len(self._answers) - 1)]
+        self.asked += 1
+        if isinstance(answer, ServiceError):
+            self.clock.now += 24  # the retries of a request
+            raise answer
+        return answer
+
+
+def service(*answers: ServiceReport | ServiceError | None) -> Service:
+    return Answers(*answers).service
 
 
 def warnings(*calls: Callable[[], object]) -> list[str]:
@@ -67,11 +86,12 @@ def refusal(call: Callable[..., object], *arguments: object) -> str:
     return str(caught.value.msg)
 
 
+# Checks before publications
+
+
 @pytest.mark.parametrize("status", ["Running", "Starting", "SomethingNew"])
 def test_a_mirrored_database_that_runs_is_published_to(status: str) -> None:
-    asked, _ = service(ServiceReport(status))
-
-    assert warnings(asked.check) == []
+    assert warnings(service(ServiceReport(status)).check) == []
 
 
 @pytest.mark.parametrize(
@@ -81,17 +101,16 @@ def test_a_mirrored_database_that_runs_is_published_to(status: str) -> None:
 def test_a_mirrored_database_that_has_stopped_is_not_published_to(
     status: str, way_out: str
 ) -> None:
-    asked, _ = service(ServiceReport(status, "the reason"))
+    asked = service(ServiceReport(status, "the reason"))
 
-    told = refusal(asked.check)
-
-    assert f"{status} (the reason)" in told
-    assert way_out in told
+    for told in (refusal(asked.check), refusal(asked.check_all)):
+        assert f"{status} (the reason)" in told
+        assert way_out in told
 
 
 @pytest.mark.parametrize("status", ["Initializing", "Initialized"])
 def test_before_it_is_started_files_are_published_with_a_warning(status: str) -> None:
-    asked, _ = service(ServiceReport(status))
+    asked = service(ServiceReport(status))
 
     [warning] = warnings(asked.check, asked.check)
 
@@ -99,7 +118,8 @@ def test_before_it_is_started_files_are_published_with_a_warning(status: str) ->
 
 
 def test_a_state_that_cannot_be_known_is_a_warning_and_nothing_is_waited_for() -> None:
-    asked, clock = service(None)
+    answers = Answers(None)
+    asked = answers.service
 
     assert len(warnings(asked.check, asked.check)) == 1
     asked.check_table(ORDERS, rebuilds=False)
@@ -108,22 +128,29 @@ def test_a_state_that_cannot_be_known_is_a_warning_and_nothing_is_waited_for() -
     assert asked.not_applied({ORDERS: TIME}, 60) == [
         "sales.orders: the service does not report it"
     ]
-    assert clock.slept == []
+    assert answers.clock.slept == []
 
 
-def test_the_service_is_asked_once_a_minute_before_publications() -> None:
-    asked, clock = service(RUNNING, ServiceReport("Paused"))
+@pytest.mark.parametrize("first", [RUNNING, ServiceError("There is no such database.")])
+def test_the_service_is_asked_once_a_minute_before_publications(
+    first: ServiceReport | ServiceError,
+) -> None:
+    answers = Answers(first, ServiceReport("Paused"))
+    check = answers.service.check
 
-    asked.check()
-    clock.now += CHECK_AGE - 1
-    asked.check()
-    clock.now += 1
+    for seconds in (0, CHECK_AGE - 1):
+        answers.clock.now += seconds
+        if first is RUNNING:
+            check()
+        else:
+            assert "no such database" in refusal(check)
+    answers.clock.now += 1
 
-    assert "Paused" in refusal(asked.check)
+    assert "Paused" in refusal(check)
 
 
 def test_a_table_that_has_failed_can_only_be_rebuilt() -> None:
-    asked, _ = service(FAILED)
+    asked = service(FAILED)
 
     told = refusal(asked.check_table, ORDERS, False)
 
@@ -131,11 +158,13 @@ def test_a_table_that_has_failed_can_only_be_rebuilt() -> None:
     assert "--full-refresh" in told
     asked.check_table(ORDERS, rebuilds=True)
     asked.check_table("sales.others", rebuilds=False)
+    [warning] = warnings(asked.check_all)
+    assert "sales.orders (a type has changed)" in warning
 
 
 def test_a_table_with_an_error_that_goes_on_is_warned_of() -> None:
     throttled = TableReport("Replicating", "The replication is being throttled")
-    asked, _ = service(ServiceReport("Running", "", {ORDERS: throttled}))
+    asked = service(ServiceReport("Running", "", {ORDERS: throttled}))
 
     [warning] = warnings(lambda: asked.check_table(ORDERS, False))
 
@@ -144,243 +173,167 @@ def test_a_table_with_an_error_that_goes_on_is_warned_of() -> None:
 
 def test_no_table_is_published_that_is_one_too_many() -> None:
     names = [ORDERS, *(f"sales.t{i}" for i in range(1, MAX_TABLES))]
-    asked, _ = service(ServiceReport("Running", "", dict.fromkeys(names, TableReport())))
+    asked = service(ServiceReport("Running", "", dict.fromkeys(names, TableReport())))
 
     asked.check_table(ORDERS, rebuilds=False)
     assert "1,000 tables" in refusal(asked.check_table, "sales.more", False)
 
 
-def test_debug_warns_of_all_tables_that_have_failed() -> None:
-    asked, _ = service(FAILED)
-
-    [warning] = warnings(asked.check_all)
-
-    assert "sales.orders (a type has changed)" in warning
-
-
-def test_a_dropped_table_is_waited_for_until_it_has_disappeared() -> None:
-    asked, clock = service(REPLICATING, REPLICATING, RUNNING)
-
-    asked.wait_until_gone(ORDERS)
-
-    assert clock.slept == [10, 10]
-
-
-def test_a_table_without_a_folder_is_not_asked_for_again_that_was_not_there() -> None:
-    asked, clock = service(RUNNING, REPLICATING)
-    asked.check()
-
-    asked.wait_until_gone(ORDERS, dropped=False)
-
-    assert clock.slept == []
-    assert asked.report(CHECK_AGE) == RUNNING
-
-
-def test_a_table_without_a_folder_is_waited_for_until_a_new_answer_does_not_have_it() -> None:
-    asked, clock = service(REPLICATING, REPLICATING, RUNNING)
-    asked.check()
-
-    asked.wait_until_gone(ORDERS, dropped=False)
-
-    assert clock.slept == [10, 10]
-
-
-def test_a_new_table_is_waited_for_until_it_is_there() -> None:
-    asked, clock = service(RUNNING, RUNNING, REPLICATING)
-
-    asked.wait_until_back(ORDERS)
-
-    assert clock.slept == [10, 10]
-
-
-def test_waiting_takes_no_answer_from_before() -> None:
-    asked, _ = service(RUNNING, REPLICATING, RUNNING)
-    asked.check()
-
-    asked.wait_until_back(ORDERS)
-
-    assert asked.report() == RUNNING
-
-
-def test_waiting_ends_with_what_is_known() -> None:
-    asked, clock = service(FAILED)
-
-    told = refusal(asked.wait_until_gone, ORDERS)
-
-    assert clock.now == REBUILD_TIMEOUT
-    assert "has not dropped sales.orders 15 minutes" in told
-    assert "is Running; the table is Failed; its error is a type has changed" in told
-    assert "does not mirror sales.others" in refusal(asked.wait_until_back, "sales.others")
-
-
-@pytest.mark.parametrize("wait", [Service.wait_until_gone, Service.wait_until_back])
-def test_waiting_ends_when_the_mirrored_database_is_paused(
-    wait: Callable[[Service, str], None],
-) -> None:
-    table_ = {} if wait is Service.wait_until_back else REPLICATING.tables
-    asked, clock = service(
-        ServiceReport("Running", "", table_), ServiceReport("Paused", "", table_)
-    )
-
-    assert "Paused" in refusal(wait, asked, ORDERS)
-    assert clock.slept == [10]
-
-
-def test_nothing_is_waited_for_before_the_mirrored_database_is_started() -> None:
-    asked, clock = service(ServiceReport("Initialized"))
-
-    asked.wait_until_back(ORDERS)
-
-    assert clock.slept == []
-
-
-def test_a_command_waits_until_its_publications_are_applied() -> None:
-    later = TIME + timedelta(seconds=1)
-    applied = ServiceReport("Running", "", {ORDERS: TableReport("Replicating", "", later)})
-    asked, clock = service(RUNNING, REPLICATING, applied)
-
-    assert asked.not_applied({ORDERS: later}, 60) == []
-    assert clock.slept == [10, 10]
-
-
-def test_tables_that_are_not_applied_in_time_are_reported() -> None:
-    asked, clock = service(REPLICATING)
-
-    behind = asked.not_applied({ORDERS: TIME + timedelta(seconds=1), "sales.new": TIME}, 25)
-
-    assert behind == ["sales.orders: Replicating", "sales.new: not mirrored yet"]
-    assert clock.slept == [10, 10, 5]
-
-
-def test_a_table_that_has_failed_is_not_waited_for() -> None:
-    asked, clock = service(FAILED)
-
-    assert asked.not_applied({ORDERS: TIME}, 60) == ["sales.orders: a type has changed"]
-    assert clock.slept == []
-
-
-def test_a_table_that_has_failed_is_not_applied_whenever_it_was_synchronized() -> None:
-    failed = TableReport("Failed", "a type has changed", TIME + timedelta(seconds=1))
-    asked, clock = service(
-        ServiceReport("Running", "", {**REPLICATING.tables, "sales.returns": failed})
-    )
-
-    behind = asked.not_applied({ORDERS: TIME, "sales.returns": TIME}, 60)
-
-    assert behind == ["sales.returns: a type has changed"]
-    assert clock.slept == []
-
-
-DOWN = ServiceUnavailableError("Fabric does not answer.")
-
-
-class Flaky:
-    """A service that gives each answer once, and the last one for ever; errors are raised."""
-
-    def __init__(self, *answers: ServiceReport | ServiceError) -> None:
-        self.asked = 0
-        self.clock = Clock()
-        self.service = Service(self._ask, self.clock)
-        self._answers = answers
-
-    def _ask(self) -> ServiceReport:
-        answer = self._answers[min(self.asked, len(self._answers) - 1)]
-        self.asked += 1
-        self.clock.now += 24  # the retries of a request
-        if isinstance(answer, ServiceError):
-            raise answer
-        return answer
-
-
 def test_a_service_that_does_not_answer_is_asked_once_and_changes_are_published() -> None:
-    flaky = Flaky(DOWN)
+    answers = Answers(DOWN)
 
     def publish_300_tables() -> None:
         for i in range(300):
-            flaky.clock.now += 10
-            flaky.service.check()
-            flaky.service.check_table(f"sales.t{i}", rebuilds=False)
+            answers.clock.now += 10
+            answers.service.check()
+            answers.service.check_table(f"sales.t{i}", rebuilds=False)
 
     [warning] = warnings(publish_300_tables)
 
-    assert flaky.asked == 1
+    assert answers.asked == 1
     assert warning.startswith("Fabric does not answer. So dbt cannot know")
     assert "Changes and new tables are published. Rebuilds are refused" in warning
+    assert "does not answer" in refusal(service(DOWN).check_all)
 
 
 def test_many_nodes_at_once_ask_a_service_that_does_not_answer_once() -> None:
-    flaky = Flaky(DOWN)
+    answers = Answers(DOWN)
     with ThreadPoolExecutor(8) as pool:
-        [_] = warnings(lambda: [*pool.map(lambda _: flaky.service.check(), range(50))])
+        [_] = warnings(lambda: [*pool.map(lambda _: answers.service.check(), range(50))])
 
-    assert flaky.asked == 1
-
-
-def test_a_refusal_is_asked_for_again_after_a_minute() -> None:
-    refused = ServiceError("There is no such database.")
-    flaky = Flaky(refused, RUNNING)
-
-    assert "no such database" in refusal(flaky.service.check)
-    assert "no such database" in refusal(flaky.service.check)
-    assert flaky.asked == 1
-    flaky.clock.now += CHECK_AGE
-    flaky.service.check()
+    assert answers.asked == 1
 
 
 def test_a_rebuild_is_refused_until_the_service_answers() -> None:
-    flaky = Flaky(DOWN, DOWN, REPLICATING)
-    warnings(flaky.service.check)
+    answers = Answers(DOWN, DOWN, REPLICATING)
+    warnings(answers.service.check)
 
     for _ in range(300):
-        told = refusal(flaky.service.check_table, ORDERS, True)
-    assert flaky.asked == 1
-    flaky.clock.now += CHECK_AGE
-    refusal(flaky.service.check_table, ORDERS, True)
-    flaky.clock.now += CHECK_AGE
-    flaky.service.check_table(ORDERS, True)
+        told = refusal(answers.service.check_table, ORDERS, True)
+    assert answers.asked == 1
+    answers.clock.now += CHECK_AGE
+    refusal(answers.service.check_table, ORDERS, True)
+    answers.clock.now += CHECK_AGE
+    answers.service.check_table(ORDERS, True)
 
     assert told.startswith("sales.orders cannot be rebuilt now")
     assert "Fabric does not answer. The table folder was left as it is. Run again" in told
-    assert flaky.asked == 3
+    assert answers.asked == 3
 
 
-def test_debug_says_that_the_service_does_not_answer() -> None:
-    assert "does not answer" in refusal(Flaky(DOWN).service.check_all)
+# Waiting for a table
 
 
-def test_an_initial_load_does_not_wait_for_a_service_that_does_not_answer() -> None:
-    flaky = Flaky(DOWN)
-
-    flaky.service.wait_until_gone(ORDERS, dropped=False)
-
-    assert flaky.clock.slept == []
+def gone(asked: Service) -> None:
+    asked.wait_until_gone(ORDERS)
 
 
-@pytest.mark.parametrize("wait", [Service.wait_until_gone, Service.wait_until_back])
-def test_waiting_does_not_begin_without_an_answer(wait: Callable[[Service, str], None]) -> None:
-    flaky = Flaky(DOWN)
-
-    told = refusal(wait, flaky.service, ORDERS)
-
-    assert told.startswith("Fabric does not answer. Nothing is lost: the next run of the node")
-    assert flaky.clock.slept == []
+def gone_without_a_folder(asked: Service) -> None:
+    asked.wait_until_gone(ORDERS, dropped=False)
 
 
-def test_waiting_survives_some_questions_without_an_answer() -> None:
-    flaky = Flaky(RUNNING, DOWN, DOWN, REPLICATING)
-
-    flaky.service.wait_until_back(ORDERS)
-
-    assert flaky.asked == 4
+def back(asked: Service) -> None:
+    asked.wait_until_back(ORDERS)
 
 
-def test_waiting_without_a_further_answer_ends_with_the_reason() -> None:
-    flaky = Flaky(RUNNING, DOWN)
+@pytest.mark.parametrize(
+    ("wait", "is_checked", "answers", "asked", "waits"),
+    [
+        pytest.param(gone, False, [REPLICATING, REPLICATING, RUNNING], 3, 2, id="dropped"),
+        pytest.param(back, False, [RUNNING, RUNNING, REPLICATING], 3, 2, id="new"),
+        pytest.param(back, False, [RUNNING, DOWN, DOWN, REPLICATING], 4, 13, id="no answer twice"),
+        pytest.param(back, True, [RUNNING, REPLICATING, RUNNING], 2, 0, id="no older answer"),
+        pytest.param(back, False, [NOT_STARTED], 1, 0, id="before mirroring starts"),
+        pytest.param(gone_without_a_folder, True, [RUNNING, REPLICATING], 1, 0, id="not there"),
+        pytest.param(
+            *(gone_without_a_folder, True, [REPLICATING, REPLICATING, RUNNING], 3, 2),
+            id="there without a folder",
+        ),
+        pytest.param(gone_without_a_folder, False, [DOWN], 1, 0, id="a load without an answer"),
+    ],
+)
+def test_a_table_is_waited_for_until_it_is_as_its_folder_is(
+    wait: Callable[[Service], None],
+    is_checked: bool,
+    answers: list[ServiceReport | ServiceError],
+    asked: int,
+    waits: int,
+) -> None:
+    following = Answers(*answers)
+    if is_checked:
+        following.service.check()
 
-    told = refusal(flaky.service.wait_until_back, ORDERS)
+    wait(following.service)
 
-    assert told.startswith("Fabric does not answer. Nothing is lost")
-    assert flaky.clock.now >= REBUILD_TIMEOUT
+    assert following.asked == asked
+    assert following.clock.slept == [10] * waits
+
+
+@pytest.mark.parametrize(
+    ("wait", "answers", "told", "seconds"),
+    [
+        (gone, [FAILED], "has not dropped sales.orders 15 minutes after its folder was", 900),
+        (gone, [FAILED], "is Running; the table is Failed; its error is a type has changed", 900),
+        (back, [RUNNING], "does not mirror sales.orders", 900),
+        (gone, [REPLICATING, replace(REPLICATING, status="Paused")], "Paused", 10),
+        (back, [RUNNING, ServiceReport("Paused")], "Paused", 10),
+        (gone, [DOWN], "Fabric does not answer. Nothing is lost: the next run of the node", 24),
+        (back, [DOWN], "Fabric does not answer. Nothing is lost: the next run of the node", 24),
+        (back, [RUNNING, DOWN], "Fabric does not answer. Nothing is lost", 900),
+    ],
+)
+def test_waiting_in_vain_ends_with_what_is_known(
+    wait: Callable[[Service], None],
+    answers: list[ServiceReport | ServiceError],
+    told: str,
+    seconds: float,
+) -> None:
+    following = Answers(*answers)
+
+    assert told in refusal(wait, following.service)
+    assert following.clock.now == seconds
+
+
+# Waiting until all is applied
+
+LATER = TIME + timedelta(seconds=1)
+APPLIED = ServiceReport("Running", "", {ORDERS: TableReport("Replicating", "", LATER)})
+RETURNS = {"sales.returns": TableReport("Failed", "a type has changed", LATER)}
+
+
+@pytest.mark.parametrize(
+    ("answers", "published", "behind", "slept"),
+    [
+        ([RUNNING, REPLICATING, APPLIED], {ORDERS: LATER}, [], [10, 10]),
+        (
+            [REPLICATING],
+            {ORDERS: LATER, "sales.new": TIME},
+            ["sales.orders: Replicating", "sales.new: not mirrored yet"],
+            [10, 10, 5],
+        ),
+        ([FAILED], {ORDERS: TIME}, ["sales.orders: a type has changed"], []),
+        (
+            [replace(REPLICATING, tables={**REPLICATING.tables, **RETURNS})],
+            {ORDERS: TIME, "sales.returns": TIME},
+            ["sales.returns: a type has changed"],
+            [],
+        ),
+    ],
+    ids=["in time", "too late", "failed", "failed after it was synchronized"],
+)
+def test_tables_are_waited_for_until_they_are_applied_or_have_failed(
+    answers: list[ServiceReport],
+    published: dict[str, datetime],
+    behind: list[str],
+    slept: list[float],
+) -> None:
+    following = Answers(*answers)
+
+    assert following.service.not_applied(published, 25) == behind
+    assert following.clock.slept == slept
+
+
+# Where reports come from
 
 
 def files(**contents: str) -> Callable[[str], bytes | None]:
@@ -393,13 +346,14 @@ TABLE = {"sourceSchemaName": "sales", "sourceTableName": "orders", "status": "Fa
 
 def test_the_files_of_the_service_are_read() -> None:
     metrics = {"lastSyncTimeUtc": "2026-11-21T17:00:00.0000000Z"}
-    tables = {"tables": [{**TABLE, "errorMessage": "no\n good", "metrics": metrics}]}
-    replicator = {"status": "Running", "errorMessage": ""}
+    told = {"errorMessage": "no\n good\x1b", "status": "Fai\x1bled", "metrics": metrics}
+    tables = {"tables": [{**TABLE, **told}]}
+    replicator = {"status": "Running\x07", "errorMessage": "bad\x07"}
 
     report = monitoring_report(files(tables=json.dumps(tables), replicator=json.dumps(replicator)))
 
-    table_ = TableReport("Failed", "no good", TIME)
-    assert report == ServiceReport("Running", "", {ORDERS: table_})
+    table_ = TableReport("Fai?led", "no good?", TIME)
+    assert report == ServiceReport("Running?", "bad?", {ORDERS: table_})
 
 
 @pytest.mark.parametrize(
@@ -509,14 +463,19 @@ def test_a_failed_login_is_told_as_one_and_not_as_a_file_that_cannot_be_read(
     assert ".json" not in str(error.value)
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 503])
+@pytest.mark.parametrize("status", [408, 429, 500, 503, None])
 def test_a_rest_api_that_is_down_is_not_taken_for_one_that_refuses(
-    server: FabricServer, database: MirroredDatabase, status: int
+    server: FabricServer, database: MirroredDatabase, onelake: OneLakeServer, status: int | None
 ) -> None:
-    server.fail("getMirroringStatus", status, times=99)
+    if status:
+        server.fail("getMirroringStatus", status, times=99)
+    else:
+        server.workspaces[0].capacity_paused = True
 
-    with pytest.raises(ServiceUnavailableError):
+    expected = ServiceUnavailableError if status else FabricError
+    with pytest.raises(expected, match="Fabric says"):
         fabric_report(database, PLACE, IDENTITY)
+    assert onelake.requests == []
 
 
 def test_a_table_without_a_schema_is_in_the_default_schema(
@@ -531,13 +490,3 @@ def test_a_table_without_a_schema_is_in_the_default_schema(
     ):
         assert report
         assert list(report.tables) == ["dbo.orders"]
-
-
-def test_a_fault_of_the_rest_api_is_not_hidden_by_the_files(
-    server: FabricServer, database: MirroredDatabase, onelake: OneLakeServer
-) -> None:
-    server.workspaces[0].capacity_paused = True
-
-    with pytest.raises(FabricError, match="capacity of the workspace is paused"):
-        fabric_report(database, PLACE, IDENTITY)
-    assert onelake.requests == []

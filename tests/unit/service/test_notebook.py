@@ -99,7 +99,7 @@ def fails(_audience: str) -> str:
         (lambda _: "", "getToken('pbi') returned no token"),
     ],
 )
-def test_a_notebook_without_a_token_says_why(
+def test_a_notebook_without_a_token_says_why_and_another_way_is_tried(
     notebook: Notebook,
     server: FabricServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -115,6 +115,8 @@ def test_a_notebook_without_a_token_says_why(
     assert told in str(refused.value)
     assert "`authentication`" in str(refused.value)
     assert server.requests == []
+    chain = ChainedTokenCredential(NotebookCredential(), GivenToken("another"))
+    assert chain.get_token(scopes.FABRIC).token == "another"
 
 
 def test_there_are_no_tokens_for_anything_else(notebook: Notebook) -> None:
@@ -130,17 +132,6 @@ def test_by_default_the_notebook_comes_before_the_other_ways(notebook: Notebook)
     tried = [type(each) for each in credential.credentials]
     assert tried == [NotebookCredential, DefaultAzureCredential]
     assert credential.get_token(scopes.FABRIC).token == notebook.token("pbi")
-
-
-def test_another_way_is_tried_where_the_notebook_has_no_token(
-    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(notebook, "get_token", fails)
-    notebook.enter(monkeypatch)
-
-    chain = ChainedTokenCredential(NotebookCredential(), GivenToken("another"))
-
-    assert chain.get_token(scopes.FABRIC).token == "another"
 
 
 def test_the_module_is_found_before_it_is_imported(
