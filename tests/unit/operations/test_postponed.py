@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations.recover import Recovery, logger, place_of
-from tests.unit.operations.tables import commit
+from tests.unit.operations.tables import publish
 
 ORDERS = place_of("sales", "Orders")
 
@@ -22,7 +22,10 @@ ORDERS = place_of("sales", "Orders")
 @pytest.fixture
 def unfinished(storage: Storage) -> Manifest:
     """The batch of `sales.orders` that an earlier run has committed."""
-    return commit(storage, TableFolder("sales", "orders"))
+    publish(storage, completes=False)
+    manifest = Manifest.read(storage, TableFolder("sales", "orders").manifest)
+    assert manifest
+    return manifest
 
 
 def recovery(unfinished: Manifest, finish: Callable[[Manifest], Manifest | None]) -> Recovery:
