@@ -37,24 +37,15 @@ def test_rows_and_row_markers_are_read_also_of_compressed_files(item: Item) -> N
     assert item.rows() == [(2, "B"), (3, "c")]
 
 
-@pytest.mark.parametrize("separator", [",", ";", "|", "\t"])
-@pytest.mark.parametrize("row_separator", ["\r\n", "\n", "\r"])
-@pytest.mark.parametrize("quote", ['"', "'"])
-def test_every_separator_and_quote_of_the_specification(
-    item: Item, separator: str, row_separator: str, quote: str
-) -> None:
-    declare(item, ColumnSeparator=separator, RowSeparator=row_separator, QuoteCharacter=quote)
-    lines = [f"id{separator}name", f"1{separator}{quote}a{separator}\nb{quote}"]
-    land(item, 1, row_separator.join(lines) + row_separator)
-
-    item.scan()
-
-    assert item.rows() == [(1, f"a{separator}\nb")]
-
-
 @pytest.mark.parametrize(
     ("options", "text", "value"),
     [
+        *(
+            ({"ColumnSeparator": separator}, f'"a{separator}\nb"', f"a{separator}\nb")
+            for separator in (",", ";", "|", "\t")
+        ),
+        *(({"RowSeparator": separator}, '"a\nb"', "a\nb") for separator in ("\r\n", "\n", "\r")),
+        ({"QuoteCharacter": "'"}, "'a,\nb'", "a,\nb"),
         ({"EscapeCharacter": "\\"}, r'"a\"b\\c"', 'a"b\\c'),
         ({"EscapeCharacter": "/"}, '"a/"b//c"', 'a"b/c'),
         ({"EscapeCharacter": '"'}, r'"a""b\c"', 'a"b\\c'),
@@ -76,7 +67,9 @@ def test_a_value_is_read_as_the_options_say(
     item: Item, options: dict[str, str], text: str, value: str | None
 ) -> None:
     declare(item, **options)
-    land(item, 1, f"id,name\r\n1,{text}\r\n", options.get("Encoding", "utf-8"))
+    column, row = options.get("ColumnSeparator", ","), options.get("RowSeparator", "\r\n")
+    lines = [f"id{column}name", f"1{column}{text}", ""]
+    land(item, 1, row.join(lines), options.get("Encoding", "utf-8"))
 
     item.scan()
 

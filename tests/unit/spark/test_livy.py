@@ -334,19 +334,14 @@ def test_a_session_that_starts_just_after_its_command_has_ended_is_ended(
     assert len(livy.server.created) == 1, "a command that has ended starts none"
 
 
-def test_a_session_is_kept_alive_while_dbt_does_other_things(
-    livy: Livy, session: LivySession, monkeypatch: pytest.MonkeyPatch
+def test_a_session_is_kept_alive_until_its_command_ends(
+    livy: Livy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(livy_session, "_KEEP_ALIVE", 0.01)
-    ask(LivyHandle(session, {}), "rows")
-
-    (there,) = livy.server.sessions.values()
-    wait_until(lambda: KEEP_ALIVE in [statement.code for statement in there.statements])
-
-
-def test_a_session_ends_with_its_command(livy: Livy) -> None:
     session = LivySession(livy.client(), {"driverMemory": "8g"})
     ask(LivyHandle(session, {}), "rows")
+    (there,) = livy.server.sessions.values()
+    wait_until(lambda: KEEP_ALIVE in [statement.code for statement in there.statements])
 
     session.end()
 
