@@ -25,6 +25,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     utc_text,
 )
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
+from dbt.adapters.openmirroring.operations.status import status_lines
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.unit.operations.tables import apply_first_file, node, opened, publish
 
@@ -156,7 +157,7 @@ def test_a_table_that_is_not_applied_or_not_published_is_a_problem(
     storage: Storage,
     published: tuple[int, ...],
     service: dict[str, Any],
-    given: dict[str, str],
+    given: dict[str, Any],
     problem: str,
 ) -> None:
     """Numbers are hours before now, and stand in `<>` for their time in a message."""
@@ -196,9 +197,14 @@ def test_a_table_that_fabric_has_lost_has_failed(storage: Storage) -> None:
     publish(storage)
     apply_first_file(storage, ORDERS)
 
-    with patch.object(lost_table, "NEW", timedelta()):
-        found = checked(storage, ServiceReport("Running"))
+    report = ServiceReport("Running")
+    tables = ProjectTables(storage, "shop", "sales", [node("orders")])
 
+    with patch.object(lost_table, "NEW", timedelta()):
+        found = checked(storage, report)
+        status = status_lines(tables, report)[1]
+
+    assert "behind; Fabric no longer mirrors sales.orders" in status
     (error,) = found.errors
     assert error.startswith("sales.orders: failed: Fabric no longer mirrors sales.orders")
     assert "mirror_rebuild --args '{table: sales.orders}'" in error

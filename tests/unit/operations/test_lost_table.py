@@ -30,7 +30,7 @@ def refusal(storage: Storage, report: ServiceReport, table: TableFolder = ORDERS
     try:
         refuse_lost(storage, table, report)
     except ServiceError as error:
-        return error.msg
+        return str(error.msg)
     return ""
 
 

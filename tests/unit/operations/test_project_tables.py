@@ -66,6 +66,13 @@ def test_a_table_without_a_schema_folder_has_the_default_schema_in_the_service(
     assert (status.applied.status, status.is_behind) == ("Replicating", False)
 
 
+def test_only_batches_of_this_project_are_unfinished(storage: Storage) -> None:
+    publish(storage, completes=False)
+    publish(storage, "returns", project="another", completes=False)
+
+    assert [str(each.table) for each in orders(storage).unfinished()] == ["sales.orders"]
+
+
 def orders(storage: Storage) -> ProjectTables:
     return ProjectTables(storage, "shop", "sales", [node("orders")])
 

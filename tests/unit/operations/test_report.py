@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
@@ -58,7 +59,7 @@ def page(
 
 def test_every_batch_of_a_table_is_listed_and_in_the_chart(storage: LocalStorage) -> None:
     """The last is the first in the list, and at the end of the chart."""
-    run = {"invocation_id": "an-invocation"}
+    run: dict[str, Any] = {"invocation_id": "an-invocation"}
     publish(storage, rows=RowCounts(1200), **run)
     publish(storage, rows=RowCounts(3, 2, 1), **run)
     publish(storage, kind="unchanged", rows=RowCounts(), **run)
@@ -130,7 +131,7 @@ def test_the_page_loads_and_runs_nothing(storage: LocalStorage) -> None:
 
 
 def test_names_and_texts_of_others_are_only_text(storage: LocalStorage) -> None:
-    ours = {"node": f"model.shop.{HOSTILE}", "invocation_id": HOSTILE}
+    ours: dict[str, Any] = {"node": f"model.shop.{HOSTILE}", "invocation_id": HOSTILE}
     publish(storage, reason=HOSTILE, **ours)
     publish(storage, "theirs", project=HOSTILE, node=HOSTILE)
     publish(storage, "gone", **ours)

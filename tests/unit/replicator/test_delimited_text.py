@@ -64,7 +64,7 @@ def test_rows_and_row_markers_are_read_also_of_compressed_files(item: Item) -> N
     ids=lambda value: repr(value)[:40],
 )
 def test_a_value_is_read_as_the_options_say(
-    item: Item, options: dict[str, str], text: str, value: str | None
+    item: Item, options: dict[str, Any], text: str, value: str | None
 ) -> None:
     declare(item, **options)
     column, row = options.get("ColumnSeparator", ","), options.get("RowSeparator", "\r\n")

@@ -102,7 +102,8 @@ def test_key_columns_can_be_declared_later_but_not_change(item: Item) -> None:
     item.scan()
     assert item.rows() == [(1, "b")]
 
-    for changed in ({}, {"keyColumns": ["name"]}):
+    changes: list[dict[str, Any]] = [{}, {"keyColumns": ["name"]}]
+    for changed in changes:
         item.metadata(**changed)
         item.land(3, rows((1, "c", 4)))
         report = item.scan()
