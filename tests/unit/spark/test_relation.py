@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from dbt.adapters.openmirroring.spark.relation import (
+    CHECKED_PROPERTY,
     OpenMirroringColumn,
     OpenMirroringRelation,
     StandIns,
@@ -87,6 +88,17 @@ def test_the_batch_of_a_snapshot_is_in_its_properties(
         is_iceberg="Provider: iceberg" in (information or ""),
     )
     assert snapshot.build == batch_id
+
+
+@pytest.mark.parametrize(("value", "is_checked"), [("true", True), ("false", False)])
+def test_a_relation_that_a_check_of_the_sql_has_made_is_known(
+    value: str, is_checked: bool
+) -> None:
+    information = f"Table Properties: [a=b, {CHECKED_PROPERTY}={value}]"
+
+    found = relation(schema="s", identifier="t", information=information)
+
+    assert found.is_checked is is_checked
 
 
 def test_a_relation_of_a_dry_run_stands_in_for_that_of_its_node_until_it_ends() -> None:
