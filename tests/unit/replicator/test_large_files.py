@@ -55,22 +55,24 @@ def row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
 CHANGES = rows((1, "a", 0), (2, "b", 4), (3, "c", 0), (1, "z", 1), (3, "c", 0), (2, None, 2))
 
 
-def land_row_groups(item: Item, content: pa.Table) -> Path:
+def land_row_groups(item: Item, content: pa.Table, number: int = 1) -> Path:
     """A file with a row group a row, so that each is a batch."""
-    path = item.folder() / FIRST
+    path = item.folder() / f"{number:020d}.parquet"
     with pq.ParquetWriter(path, content.schema) as writer:
         writer.write_table(content, row_group_size=1)
     return path
 
 
 @pytest.mark.usefixtures("row_by_row")
-@pytest.mark.parametrize("commit", range(1, 8))
+@pytest.mark.parametrize("commit", range(1, 9))
 @pytest.mark.parametrize("afterwards", [False, True], ids=["before", "after"])
-def test_a_replicator_that_was_killed_between_two_of_six_parts_goes_on_there(
+def test_a_replicator_that_was_killed_between_two_parts_goes_on_there(
     item: Item, commit: int, afterwards: bool
 ) -> None:
+    """The changes of a file before it are applied first, and those after it last."""
     item.keyed()
-    land_row_groups(item, CHANGES)
+    item.land(1, rows((1, "first", 4)))
+    land_row_groups(item, CHANGES, 2)
     merge, commits = MirroredTable.apply, []
 
     def killed(*args: Any) -> None:
@@ -84,10 +86,10 @@ def test_a_replicator_that_was_killed_between_two_of_six_parts_goes_on_there(
     with patch.object(MirroredTable, "apply", killed), suppress(Killed):
         item.scan()
 
-    assert len(commits) == min(commit, 6)
+    assert len(commits) == min(commit, 7)
     assert item.scan().status == "Replicating"
     assert item.rows() == [(1, "z"), (3, "c"), (3, "c")]
-    item.land(2, rows((1, "later", 1)))
+    item.land(3, rows((1, "later", 1)))
     assert item.scan().note == ""
     assert item.rows()[0] == (1, "later")
 
