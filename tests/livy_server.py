@@ -18,7 +18,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -61,14 +61,12 @@ class Session:
     """An interpreter, which runs statements one after another.
 
     Args:
-        namespace: of the code; `sc`, if it has one, can cancel
+        namespace: of the code; its `sc` can cancel
         questions: about its state until it has started
     """
 
-    def __init__(
-        self, id_: str | int, name: str, namespace: dict[str, Any], questions: int
-    ) -> None:
-        self.id, self.name = id_, name
+    def __init__(self, id_: str | int, namespace: dict[str, Any], questions: int) -> None:
+        self.id = id_
         self.namespace = namespace
         self.questions = questions
         self.died: str | None = None
@@ -96,8 +94,7 @@ class Session:
             statement.state = "cancelled"
         elif statement.state == "running":
             statement.state = "cancelling"
-            if "sc" in self.namespace:
-                self.namespace["sc"].cancelJobGroup(str(statement.number))
+            self.namespace["sc"].cancelJobGroup(str(statement.number))
 
     def die(self, reason: str) -> None:
         """End as a Spark does that is killed: what runs never ends."""
@@ -109,8 +106,7 @@ class Session:
             if statement.state != "waiting":
                 continue
             statement.state = "running"
-            if "sc" in self.namespace:
-                self.namespace["sc"].setJobGroup(str(statement.number), "of a statement")
+            self.namespace["sc"].setJobGroup(str(statement.number), "of a statement")
             output = _output(statement.code, self.namespace)
             if self.died:
                 return
@@ -145,7 +141,8 @@ class LivyServer:
         """How often a statement is said to be available before its output is."""
         self.most_printed = sys.maxsize
         """Characters of an output, which is cut off after these."""
-        self._http = _Server(("127.0.0.1", port), self)
+        handler = type("Handler", (_Handler,), {"livy": self})
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), handler)
         threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
@@ -186,11 +183,9 @@ class LivyServer:
         if path == "/sessions" and method == "POST":
             return self._create(content)
         found = re.fullmatch(r"/sessions/([\w-]+)(?:/statements(?:/(\d+)(/cancel)?)?)?", path)
-        if not found:
-            return 404, {}, self._error("no such path")
-        session = self.sessions.get(found[1])
-        if not session:
-            return 404, {}, self._error(f"Session '{found[1]}' not found.")
+        session = self.sessions.get(found[1]) if found else None
+        if not found or not session:
+            return 404, {}, self._error(f"{path} not found.")
         if path == f"/sessions/{found[1]}":
             if method == "DELETE":
                 self.sessions.pop(found[1]).die("deleted")
@@ -202,13 +197,12 @@ class LivyServer:
     def _create(self, content: Any) -> Answer:
         self.created.append(content)
         id_: str | int = str(uuid.uuid4()) if self._in_fabric else len(self.created) - 1
-        session = Session(id_, content.get("name", ""), self._namespace(), self.questions)
+        session = Session(id_, self._namespace(), self.questions)
         self.sessions[str(id_)] = session
         if self.dies_at_birth:
             session.die(self.dies_at_birth)
         if self._in_fabric:  # nothing else is known yet
-            told = {"id": id_, "fabricSessionStateInfo": {"state": "acquiringSession"}}
-            return 202, {}, told
+            return 202, {}, {"id": id_, "fabricSessionStateInfo": {"state": "acquiringSession"}}
         return 201, {}, self._told(session)
 
     def _statement(
@@ -236,39 +230,28 @@ class LivyServer:
         return 200, {}, told
 
     def _told(self, session: Session) -> dict[str, Any]:
-        told: dict[str, Any] = {"id": session.id, "name": session.name, "state": session.state}
+        told: dict[str, Any] = {"id": session.id, "state": session.state}
         if not self._in_fabric:
             return {**told, "log": ["stdout:", session.died or "started"]}
         if session.died:
             told["errorInfo"] = [{"errorCode": "SESSION_DIED", "message": session.died}]
         # Livy's own state follows when it has the session
-        return told if session.state == "starting" else {**told, "livyInfo": _info(session)}
+        info = {"livyInfo": {"currentState": session.state}}
+        return told if session.state == "starting" else {**told, **info}
 
     def _error(self, text: str) -> dict[str, str]:
         return {"errorCode": "Told", "message": text} if self._in_fabric else {"msg": text}
 
 
-def _info(session: Session) -> dict[str, str]:
-    return {"currentState": session.state}
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], livy: LivyServer) -> None:
-        self.livy = livy
-        super().__init__(address, _Handler)
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+    livy: LivyServer
 
     def do_GET(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         found = json.loads(content) if content else None
         headers = {name.lower(): value for name, value in self.headers.items()}
-        answer = self.server.livy.answer(self.command, self.path, headers, found)
+        answer = self.livy.answer(self.command, self.path, headers, found)
         if isinstance(answer, str):
             self.close_connection = True
             return
@@ -286,11 +269,11 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-@dataclass
 class _Printed(io.TextIOBase):
     """The output of each thread, apart."""
 
-    local: threading.local = field(default_factory=threading.local)
+    def __init__(self) -> None:
+        self.local = threading.local()
 
     def write(self, text: str) -> int:
         if not hasattr(self.local, "text"):
@@ -303,20 +286,19 @@ def _output(code: str, namespace: dict[str, Any]) -> dict[str, Any]:
     """Run code as an interpreter does: of the last expression, the value is printed."""
     if not isinstance(sys.stdout, _Printed):
         sys.stdout = _Printed()
-    printed = sys.stdout
-    printed.local.text = ""
+    printed = sys.stdout.local
+    printed.text = ""
     try:
         tree = ast.parse(code)
         exec(compile(ast.Module(tree.body[:-1], []), "<stdin>", "exec"), namespace)
         exec(compile(ast.Interactive(tree.body[-1:]), "<stdin>", "single"), namespace)
+        return {"status": "ok", "data": {"text/plain": printed.text.rstrip()}}
     except BaseException as error:
         lines = traceback.format_exception(error)
         name = type(error).__name__
         return {"status": "error", "ename": name, "evalue": str(error), "traceback": lines}
     finally:
-        text = printed.local.text
-        del printed.local.text
-    return {"status": "ok", "data": {"text/plain": text.rstrip()}}
+        del printed.text
 
 
 def main() -> None:

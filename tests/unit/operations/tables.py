@@ -1,10 +1,9 @@
-"""A published table, without dbt and Spark."""
+"""Published tables of the project `shop`, and its nodes, without dbt and Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timezone
+from typing import Any
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     MirroredColumn,
@@ -18,38 +17,79 @@ from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 
+ONE_ROW = RowCounts(1)
+
+
+def node(name: str, kind: str = "model", schema: str = "sales", **config: Any) -> dict[str, Any]:
+    """A node as in dbt's graph."""
+    return {
+        "unique_id": f"{kind}.shop.{name}",
+        "name": name,
+        "alias": config.pop("alias", name),
+        "schema": schema,
+        "resource_type": kind,
+        "config": {"materialized": "table", **config},
+    }
+
+
+def opened(storage: Storage, table: TableFolder, **owner: str) -> Publication:
+    """Open a table to publish it; `owner` replaces fields of its owner."""
+    given = {
+        "project": "shop",
+        "node": f"model.shop.{table.identifier}",
+        "schema": table.schema or "sales",
+    }
+    return Publication(storage, table, Owner(**{**given, **owner}))
+
 
 def publish(
-    storage: Storage, files: int = 1, schema: str = "sales", table: str = "orders"
+    storage: Storage,
+    table: str = "orders",
+    kind: str = "",
+    rows: RowCounts = ONE_ROW,
+    *,
+    schema: str = "sales",
+    reason: str = "",
+    completes: bool = True,
+    **owner: str,
 ) -> datetime:
-    """Publish a table of the project `shop`, or without a schema folder; returns when."""
-    with _opened(storage, TableFolder(schema, table)) as opened:
-        manifest = _commit(storage, opened, files)
-        opened.publish(manifest)
-        opened.record(manifest)
-        opened.complete(manifest)
-        return opened.published_at or datetime.now(timezone.utc)
+    """Publish a batch of one file, or of none if it has no rows. Return when.
+
+    Args:
+        kind: of the publication; a load and then changes, if it is not given
+        schema: empty for a table without a schema folder
+        completes: do not die when the batch is committed
+    """
+    publication = opened(storage, TableFolder(schema, table), **owner)
+    manifest = commit(storage, publication, kind, rows, reason)
+    if completes:
+        publication.publish(manifest)
+        publication.record(manifest)
+        publication.complete(manifest)
+    publication.close()
+    return publication.published_at or datetime.now(timezone.utc)
 
 
-def commit(storage: Storage, table: TableFolder) -> Manifest:
-    """Commit a batch, and die before it is published."""
-    with _opened(storage, table) as opened:
-        return _commit(storage, opened, 1)
-
-
-@contextmanager
-def _opened(storage: Storage, table: TableFolder) -> Iterator[Publication]:
-    owner = Owner("shop", f"model.shop.{table.identifier}", "sales")
-    opened = Publication(storage, table, owner)
-    yield opened
-    opened.close()
-
-
-def _commit(storage: Storage, opened: Publication, files: int) -> Manifest:
-    for i in range(files):
-        storage.write(f"{opened.table.staging(opened.batch_id)}/rows/{i}.parquet", b"rows")
+def commit(
+    storage: Storage,
+    publication: Publication,
+    kind: str = "",
+    rows: RowCounts = ONE_ROW,
+    reason: str = "",
+    held: str | None = None,
+) -> Manifest:
+    if rows:
+        staging = publication.table.staging(publication.batch_id)
+        storage.write(f"{staging}/rows/0.parquet", b"rows" * 300)
     definition = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
-    journal = opened.journal()
-    kind = "changes" if journal else "initial"
-    plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
-    return opened.commit(plan, opened.staged_files.written(plan) if files else [])
+    journal = publication.journal()
+    kind = kind or ("changes" if journal else "initial")
+    plan = Plan(kind, reason, definition, rows, journal=journal)
+    files = publication.staged_files.written(plan) if rows else []
+    return publication.commit(plan, files, held)
+
+
+def apply_first_file(storage: Storage, table: TableFolder) -> None:
+    """Let the service move a file away, as it does once it has applied a later one."""
+    name = f"{1:020d}.parquet"
+    storage.rename(f"{table.path}/{name}", f"{table.path}/_ProcessedFiles/{name}")

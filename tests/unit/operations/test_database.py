@@ -22,21 +22,23 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FabricServer:
 
 
 @pytest.fixture
-def database(server: FabricServer) -> MirroredDatabase:
-    return MirroredDatabase("Sales", "shop.MirroredDatabase", Credential(), server.clock)
+def shop(server: FabricServer) -> DatabaseOperations:
+    return DatabaseOperations(
+        MirroredDatabase("Sales", "shop.MirroredDatabase", Credential(), server.clock)
+    )
 
 
 def test_stopping_needs_the_name_of_the_mirrored_database(
-    server: FabricServer, database: MirroredDatabase
+    server: FabricServer, shop: DatabaseOperations
 ) -> None:
     for given in ({}, {"confirm": "another"}):
         with pytest.raises(CompilationError, match="confirm: shop"):
-            list(DatabaseOperations(database).stop(given))
+            list(shop.stop(given))
     assert server.requests == []
 
-    assert "--full-refresh" in list(DatabaseOperations(database).stop({"confirm": "shop"}))[-1]
+    assert "--full-refresh" in list(shop.stop({"confirm": "shop"}))[-1]
     assert server.workspaces[0].databases[0].status == "Stopped"
-    assert "Nothing was changed" in next(DatabaseOperations(database).stop({"confirm": "shop"}))
+    assert "Nothing was changed" in next(shop.stop({"confirm": "shop"}))
 
 
 @pytest.mark.parametrize(
@@ -48,41 +50,35 @@ def test_stopping_needs_the_name_of_the_mirrored_database(
     ],
 )
 def test_starting_tells_what_was_done(
-    server: FabricServer, database: MirroredDatabase, status: str, told: list[str]
+    server: FabricServer, shop: DatabaseOperations, status: str, told: list[str]
 ) -> None:
     server.workspaces[0].databases[0].statuses = [status]
 
-    lines = list(DatabaseOperations(database).start({}))
+    lines = list(shop.start({}))
 
     assert [part in line for line, part in zip(lines, told, strict=True)] == [True] * len(told)
 
 
-def create(database: MirroredDatabase, **settings: Any) -> list[str]:
-    return list(DatabaseOperations(database).create(settings))
-
-
-def test_creating_tells_what_was_done(server: FabricServer, database: MirroredDatabase) -> None:
-    server.workspaces[0].databases.clear()
-    assert "mirror_start" in create(database, retention_days=7)[-1]
-
-    assert "Nothing was changed" in create(database)[0]
-    assert "Nothing was changed" in create(database, retention_days=7, default_schema="dbo")[0]
-    [line] = create(database, retention_days=1, change_data_feed=True)
-    assert line.endswith("retentionInDays 7 -> 1; enableDeltaChangeDataFeed not set -> True")
-
-
-def test_the_definition_is_printed_as_git_has_it(
-    server: FabricServer, database: MirroredDatabase
+def test_creating_tells_what_was_done_and_the_definition_is_printed_as_git_has_it(
+    server: FabricServer, shop: DatabaseOperations
 ) -> None:
     server.workspaces[0].databases.clear()
-    create(database, default_schema="sales", change_data_feed=False)
 
-    lines = list(DatabaseOperations(database).definition({}))
+    def create(**settings: Any) -> list[str]:
+        return list(shop.create(settings))
 
-    target = json.loads("\n".join(lines))["properties"]["target"]["typeProperties"]
-    assert target == {
-        "defaultSchema": "sales",
+    assert "mirror_start" in create(retention_days=7)[-1]
+    assert "Nothing was changed" in create()[0]
+    assert "Nothing was changed" in create(retention_days=7, default_schema="dbo")[0]
+    [line] = create(retention_days=1, change_data_feed=False)
+    assert line.endswith("retentionInDays 7 -> 1; enableDeltaChangeDataFeed not set -> False")
+
+    lines = list(shop.definition({}))
+
+    assert json.loads("\n".join(lines))["properties"]["target"]["typeProperties"] == {
+        "defaultSchema": "dbo",
         "format": "Delta",
+        "retentionInDays": 1,
         "enableDeltaChangeDataFeed": False,
     }
     assert lines[:2] == ["{", '  "properties": {']

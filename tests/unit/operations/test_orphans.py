@@ -11,84 +11,44 @@ import pytest
 import yaml
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    MirroredColumn,
-    Owner,
-    RowCounts,
-    TableDefinition,
-)
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable, published_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import _checksum
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations.orphans import drop_orphans
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from tests.unit.operations import tables
+from tests.unit.operations.tables import node
 
 
 def publish(
     storage: Storage,
-    *tables: str,
+    *names: str,
     command: str = "first",
     target: str = "prod",
     schema: str = "sales",
 ) -> None:
     """Publish tables of the project `shop` in one command."""
-    for name in tables:
-        owner = Owner("shop", f"model.shop.{name}", schema, command, target)
-        opened = Publication(storage, TableFolder(schema, name), owner)
-        storage.write(f"{opened.table.staging(opened.batch_id)}/rows/0.parquet", b"rows")
-        definition = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
-        journal = opened.journal()
-        kind = "changes" if journal else "initial"
-        plan = Plan(kind, "", definition, RowCounts(1), journal=journal)
-        manifest = opened.commit(plan, opened.staged_files.written(plan))
-        opened.publish(manifest)
-        opened.record(manifest)
-        opened.complete(manifest)
-        opened.close()
-
-
-def node(name: str, schema: str = "sales", **config: Any) -> dict[str, Any]:
-    return {
-        "unique_id": f"model.shop.{name}",
-        "name": name,
-        "alias": name,
-        "schema": schema,
-        "resource_type": "model",
-        "config": {"materialized": "table", **config},
-    }
+    for name in names:
+        tables.publish(storage, name, schema=schema, invocation_id=command, target=target)
 
 
 def drop(
     storage: Storage,
     *nodes: dict[str, Any],
     target: str = "prod",
-    target_schema: str = "sales",
     has_published: Callable[[LandedTable], bool] = lambda _: True,
     dry_run: bool = False,
     schema: str | None = None,
     table: str | list[str] | None = None,
 ) -> Outcome:
     """Drop the orphans of a project with these nodes."""
-    tables = ProjectTables(storage, "shop", target_schema, nodes, target)
-    return drop_orphans(tables, dry_run, schema, table, has_published)
+    found = ProjectTables(storage, "shop", "sales", nodes, target)
+    return drop_orphans(found, dry_run, schema, table, has_published)
 
 
 def left(storage: Storage) -> list[str]:
     return sorted(map(str, published_folders(storage)))
-
-
-def test_a_table_that_this_target_has_published_with_others_is_dropped(storage: Storage) -> None:
-    publish(storage, "orders", "old")
-
-    listed = drop(storage, node("orders"), dry_run=True)
-
-    assert listed.lines[1].split(maxsplit=1) == ["sales.old", "model.shop.old is gone"]
-    assert left(storage) == ["sales.old", "sales.orders"]
-    assert drop(storage, node("orders")).lines[-1].startswith("Dropped sales.old.")
-    assert left(storage) == ["sales.orders"]
 
 
 def test_a_table_is_of_this_project_if_others_link_it_with_what_is_here(storage: Storage) -> None:

@@ -13,8 +13,9 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.operations.recover import Recovery, logger, place_of
-from tests.unit.operations.tables import commit
+from tests.unit.operations.tables import publish
 
 ORDERS = place_of("sales", "Orders")
 
@@ -22,7 +23,10 @@ ORDERS = place_of("sales", "Orders")
 @pytest.fixture
 def unfinished(storage: Storage) -> Manifest:
     """The batch of `sales.orders` that an earlier run has committed."""
-    return commit(storage, TableFolder("sales", "orders"))
+    publish(storage, completes=False)
+    manifest = Manifest.read(storage, TableFolder("sales", "orders").manifest)
+    assert manifest
+    return manifest
 
 
 def recovery(unfinished: Manifest, finish: Callable[[Manifest], Manifest | None]) -> Recovery:
@@ -79,11 +83,12 @@ def test_a_batch_that_no_node_needs_is_left_and_reported_once(unfinished: Manife
     assert warnings_of_the_rest(postponed) == []
 
 
-def test_a_batch_that_cannot_be_finished_fails_its_own_node_at_once(unfinished: Manifest) -> None:
-    def finish(_: Manifest) -> None:
-        raise DbtRuntimeError("Fabric has not dropped the table.")
+def fail(_: Manifest) -> None:
+    raise DbtRuntimeError("Fabric has not dropped the table.")
 
-    own, other = recovery(unfinished, finish), recovery(unfinished, finish)
+
+def test_a_batch_that_cannot_be_finished_fails_its_own_node_at_once(unfinished: Manifest) -> None:
+    own, other = recovery(unfinished, fail), recovery(unfinished, fail)
 
     with pytest.raises(DbtRuntimeError, match="has not dropped"):
         own.finish_postponed(ORDERS, is_own=True)
@@ -91,3 +96,15 @@ def test_a_batch_that_cannot_be_finished_fails_its_own_node_at_once(unfinished: 
         other.finish_postponed(ORDERS, is_own=False)
 
     assert "could not be recovered yet: Fabric has not dropped" in warning.call_args.args[0]
+
+
+def test_a_request_finishes_each_batch_or_says_why_it_cannot(
+    storage: Storage, unfinished: Manifest
+) -> None:
+    tables = ProjectTables(storage, "shop", "sales", [])
+
+    finished = recovery(unfinished, lambda manifest: manifest).finish_all(tables)
+    failed = recovery(unfinished, fail).finish_all(tables)
+
+    assert finished == Outcome(("sales.orders: finished initial +1 · #1",))
+    assert failed == Outcome((), ("sales.orders: Fabric has not dropped the table.",))

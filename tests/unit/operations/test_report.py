@@ -15,16 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.openmirroring.destination.destination import Destination, Target
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    MirroredColumn,
-    Owner,
-    RowCounts,
-    TableDefinition,
-)
+from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from dbt.adapters.openmirroring.operations.report import (
@@ -38,9 +31,10 @@ from dbt.adapters.openmirroring.operations.report import (
 )
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.report_parser import Parsed
+from tests.unit.operations.tables import node, publish
 
-DEFINITION = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
 HEADING = Heading("shop", "local", "mirror.MirroredDatabase/Files/LandingZone")
+SILENT = ServiceReport()
 HOSTILE = '<script>alert("1")</script>\'&amp;\x1b[31m\u202e\nlast'
 
 
@@ -49,69 +43,29 @@ def storage(tmp_path: Path) -> LocalStorage:
     return LocalStorage(tmp_path / "LandingZone")
 
 
-def node(name: str) -> dict[str, Any]:
-    return {
-        "unique_id": f"model.shop.{name}",
-        "name": name,
-        "alias": name,
-        "schema": "sales",
-        "resource_type": "model",
-        "config": {"materialized": "table"},
-    }
-
-
-def publish(
-    storage: LocalStorage,
-    name: str = "orders",
-    kind: str = "initial",
-    rows: RowCounts = RowCounts(1),  # noqa: B008 - a value
-    *,
-    reason: str = "",
-    owner: Owner | None = None,
-    completes: bool = True,
-) -> None:
-    table = TableFolder("sales", name)
-    owner = owner or Owner("shop", f"model.shop.{name}", "sales", "an-invocation")
-    opened = Publication(storage, table, owner)
-    if rows:
-        storage.write(f"{table.staging(opened.batch_id)}/rows/0.parquet", b"rows" * 300)
-    plan = Plan(kind, reason, DEFINITION, rows, journal=opened.journal())
-    manifest = opened.commit(plan, opened.staged_files.written(plan) if rows else [])
-    if completes:
-        opened.publish(manifest)
-        opened.record(manifest)
-        opened.complete(manifest)
-    opened.close()
-
-
-def parsed(
-    storage: LocalStorage,
-    names: Sequence[str] = ("orders",),
-    found: ServiceReport = ServiceReport(),  # noqa: B008 - a value
-    problem: str = "",
-    heading: Heading = HEADING,
-) -> Parsed:
-    return Parsed(page(storage, names, found, problem, heading))
+def tables_of(storage: LocalStorage, names: Sequence[str]) -> ProjectTables:
+    return ProjectTables(storage, "shop", "sales", [node(name) for name in names])
 
 
 def page(
     storage: LocalStorage,
-    names: Sequence[str] = ("orders",),
-    found: ServiceReport = ServiceReport(),  # noqa: B008 - a value
+    *names: str,
+    found: ServiceReport = SILENT,
     problem: str = "",
     heading: Heading = HEADING,
 ) -> str:
-    tables = ProjectTables(storage, "shop", "sales", [node(name) for name in names])
-    return html(report_page(tables, heading, found, problem))
+    return html(report_page(tables_of(storage, names), heading, found, problem))
 
 
-def test_every_batch_of_a_table_is_there_the_last_first(storage: LocalStorage) -> None:
-    publish(storage, rows=RowCounts(1200))
-    publish(storage, kind="changes", rows=RowCounts(3, 2, 1))
-    publish(storage, kind="unchanged", rows=RowCounts())
-    publish(storage, kind="rebuild", rows=RowCounts(1202), reason="--full-refresh")
+def test_every_batch_of_a_table_is_listed_and_in_the_chart(storage: LocalStorage) -> None:
+    """The last is the first in the list, and at the end of the chart."""
+    run: dict[str, Any] = {"invocation_id": "an-invocation"}
+    publish(storage, rows=RowCounts(1200), **run)
+    publish(storage, rows=RowCounts(3, 2, 1), **run)
+    publish(storage, kind="unchanged", rows=RowCounts(), **run)
+    publish(storage, kind="rebuild", rows=RowCounts(1202), reason="--full-refresh", **run)
 
-    (table,) = parsed(storage).tables
+    (table,) = Parsed(page(storage, "orders")).tables
 
     assert (table.name, table.state) == ("sales.orders", "published")
     assert [cells[1:] for cells in table.batches] == [
@@ -120,23 +74,13 @@ def test_every_batch_of_a_table_is_there_the_last_first(storage: LocalStorage) -
         ["changes", "+3", "~2", "-1", "1,202", "1", "1.2 kB", "", "an-invocation"],
         ["initial", "+1,200", "0", "0", "1,200", "1", "1.2 kB", "", "an-invocation"],
     ]
-    assert all(
-        re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", cells[0]) for cells in table.batches
-    )
-
-
-def test_the_chart_has_a_bar_for_each_batch_the_last_at_the_end(storage: LocalStorage) -> None:
-    publish(storage)
-    for _ in range(2):
-        publish(storage, kind="changes", rows=RowCounts(3, 2, 1))
-    publish(storage, kind="unchanged", rows=RowCounts())
-
-    (table,) = parsed(storage).tables
-
+    time = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+    assert all(time.fullmatch(cells[0]) for cells in table.batches)
     assert [bar.split(" · ")[1:] for bar in table.bars] == [
-        ["initial", "+1 ~0 -0"],
-        *[["changes", "+3 ~2 -1"]] * 2,
+        ["initial", "+1,200 ~0 -0"],
+        ["changes", "+3 ~2 -1"],
         ["unchanged", "+0 ~0 -0"],
+        ["rebuild", "+1,202 ~0 -0"],
     ]
 
 
@@ -144,14 +88,14 @@ def test_tables_with_trouble_come_first(storage: LocalStorage) -> None:
     names = ["a_new", "b_good", "c_behind", "e_unfinished", "f_blocked", "g_failing"]
     for name in (*names[1:], "d_orphan"):
         publish(storage, name)
-    publish(storage, "e_unfinished", "changes", completes=False)
+    publish(storage, "e_unfinished", completes=False)
     storage.write(TableFolder("sales", "f_blocked").journal, b"{}")
     later = datetime.now(timezone.utc) + timedelta(minutes=1)
     applied = {f"sales.{name}": TableReport("Replicating", "", later) for name in names}
     applied["sales.c_behind"] = TableReport("Replicating", "", later - timedelta(hours=1))
     applied["sales.g_failing"] = TableReport("Failed", "a file has zero bytes", later)
 
-    found = parsed(storage, names, ServiceReport("Running", "", applied))
+    found = Parsed(page(storage, *names, found=ServiceReport("Running", "", applied)))
 
     assert [(table.name.partition(".")[2], table.state) for table in found.tables] == [
         ("g_failing", "failing"),
@@ -167,13 +111,14 @@ def test_tables_with_trouble_come_first(storage: LocalStorage) -> None:
     assert "_journal.json is damaged or was edited" in notes[1]
     assert "pending: +1 ~0 -0 · #2" in notes[2]
     assert "model.shop.d_orphan is gone" in notes[4]
-    assert [table.batches for table in found.tables if table.state == "blocked"] == [[]]
+    assert found.tables[1].batches == []
+    assert found.tables[5].bars == []
 
 
 def test_the_page_loads_and_runs_nothing(storage: LocalStorage) -> None:
     publish(storage)
 
-    text = page(storage)
+    text = page(storage, "orders")
 
     found = Parsed(text)
     names = {name for name, _ in found.attributes}
@@ -186,16 +131,15 @@ def test_the_page_loads_and_runs_nothing(storage: LocalStorage) -> None:
 
 
 def test_names_and_texts_of_others_are_only_text(storage: LocalStorage) -> None:
-    owner = Owner("shop", f"model.shop.{HOSTILE}", "sales", HOSTILE)
-    publish(storage, reason=HOSTILE, owner=owner)
-    publish(storage, "theirs", owner=Owner(HOSTILE, HOSTILE, "sales"))
-    publish(storage, "gone", owner=owner)
-    applied = {"sales.orders": TableReport(HOSTILE, HOSTILE, None)}
-    service = ServiceReport(HOSTILE, HOSTILE, applied)
-    heading = Heading(HOSTILE, HOSTILE, HOSTILE)
-    plain = parsed(storage, ["orders", "theirs"])
+    ours: dict[str, Any] = {"node": f"model.shop.{HOSTILE}", "invocation_id": HOSTILE}
+    publish(storage, reason=HOSTILE, **ours)
+    publish(storage, "theirs", project=HOSTILE, node=HOSTILE)
+    publish(storage, "gone", **ours)
+    service = ServiceReport(HOSTILE, HOSTILE, {"sales.orders": TableReport(HOSTILE, HOSTILE)})
+    plain = Parsed(page(storage, "orders", "theirs"))
 
-    text = page(storage, ["orders", "theirs", HOSTILE], service, heading=heading)
+    heading = Heading(HOSTILE, HOSTILE, HOSTILE)
+    text = page(storage, "orders", "theirs", HOSTILE, found=service, heading=heading)
 
     found = Parsed(text)
     assert found.elements == plain.elements
@@ -211,36 +155,20 @@ def test_names_and_texts_of_others_are_only_text(storage: LocalStorage) -> None:
     ]
 
 
-def test_the_page_of_a_project_without_mirrored_tables_says_so(storage: LocalStorage) -> None:
-    found = parsed(storage, [])
+def test_a_page_without_tables_and_what_is_known_of_the_service(storage: LocalStorage) -> None:
+    problem = "Fabric does not answer"
+    paused = ServiceReport("Paused", "no capacity")
 
-    assert found.tables == []
-    assert "no mirrored tables" in found.text
-
-
-def test_a_landing_zone_without_files_has_tables_that_are_not_published(
-    storage: LocalStorage,
-) -> None:
-    found = parsed(storage, ["orders", "customers"])
-
-    assert [(table.name, table.state, table.bars) for table in found.tables] == [
-        ("sales.customers", "not published", []),
-        ("sales.orders", "not published", []),
-    ]
-
-
-def test_the_page_tells_why_nothing_is_known_of_the_service(storage: LocalStorage) -> None:
-    assert "Fabric does not answer" in parsed(storage, problem="Fabric does not answer").text
-    assert (
-        "Paused (no capacity)"
-        in parsed(storage, found=ServiceReport("Paused", "no capacity")).text
-    )
+    assert Parsed(page(storage)).tables == []
+    assert "no mirrored tables" in Parsed(page(storage)).text
+    assert problem in Parsed(page(storage, "orders", problem=problem)).text
+    assert "Paused (no capacity)" in Parsed(page(storage, "orders", found=paused)).text
 
 
 def test_each_state_can_be_shown_alone(storage: LocalStorage) -> None:
     publish(storage)
 
-    text = page(storage, ["orders", "later", "never"])
+    text = page(storage, "orders", "later", "never")
 
     ids = [value for name, value in Parsed(text).attributes if name == "id"]
     assert ids == ["show-1", "show-2"]
@@ -250,16 +178,15 @@ def test_each_state_can_be_shown_alone(storage: LocalStorage) -> None:
 
 def test_a_page_of_many_tables_with_full_histories_stays_small(storage: LocalStorage) -> None:
     publish(storage)
-    publish(storage, kind="changes", rows=RowCounts(30, 20, 10), reason="x" * 40)
-    tables = ProjectTables(storage, "shop", "sales", [node("orders")])
-    small = report_page(tables, HEADING, ServiceReport())
+    publish(storage, rows=RowCounts(30, 20, 10), reason="x" * 40)
+    small = report_page(tables_of(storage, ["orders"]), HEADING, SILENT)
     (table,) = small.tables
-    journal = table.status.journal
-    assert table.status.landed
+    landed, journal = table.status.landed, table.status.journal
+    assert landed
     assert journal
     full = replace(journal, history=tuple(journal.batches[:1]) * 98 + journal.batches[1:])
-    status = replace(table.status, landed=replace(table.status.landed, journal=full))
     assert len(full.batches) == 100
+    status = replace(table.status, landed=replace(landed, journal=full))
 
     text = html(replace(small, tables=(replace(table, status=status),) * 300))
 
@@ -276,7 +203,7 @@ def test_the_report_is_written_to_the_target_path(storage: LocalStorage, tmp_pat
     destination = Destination(
         Target(landing_zone="LandingZone"), project=lambda: tmp_path, warehouse=lambda: None
     )
-    tables = ProjectTables(storage, "shop", "sales", [node("orders")])
+    tables = tables_of(storage, ["orders"])
 
     outcome = report(tables, destination, HEADING, tmp_path / "new" / "target")
 
@@ -286,8 +213,6 @@ def test_the_report_is_written_to_the_target_path(storage: LocalStorage, tmp_pat
     with pytest.raises(DbtRuntimeError, match="could not be written"):
         report(tables, destination, HEADING, path)
 
-
-PIECE = r"M(\d+) ([\d.]+)v([\d.]+)"
 
 counts = st.integers(0, 2**63 - 1) | st.integers(0, 20)
 batches = st.builds(
@@ -308,7 +233,8 @@ batches = st.builds(
 def test_every_batch_is_seen_and_within_the_chart(drawn: list[PastBatch]) -> None:
     chart = Chart.of(drawn)
 
-    pieces = [piece for path in chart.paths.values() for piece in re.findall(PIECE, path)]
+    piece = re.compile(r"M(\d+) ([\d.]+)v([\d.]+)")
+    pieces = [found for path in chart.paths.values() for found in piece.findall(path)]
     for _, y, height in pieces:
         assert float(height) >= 1
         assert float(y) >= 0

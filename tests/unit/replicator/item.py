@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +18,17 @@ from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests import delta_tables
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+KEYED: dict[str, Any] = {"keyColumns": ["id"]}
+BY_TIME: dict[str, Any] = {**KEYED, "fileDetectionStrategy": "LastUpdateTimeFileDetection"}
+
+
+class Killed(BaseException):
+    """As a signal: nothing in between cleans up."""
+
+
+def schema(**types: pa.DataType) -> pa.Schema:
+    return pa.schema(list(types.items()))
 
 
 def rows(*values: tuple[Any, ...], schema: pa.Schema = SCHEMA) -> pa.Table:
@@ -44,7 +56,7 @@ class Item:
         (self.folder(name) / "_metadata.json").write_text(json.dumps(properties))
 
     def keyed(self) -> None:
-        self.metadata(keyColumns=["id"])
+        self.metadata(**KEYED)
 
     def land(self, number: int, content: pa.Table, name: str = "shop.schema/orders") -> Path:
         """Publish a Parquet file by rename, as publishers do."""
@@ -54,6 +66,15 @@ class Item:
         staged = self.folder(name) / f"_{file}"
         pq.write_table(content, staged)
         return staged.rename(self.folder(name) / file)
+
+    def land_all(self, *files: pa.Table, name: str = "shop.schema/orders") -> None:
+        """Land files with the numbers from 1."""
+        for number, content in enumerate(files, 1):
+            self.land(number, content, name)
+
+    def land_at(self, seconds: int, file: str, content: pa.Table) -> None:
+        """Land a file that was written so many seconds after 1970."""
+        os.utime(self.land_as(f"{file}.parquet", content), (seconds, seconds))
 
     def land_bytes(self, file: str, content: bytes, name: str = "shop.schema/orders") -> Path:
         path = self.folder(name) / file

@@ -2,90 +2,49 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
-from tests.unit.replicator.item import Item, names, rows
+from tests.unit.replicator.item import BY_TIME, Item, names, rows
 
 
-def test_tables_lie_in_their_schemas_beside_the_landing_zone_as_in_onelake(item: Item) -> None:
-    for folder in ("shop.schema/orders", "other.schema/orders", "orders"):
-        item.metadata(folder)
-        item.land(1, rows((1, folder)), folder)
-
-    item.replicator.scan()
-
-    assert item.rows("shop/orders") == [(1, "shop.schema/orders")]
-    assert item.rows("other/orders") == [(1, "other.schema/orders")]
-    assert item.rows("dbo/orders") == [(1, "orders")]
-
-
-def test_names_that_begin_with_an_underscore_are_ignored_at_every_level(item: Item) -> None:
+def test_names_without_twenty_digits_or_that_begin_with_an_underscore_are_no_data(
+    item: Item,
+) -> None:
+    """At every level. Those without an underscore are reported."""
     item.keyed()
     for name in ("_scratchPad", "_scratchPad/orders", "shop.schema/_orders"):
         item.metadata(name)
         item.land(1, rows((1, "x")), name)
-    item.land_as("_00000000000000000001.parquet", rows((1, "half written")))
-    item.land_as("_other.json", rows((1, "x")))
-
-    report = item.scan()
-
-    assert (report.table, report.status, report.note) == ("orders", "Snapshotting", "")
-    assert not (item.path / "Tables").exists()
-
-
-def test_numbers_are_the_order_not_the_time_the_files_have(item: Item) -> None:
-    item.keyed()
-    item.land(3, rows((1, "third", 1)))
-    item.land(2, rows((1, "second", 1)))
-    item.land(1, rows((1, "first")))
-
-    item.scan()
-
-    assert item.rows() == [(1, "third")]
-
-
-def test_files_after_a_gap_wait_until_it_is_filled(item: Item) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a")))
-    item.land(3, rows((1, "c", 1)))
-
-    report = item.scan()
-
-    assert item.rows() == [(1, "a")]
-    assert (report.status, report.note) == (
-        "Replicating",
-        "waits for 00000000000000000002.parquet",
-    )
-    item.land(2, rows((1, "b", 1), (2, "b", 4)))
-    assert item.scan().note == ""
-    assert item.rows() == [(1, "c"), (2, "b")]
-
-
-def test_the_first_number_is_one(item: Item) -> None:
-    item.keyed()
-    item.land(2, rows((1, "a")))
-
-    assert item.scan().waits_for == "00000000000000000001.parquet"
-
-
-def test_a_name_that_is_not_twenty_digits_is_no_data_and_is_reported(item: Item) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a")))
-    item.land_as("2.parquet", rows((2, "b")))
+    for file in ("_00000000000000000001.parquet", "_other.json", "2.parquet"):
+        item.land_as(file, rows((1, "x")))
     item.land_bytes("00000000000000000002.csv", b"id,name\n2,b\n")
 
     report = item.scan()
 
-    assert item.rows() == [(1, "a")]
-    assert set(report.ignored) == {"2.parquet", "00000000000000000002.csv"}
-    assert "ignores" in report.note
+    assert (report.table, report.status) == ("orders", "Snapshotting")
+    assert report.note == "ignores 00000000000000000002.csv, 2.parquet"
+    assert not (item.path / "Tables").exists()
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_files_after_a_gap_wait_until_it_is_filled(item: Item, missing: int) -> None:
+    """Their numbers are their order, not their times."""
+    item.keyed()
+    for number in {3, 2, 1} - {missing}:
+        item.land(number, rows((1, f"file {number}", 4)))
+
+    report = item.scan()
+
+    assert report.note == f"waits for {missing:020d}.parquet"
+    assert report.files == missing - 1
+    item.land(missing, rows((1, f"file {missing}", 4)))
+    assert item.scan().note == ""
+    assert item.rows() == [(1, "file 3")]
 
 
 def test_a_table_waits_for_its_metadata(item: Item) -> None:
@@ -100,29 +59,13 @@ def test_a_table_waits_for_its_metadata(item: Item) -> None:
     assert item.rows() == [(1, "a")]
 
 
-def test_a_table_without_data_is_snapshotting(item: Item) -> None:
-    item.keyed()
-
-    assert item.scan().status == "Snapshotting"
-
-
-def test_a_file_without_rows_makes_a_table_without_rows(item: Item) -> None:
-    item.keyed()
-    item.land(1, rows())
-
-    report = item.scan()
-
-    assert (report.status, report.rows) == ("Replicating", 0)
-    assert item.delta().schema().to_arrow().names == ["id", "name"]
-
-
 @pytest.mark.parametrize("content", [b"", b"PAR1 and then nothing of use PAR1", b"P"])
 def test_a_file_that_is_no_parquet_stops_the_table_until_it_is_replaced(
     item: Item, content: bytes
 ) -> None:
     item.keyed()
     item.land(1, rows((1, "a")))
-    item.land_bytes("00000000000000000002.parquet", content)
+    bad = item.land_bytes("00000000000000000002.parquet", content)
     item.land(3, rows((1, "c", 1)))
 
     for _ in range(2):  # the error stays
@@ -130,21 +73,24 @@ def test_a_file_that_is_no_parquet_stops_the_table_until_it_is_replaced(
         assert report.status == "Failed"
         assert report.error
         assert report.error.code == "InputValidationError"
-        assert "00000000000000000002.parquet" in report.note
+        assert bad.name in report.note
         assert item.rows() == [(1, "a")]
+    bad.unlink()
+    assert item.scan().waits_for == bad.name
     item.land(2, rows((2, "b", 4)))
     assert item.scan().status == "Replicating"
     assert item.rows() == [(1, "c"), (2, "b")]
 
 
-def test_a_file_that_is_corrupt_in_the_middle_adds_nothing(item: Item) -> None:
+@pytest.mark.parametrize("part", ["begin", "middle"])
+def test_a_first_file_that_is_corrupt_adds_nothing_and_does_not_fix_the_types(
+    item: Item, part: str
+) -> None:
     item.keyed()
-    item.land(1, rows(*((i, f"name {i}") for i in range(100_000))))
-    path = item.folder() / "00000000000000000001.parquet"
+    path = item.land(1, rows(*((i, f"name {i}") for i in range(100_000))))
     content = bytearray(path.read_bytes())
-    middle = len(content) // 2
-    content[middle : middle + 2000] = b"\xff" * 2000
-    whole = path.read_bytes()
+    start = 1000 if part == "begin" else len(content) // 2
+    content[start : start + 2000] = b"\xff" * 2000
     path.write_bytes(content)
 
     report = item.scan()
@@ -152,42 +98,9 @@ def test_a_file_that_is_corrupt_in_the_middle_adds_nothing(item: Item) -> None:
     assert report.error
     assert report.error.code == "InputValidationError"
     assert item.rows() == []
-    path.write_bytes(whole)
-    assert item.scan().rows == 100_000
-
-
-def test_a_first_file_that_is_corrupt_does_not_fix_the_types(item: Item) -> None:
-    item.keyed()
-    path = item.land(1, rows(*((i, f"name {i}") for i in range(100_000))))
-    content = bytearray(path.read_bytes())
-    content[1000:3000] = b"\xff" * 2000
-    path.write_bytes(content)
-    assert item.scan().status == "Failed"
-
     item.land(1, pa.table({"id": ["1"]}))
-
     assert item.scan().status == "Replicating"
     assert item.rows() == [("1",)]
-
-
-def test_a_deleted_bad_file_is_a_gap(item: Item) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a")))
-    item.land_bytes("00000000000000000002.parquet", b"").unlink()
-    item.land(3, rows((1, "c", 1)))
-
-    assert item.scan().waits_for == "00000000000000000002.parquet"
-
-
-def test_one_table_in_error_does_not_stop_the_others(item: Item) -> None:
-    item.keyed()
-    item.land_bytes("00000000000000000001.parquet", b"")
-    item.metadata("shop.schema/parts")
-    item.land(1, rows((1, "a")), "shop.schema/parts")
-
-    reports = item.replicator.scan()
-
-    assert [report.status for report in reports] == ["Failed", "Replicating"]
 
 
 @pytest.mark.parametrize("processed", ["_ProcessedFiles", "_FilesReadyToDelete"])
@@ -207,71 +120,38 @@ def test_applied_files_are_moved_away_but_the_last_one_stays(item: Item, process
     assert len(item.rows()) == 5
 
 
-def test_moved_files_are_deleted_after_a_week(item: Item, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moved_files_are_deleted_after_a_week(
+    item: Item, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders and links are no files that were moved there."""
     item.keyed()
-    item.land(1, rows((1, "x")))
-    item.land(2, rows((2, "x", 4)))
-    item.scan()
+    item.land_all(rows((1, "x")), rows((2, "x", 4)))
     processed = item.folder() / "_ProcessedFiles"
+    (processed / "folder").mkdir(parents=True)
+    (processed / "link").symlink_to(tmp_path / "gone")
+    item.scan()
 
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 6 * 24 * 3600)
     item.scan()
-    assert names(processed.iterdir()) == ["1.parquet"]
+    assert names(processed.iterdir()) == ["1.parquet", "folder", "link"]
     monkeypatch.setattr(time, "time", lambda: now + 7 * 24 * 3600 + 60)
-    item.scan()
-    assert names(processed.iterdir()) == []
+    assert item.scan().status == "Replicating"
+    assert names(processed.iterdir()) == ["folder", "link"]
     assert item.left() == ["2.parquet"]
 
 
-def test_a_file_is_applied_once_however_often_it_is_scanned(item: Item) -> None:
-    item.metadata()
-    item.land(1, rows((1, "a")))
-    item.land(2, rows((1, "a")))
-
-    first, second = item.scan(), item.scan()
-
-    assert (first.files, first.operations, second.files) == (2, 2, 0)
-    assert item.rows() == [(1, "a"), (1, "a")]
-
-
-def test_unordered_files_are_applied_by_their_times(item: Item) -> None:
-    item.metadata(keyColumns=["id"], fileDetectionStrategy="LastUpdateTimeFileDetection")
-    for seconds, name in ((30, "b"), (10, "c"), (20, "a")):
-        path = item.land_as(f"{name}.parquet", rows((1, name, 4)))
-        os.utime(path, (seconds, seconds))
+def test_unordered_files_are_applied_by_their_times_and_known_by_their_names(item: Item) -> None:
+    """A late older one is still applied. A name may be a number."""
+    item.metadata(**BY_TIME)
+    for seconds, name in ((30, "b"), (10, f"{7:020d}"), (20, "a")):
+        item.land_at(seconds, name, rows((1, name, 4)))
 
     item.scan()
 
     assert item.rows() == [(1, "b")]
     assert item.left() == ["b.parquet"]
-    assert names((item.folder() / "_ProcessedFiles").iterdir()) == ["a.parquet", "c.parquet"]
-
-
-def test_unordered_files_are_known_by_name_so_a_late_older_one_is_still_applied(
-    item: Item,
-) -> None:
-    item.metadata(keyColumns=["id"], fileDetectionStrategy="LastUpdateTimeFileDetection")
-    os.utime(item.land_as("new.parquet", rows((1, "new", 4))), (20, 20))
-    item.scan()
-    os.utime(item.land_as("old.parquet", rows((1, "old", 4))), (10, 10))
-
-    assert item.scan().files == 1
-    assert item.scan().files == 0
-    assert item.rows() == [(1, "old")]
-
-
-def test_unordered_files_may_have_numbers_for_names(item: Item) -> None:
-    item.metadata(fileDetectionStrategy="LastUpdateTimeFileDetection")
-    item.land(7, rows((7, "a")))
-    item.scan()
-    item.land(3, rows((3, "b")))
-
-    item.scan()
-
-    assert item.rows() == [(3, "b"), (7, "a")]
-
-
-def test_a_landing_zone_has_the_place_it_has_in_onelake(tmp_path: Path) -> None:
-    with pytest.raises(ReplicatorError, match="Files/LandingZone"):
-        Replicator(tmp_path / "landing")
+    assert names((item.folder() / "_ProcessedFiles").iterdir()) == ["7.parquet", "a.parquet"]
+    item.land_at(5, f"{3:020d}", rows((1, "late", 4)))
+    assert [item.scan().files for _ in range(2)] == [1, 0]
+    assert item.rows() == [(1, "late")]

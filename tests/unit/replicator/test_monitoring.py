@@ -39,67 +39,54 @@ def test_the_status_files_have_the_names_that_microsofts_sdk_reads(item: Item) -
     assert json.loads((monitoring / "replicator.json").read_text())["status"] == "Running"
 
 
-def test_processed_rows_are_operations_and_add_up(item: Item) -> None:
+def test_a_file_is_applied_and_counted_once_however_often_it_is_scanned(item: Item) -> None:
+    """Processed rows are operations and add up, until the table is recreated."""
     item.keyed()
     item.land(1, rows((1, "a"), (2, "b")))
     item.scan()
     synced = tables(item)[0]["metrics"]["lastSyncTimeUtc"]
-    item.scan()
+    assert item.scan().files == 0
     assert tables(item)[0]["metrics"]["lastSyncTimeUtc"] == synced
     item.land(2, rows((1, None, 2), (2, "c", 1), (2, "d", 1)))
 
     report = item.scan()
 
-    assert (report.operations, report.rows) == (3, 1)
+    assert (report.files, report.operations, report.rows) == (1, 3, 1)
     assert tables(item)[0]["metrics"]["processedRowCount"] == 5
-
-
-def test_a_recreated_table_counts_anew_and_a_dropped_one_is_gone(item: Item) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a"), (2, "b")))
-    item.scan()
     item.drop()
     item.keyed()
     item.land(1, rows((1, "a")))
     item.scan()
     assert tables(item)[0]["metrics"]["processedRowCount"] == 1
+
+
+def test_the_states_of_tables_that_are_gone_are_forgotten(item: Item) -> None:
+    """Also of one that was never mirrored."""
+    item.keyed()
+    item.land(1, rows((1, "a")))
+    item.metadata("parts", FileFormat="json")
+    item.replicator.scan()
+    assert [each["status"] for each in tables(item)] == ["Failed", "Replicating"]
     item.drop()
+    item.drop("parts")
 
     item.replicator.scan()
 
     assert tables(item) == []
 
 
-def test_an_error_is_reported_with_its_code(item: Item) -> None:
+@pytest.fixture
+def command(item: Item, monkeypatch: pytest.MonkeyPatch) -> Item:
+    """An item with a table; its landing zone is the argument of the command."""
     item.keyed()
-    item.land_bytes("00000000000000000001.parquet", b"")
-
-    item.scan()
-
-    (table,) = tables(item)
-    assert (table["status"], table["errorCode"]) == ("Failed", "InputValidationError")
-    assert "zero bytes" in table["errorMessage"]
-
-
-def test_unreadable_status_files_are_written_anew(item: Item) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a")))
-    item.scan()
-    (item.path / "Files" / "Monitoring" / "tables.json").write_text("{")
-
-    item.scan()
-
-    assert tables(item)[0]["status"] == "Replicating"
-
-
-def test_the_command_prints_its_changes(
-    item: Item, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a"), (2, "b")))
-    item.metadata("parts")
-    item.land(2, rows((1, "a")), "parts")
     monkeypatch.setattr(sys, "argv", ["replicator", str(item.landing_zone)])
+    return item
+
+
+def test_the_command_prints_its_changes(command: Item, capsys: pytest.CaptureFixture[str]) -> None:
+    command.land(1, rows((1, "a"), (2, "b")))
+    command.metadata("parts")
+    command.land(2, rows((1, "a")), "parts")
 
     assert main() == 0
 
@@ -111,15 +98,17 @@ def test_the_command_prints_its_changes(
     )
 
 
-def test_the_commands_exit_status_says_that_a_table_failed(
-    item: Item, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_an_error_of_a_table_is_reported_and_is_the_commands_exit_status(
+    command: Item, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    item.keyed()
-    item.land_bytes("00000000000000000001.parquet", b"")
-    monkeypatch.setattr(sys, "argv", ["replicator", str(item.landing_zone)])
+    command.land_bytes("00000000000000000001.parquet", b"")
 
     assert main() == 1
+
     assert "InputValidationError" in capsys.readouterr().out
+    (table,) = tables(command)
+    assert (table["status"], table["errorCode"]) == ("Failed", "InputValidationError")
+    assert "zero bytes" in table["errorMessage"]
 
 
 @pytest.mark.parametrize("place", ["nowhere", "nowhere/Files/LandingZone"])

@@ -2,178 +2,108 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import patch
+
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dbt.adapters.openmirroring.replicator.changes import Marker, marked, net_changes
-from tests.unit.replicator.item import SCHEMA, Item, rows
+from dbt.adapters.openmirroring.replicator import table_scan
+from tests.unit.replicator.item import KEYED, Item, rows, schema
 
 INSERT, UPDATE, DELETE, UPSERT = 0, 1, 2, 4
 
+UPSERTS = {**KEYED, "isUpsertDefaultRowMarker": True}
+TWO_KEYS = schema(a=pa.string(), b=pa.string(), value=pa.int32())
+NAME_IS_REQUIRED = pa.schema([("id", pa.int64()), pa.field("name", pa.string(), nullable=False)])
+KEY = "k\"e'y `of` a.b"
+ANY_NAMES = schema(**{KEY: pa.int32(), "select": pa.string(), "ü ,;{}()\n\t=": pa.int8()})
 
-@pytest.mark.parametrize(
-    ("marker", "absent", "present"),
-    [
-        (INSERT, [(1, "old"), (2, "new")], [(1, "new"), (1, "old")]),
-        (UPDATE, [(1, "old"), (2, "new")], [(1, "new")]),
-        (DELETE, [(1, "old")], []),
-        (UPSERT, [(1, "old"), (2, "new")], [(1, "new")]),
-    ],
-)
-@pytest.mark.parametrize("key", [1, 2], ids=["present", "absent"])
-def test_the_table_of_row_markers(
-    item: Item,
-    marker: int,
-    absent: list[tuple[int, str]],
-    present: list[tuple[int, str]],
-    key: int,
-) -> None:
-    """Specification, "Format requirements": each marker, with and without a row of the key."""
-    item.keyed()
-    item.land(1, rows((1, "old")))
-    item.land(2, rows((key, "new", marker)))
-
-    item.scan()
-
-    assert item.rows() == (present if key == 1 else absent)
-
-
-def test_rows_apply_in_their_order_within_a_file_and_across_files(item: Item) -> None:
-    """The example of the specification, "Incremental changes"."""
-    item.metadata(keyColumns=["EmployeeID"])
-    schema = pa.schema([("EmployeeID", pa.string()), ("EmployeeLocation", pa.string())])
-    item.land(
-        1,
-        rows(
-            ("E0001", "Redmond", 0),
-            ("E0002", "Redmond", 0),
-            ("E0003", "Redmond", 0),
-            ("E0001", "Bellevue", 1),
-            schema=schema,
-        ),
-    )
-    item.land(2, rows(("E0001", None, 2), ("E0002", "Bellevue", 1), schema=schema))
-    item.land(3, rows(("E0001", "Redmond", 0), ("E0003", None, 2), schema=schema))
-
-    item.scan()
-
-    assert item.rows() == [("E0001", "Redmond"), ("E0002", "Bellevue")]
-
-
-def test_a_file_without_markers_only_inserts_even_if_the_key_is_there(item: Item) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a")))
-    item.land(2, rows((1, "b")))
-
-    item.scan()
-
-    assert item.rows() == [(1, "a"), (1, "b")]
-
-
-def test_rows_without_a_marker_are_upserts_if_the_metadata_say_so(item: Item) -> None:
-    item.metadata(keyColumns=["id"], isUpsertDefaultRowMarker=True)
-    item.land(1, rows((1, "a"), (2, "a")))
-    item.land(2, rows((1, "b"), (1, "c")))
-    item.land(3, rows((2, "b", None), (3, "b", None), (1, None, 2)))
-
-    item.scan()
-
-    assert item.rows() == [(2, "b"), (3, "b")]
+# by name: the metadata, the files, and the rows that are mirrored
+CASES: dict[str, tuple[dict[str, Any], list[pa.Table], list[tuple[Any, ...]]]] = {
+    # specification, "Format requirements": keys 1 to 4 are there, 5 to 8 are not
+    "each marker": (
+        KEYED,
+        [
+            rows(*((key, "old") for key in range(1, 5))),
+            rows((1, "new", INSERT), (2, "new", UPDATE), (3, None, DELETE), (4, "new", UPSERT)),
+            rows((5, "new", INSERT), (6, "new", UPDATE), (7, None, DELETE), (8, "new", UPSERT)),
+        ],
+        [(1, "new"), (1, "old"), *((key, "new") for key in (2, 4, 5, 6, 8))],
+    ),
+    "a file without markers only inserts": (
+        KEYED,
+        [rows((1, "a")), rows((1, "b"))],
+        [(1, "a"), (1, "b")],
+    ),
+    "rows without a marker are upserts if the metadata say so": (
+        UPSERTS,
+        [
+            rows((1, "a"), (2, "a")),
+            rows((1, "b"), (1, "c")),
+            rows((2, "b", None), (3, "b", None), (1, None, DELETE)),
+        ],
+        [(2, "b"), (3, "b")],
+    ),
+    "a delete needs the key only": (
+        KEYED,
+        [rows((1, "a"), (2, "b"), schema=NAME_IS_REQUIRED), rows((1, None, DELETE))],
+        [(2, "b")],
+    ),
+    "a marker may be text": (
+        KEYED,
+        [rows((1, "a")).append_column("__rowMarker__", pa.array(["4"]))],
+        [(1, "a")],
+    ),
+    "keys of several columns are compared together": (
+        {"keyColumns": ["a", "b"]},
+        [
+            rows(("x", "yz", 1), ("xy", "z", 2), ("xyz", "", 3), schema=TWO_KEYS),
+            rows(("xy", "z", 4, UPDATE), ("xyz", "", None, DELETE), schema=TWO_KEYS),
+        ],
+        [("x", "yz", 1), ("xy", "z", 4)],
+    ),
+    "columns may have any name": (
+        {"keyColumns": [KEY]},
+        [
+            rows((1, "a", 1), (2, "b", 2), schema=ANY_NAMES),
+            rows((1, "c", 3, UPDATE), (2, None, None, DELETE), schema=ANY_NAMES),
+        ],
+        [(1, "c", 3)],
+    ),
+}
 
 
-def test_a_delete_needs_the_key_only(item: Item) -> None:
-    item.keyed()
-    required = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string(), False)])
-    item.land(1, rows((1, "a"), (2, "b"), schema=required))
-    item.land(2, rows((1, None, 2)))
+@pytest.mark.parametrize("case", CASES)
+def test_rows_change_the_table_as_their_markers_say(item: Item, case: str) -> None:
+    metadata, files, expected = CASES[case]
+    item.metadata(**metadata)
+    item.land_all(*files)
 
     assert item.scan().status == "Replicating"
-    assert item.rows() == [(2, "b")]
+    assert item.rows() == expected
 
 
-def test_update_and_delete_reach_every_row_of_a_key(item: Item) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a"), (1, "b"), (2, "a"), (2, "b")))
-    item.land(2, rows((1, "c", UPDATE), (2, None, DELETE)))
+@pytest.mark.parametrize(
+    ("metadata", "content", "finding"),
+    [
+        *((KEYED, rows((2, "b", 0), (3, "c", n)), f"{n} is not a row marker") for n in (3, 5, -1)),
+        (KEYED, rows((2, "b", 0)).select([2, 0, 1]), "must be the last column"),
+        (KEYED, rows((None, "b", UPSERT)), "'id' is NULL"),
+        *(({}, rows((1, "b", marker)), "keyColumns") for marker in (UPDATE, DELETE, UPSERT)),
+    ],
+    ids=[*("3", "5", "-1"), "first column", "NULL", *("update", "delete", "upsert")],
+)
+def test_a_file_with_a_wrong_marker_or_without_a_key_stops_the_table(
+    item: Item, metadata: dict[str, Any], content: pa.Table, finding: str
+) -> None:
+    item.metadata(**metadata)
+    item.land_all(rows((1, "a", INSERT)), content)
 
-    item.scan()
-
-    assert item.rows() == [(1, "c")]
-
-
-@pytest.mark.parametrize("marker", [3, 5, -1])
-def test_an_unknown_marker_stops_the_table(item: Item, marker: int) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a", 0)))
-    item.land(2, rows((1, "a", 0), (1, "a", marker)))
-
-    report = item.scan()
-
-    assert f"{marker} is not a row marker" in report.note
+    assert finding in item.scan().note
     assert item.rows() == [(1, "a")]
-
-
-def test_markers_may_be_text(item: Item) -> None:
-    item.keyed()
-    content = rows((1, "a"))
-    item.land(1, content.append_column("__rowMarker__", pa.array(["4"])))
-
-    item.scan()
-
-    assert item.rows() == [(1, "a")]
-
-
-def test_the_marker_is_the_last_column(item: Item) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a", 0)).select(["__rowMarker__", "id", "name"]))
-
-    assert "must be the last column" in item.scan().note
-
-
-@pytest.mark.parametrize("marker", [UPDATE, DELETE, UPSERT])
-def test_updates_and_deletes_need_key_columns(item: Item, marker: int) -> None:
-    item.metadata()
-    item.land(1, rows((1, "a", INSERT)))
-    item.land(2, rows((1, "a", marker)))
-
-    report = item.scan()
-
-    assert "keyColumns" in report.note
-    assert item.rows() == [(1, "a")]
-
-
-def test_a_key_that_is_null_stops_the_table(item: Item) -> None:
-    item.keyed()
-    item.land(1, rows((None, "a", UPSERT)))
-
-    assert "'id' is NULL" in item.scan().note
-
-
-def test_keys_of_several_columns_are_compared_together(item: Item) -> None:
-    item.metadata(keyColumns=["a", "b"])
-    schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("value", pa.int32())])
-    item.land(1, rows(("x", "yz", 1), ("xy", "z", 2), ("xyz", "", 3), schema=schema))
-    item.land(2, rows(("xy", "z", 4, UPDATE), ("xyz", "", None, DELETE), schema=schema))
-
-    item.scan()
-
-    assert item.rows() == [("x", "yz", 1), ("xy", "z", 4)]
-
-
-KEY = "k\"e'y `of` a.b"
-
-
-def test_columns_may_have_any_name(item: Item) -> None:
-    item.metadata(keyColumns=[KEY])
-    schema = pa.schema([(KEY, pa.int32()), ("select", pa.string()), ("ü ,;{}()\n\t=", pa.int8())])
-    item.land(1, rows((1, "a", 1), (2, "b", 2), schema=schema))
-    item.land(2, rows((1, "c", 3, UPDATE), (2, None, None, DELETE), schema=schema))
-
-    item.scan()
-
-    assert item.rows() == [(1, "c", 3)]
 
 
 operations = st.lists(
@@ -182,11 +112,9 @@ operations = st.lists(
 )
 
 
-def by_the_table(
-    start: list[tuple[int, str]], applied: list[tuple[int, str, int]]
-) -> list[tuple[int, str]]:
+def by_the_table(applied: list[tuple[int, str, int]]) -> list[tuple[int, str]]:
     """The specification's table of row markers, one row after the other."""
-    result = list(start)
+    result: list[tuple[int, str]] = []
     for key, name, marker in applied:
         if marker != INSERT:
             result = [row for row in result if row[0] != key]
@@ -195,43 +123,29 @@ def by_the_table(
     return sorted(result)
 
 
-@given(st.lists(operations, max_size=4))
-def test_reduced_operations_do_what_they_do_one_after_the_other(
-    files: list[list[tuple[int, str, int]]],
-) -> None:
-    start = [(0, "x"), (1, "x"), (1, "y")]
-    empty = marked(SCHEMA.empty_table(), Marker.INSERT)
-    changes = empty
-
-    for file in files:
-        content = pa.concat_tables([empty, rows(*file)]) if file else empty
-        changes = net_changes(pa.concat_tables([changes, net_changes(content, ("id",))]), ("id",))
-
-    left = [tuple(row.values()) for row in changes.to_pylist()]
-    gone = [key for key, _, marker in left if marker != INSERT]
-    assert len(gone) == len(set(gone))
-    result = [row for row in start if row[0] not in gone]
-    result += [(key, name) for key, name, marker in left if marker != DELETE]
-    assert sorted(result) == by_the_table(start, [row for file in files for row in file])
-
-
 @settings(
     max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(files=st.lists(operations, min_size=1, max_size=5), scans=st.sets(st.integers(0, 5)))
+@given(
+    files=st.lists(operations, min_size=1, max_size=5),
+    scans=st.sets(st.integers(0, 5)),
+    kept=st.sampled_from([1, 2**20]),
+)
 def test_files_do_the_same_whenever_they_are_scanned(
-    item: Item, files: list[list[tuple[int, str, int]]], scans: set[int]
+    item: Item, files: list[list[tuple[int, str, int]]], scans: set[int], kept: int
 ) -> None:
+    """Also if the changes of several files are merged together, or are too many for that."""
     item.keyed()
     item.land(1, rows())
-    for number, file in enumerate(files, start=2):
-        item.land(number, rows(*file) if file else rows())
-        if number in scans:
-            item.scan()
+    with patch.object(table_scan, "_KEPT", kept):
+        for number, file in enumerate(files, start=2):
+            item.land(number, rows(*file))
+            if number in scans:
+                item.scan()
 
-    item.scan()
+        item.scan()
 
-    assert item.rows() == by_the_table([], [row for file in files for row in file])
+    assert item.rows() == by_the_table([row for file in files for row in file])
     item.drop()

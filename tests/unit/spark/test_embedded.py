@@ -55,20 +55,16 @@ def test_a_folder_that_cannot_be_written_is_refused_with_the_setting_for_another
         (str(100 * GB), 8192),
         ("9223372036854771712", 8192),
         ("max\n", 8192),
-        (None, 8192),
     ],
 )
-def test_the_heap_is_half_of_what_the_container_may_use(
-    tmp_path: Path, limit: str | None, expected: int
+def test_the_heap_is_half_of_what_the_container_may_use_and_at_most_16_gb(
+    tmp_path: Path, limit: str, expected: int
 ) -> None:
     file = tmp_path / "memory.max"
-    if limit is not None:
-        file.write_text(limit)
+    file.write_text(limit)
 
     assert driver_memory_mb(16 * GB, [tmp_path / "missing", file]) == expected
-
-
-def test_the_heap_is_at_most_16_gb() -> None:
+    assert driver_memory_mb(16 * GB, []) == 8192
     assert driver_memory_mb(256 * GB, []) == 16 * 1024
 
 
@@ -81,46 +77,34 @@ def test_shuffles_have_partitions_for_the_cores_that_the_process_may_use(
     assert defaults(tmp_path)["spark.sql.shuffle.partitions"] == "12"
 
 
-OTHER_COLLECTOR = "-Xlog:gc -XX:+UseZGC"
+OTHER = "-Xlog:gc -XX:+UseZGC"
+IN_ENVIRONMENT = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 
-@pytest.fixture
-def _no_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user who has set no option of Java."""
-    for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-
-
-@pytest.mark.usefixtures("_no_choice")
-@pytest.mark.parametrize("options", ["", "-XX:+UseStringDeduplication -Dx=UseZGC"])
-def test_no_core_is_left_to_a_collector_that_runs_beside_spark(options: str) -> None:
-    assert collector({"spark.driver.extraJavaOptions": options})[0] == "-XX:+UseParallelGC"
-
-
-@pytest.mark.usefixtures("_no_choice")
 @pytest.mark.parametrize(
-    "name", ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"]
+    ("settings", "environment", "file", "is_chosen"),
+    [
+        ({}, {}, "", False),
+        ({"extra": "-XX:+UseStringDeduplication -Dx=UseZGC"}, {}, "", False),
+        ({"default": OTHER}, {}, "", True),
+        ({"extra": OTHER}, {}, "", True),
+        *(({}, {name: OTHER}, "", True) for name in IN_ENVIRONMENT),
+        ({}, {}, f"spark.driver.extraJavaOptions {OTHER}\n", True),
+    ],
 )
-def test_a_collector_in_the_profile_is_the_only_one(name: str) -> None:
-    assert collector({name: OTHER_COLLECTOR}) == []
-
-
-@pytest.mark.usefixtures("_no_choice")
-@pytest.mark.parametrize(
-    "name", ["SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"]
-)
-def test_a_collector_in_the_environment_is_the_only_one(
-    name: str, monkeypatch: pytest.MonkeyPatch
+def test_no_core_is_left_to_a_collector_beside_spark_unless_the_user_has_chosen_one(
+    settings: dict[str, str],
+    environment: dict[str, str],
+    file: str,
+    is_chosen: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(name, OTHER_COLLECTOR)
+    for name in IN_ENVIRONMENT:
+        monkeypatch.setenv(name, environment.get(name, ""))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    (tmp_path / "spark-defaults.conf").write_text(file)
 
-    assert collector({}) == []
+    found = collector({f"spark.driver.{k}JavaOptions": value for k, value in settings.items()})
 
-
-@pytest.mark.usefixtures("_no_choice")
-def test_a_collector_in_the_defaults_of_spark_is_the_only_one(tmp_path: Path) -> None:
-    defaults_file = tmp_path / "spark-defaults.conf"
-    defaults_file.write_text(f"spark.driver.extraJavaOptions {OTHER_COLLECTOR}\n")
-
-    assert collector({}) == []
+    assert found[:1] == ([] if is_chosen else ["-XX:+UseParallelGC"])

@@ -18,6 +18,12 @@ from dbt.adapters.openmirroring.spark.python_models import PythonModelError, spa
 
 UTC = dt.timezone.utc
 LARGE = Decimal("12345678901234567890.123456789012345678")
+JANUARY = dt.datetime(2026, 1, 1, tzinfo=UTC)
+IN_BERLIN = pd.Timestamp(JANUARY).tz_convert("Europe/Berlin")
+LAST = dt.datetime(9999, 12, 31)
+NOON = dt.datetime(2026, 1, 1, 12)
+DATES = pd.to_datetime(["2026-01-01", None])
+SPANS = [dt.timedelta(seconds=1), None]
 
 
 class Conf(dict[str, str]):
@@ -44,6 +50,18 @@ class Session:
         return self
 
 
+def framed(data: Any) -> Session:
+    """Return what PySpark gets for a frame."""
+    result: Any = spark_frame(data, Session())  # type: ignore[arg-type]
+    found: Session = result
+    return found
+
+
+def refused() -> Any:
+    told = "The column `value` of the Python model cannot be stored"
+    return pytest.raises(PythonModelError, match=told)
+
+
 @pytest.fixture(params=["pyarrow", "no pyarrow"])
 def convert(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Convert:
     """Convert a column, on a machine with PyArrow or without it."""
@@ -53,7 +71,7 @@ def convert(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
             if request.param == "no pyarrow":
                 patch.setitem(sys.modules, "pyarrow", None)
             series = values if isinstance(values, pd.Series) else pd.Series(values, dtype=object)
-            result: Any = spark_frame(pd.DataFrame({"value": series}), Session())  # type: ignore[arg-type]
+            result = framed(pd.DataFrame({"value": series}))
         return result.types["value"], [row[0] for row in result.rows]
 
     return converted
@@ -79,27 +97,15 @@ Convert = Callable[[Any], tuple[str, list[Any]]]
         ([None, float("nan"), pd.NA, pd.NaT], "string", [None] * 4),
         ([], "string", []),
         ([pd.NaT, dt.date(1, 1, 1)], "date", [None, dt.date(1, 1, 1)]),
-        (
-            [pd.Timestamp("2026-01-01 01:00", tz="Europe/Berlin"), dt.datetime(9999, 12, 31)],
-            "timestamp",
-            [dt.datetime(2026, 1, 1, tzinfo=UTC), dt.datetime(9999, 12, 31, tzinfo=UTC)],
-        ),
+        ([IN_BERLIN, LAST], "timestamp", [JANUARY, LAST.replace(tzinfo=UTC)]),
         ([b"a", None], "binary", [b"a", None]),
         (pd.Series([0.5, None], dtype="float16"), "float", [0.5, None]),
         (pd.Series([0, 0, 1]).astype("Sparse[int64]"), "bigint", [0, 0, 1]),
         (pd.Series(["a", None], dtype="string[pyarrow]"), "string", ["a", None]),
         (pd.Series([2, None], dtype=pd.ArrowDtype(pa.uint8())), "smallint", [2, None]),
         (pd.Series([None, None], dtype=object).astype("category"), "string", [None, None]),
-        (
-            pd.Series([Decimal("1.50"), None], dtype="category"),
-            "decimal(38,18)",
-            [Decimal("1.50"), None],
-        ),
-        (
-            pd.Series(pd.to_datetime(["2026-01-01", None]), dtype="category"),
-            "timestamp",
-            [dt.datetime(2026, 1, 1, tzinfo=UTC), None],
-        ),
+        (pd.Series([LARGE, None], dtype="category"), "decimal(38,18)", [LARGE, None]),
+        (pd.Series(DATES, dtype="category"), "timestamp", [JANUARY, None]),
     ],
 )
 def test_the_type_of_a_column_comes_from_pandas(
@@ -111,31 +117,14 @@ def test_the_type_of_a_column_comes_from_pandas(
 @pytest.mark.parametrize(
     "values",
     [
-        [1, "a"],
-        ["a", 1],
-        [b"a", "a"],
-        ["a", b"a"],
-        [1.5, True],
-        [1, True],
-        [1, np.True_],
-        [True, 1],
-        [dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, 12)],
-        [dt.datetime(2026, 1, 1, 12), dt.date(2026, 1, 1)],
-        [2**63, -1],
-        [2**53 + 1, 0.5],
-        [Decimal(10) ** 20],
-        [Decimal(10) ** -19],
-        [Decimal("Infinity")],
-        [Decimal(1), "1"],
-        [Decimal(1), 0.5],
-        ["a\ud800"],
-        [1j],
-        [[1], "a"],
-        [[dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, 12)]],
-        [{"a": b"a"}, {"a": "a"}],
-        [{"a": 1}, {"a": "a"}],
-        [{}],
-        [object()],
+        *([1, "a"], ["a", 1], [b"a", "a"], ["a", b"a"], ["a\ud800"]),
+        *([1.5, True], [1, True], [1, np.True_], [True, 1]),
+        *([dt.date(2026, 1, 1), NOON], [NOON, dt.date(2026, 1, 1)]),
+        *([2**63, -1], [2**53 + 1, 0.5], [1j]),
+        *([Decimal(10) ** 20], [Decimal(10) ** -19], [Decimal("Infinity")]),
+        *([Decimal(1), "1"], [Decimal(1), 0.5]),
+        *([[1], "a"], [[dt.date(2026, 1, 1), NOON]]),
+        *([{"a": b"a"}, {"a": "a"}], [{"a": 1}, {"a": "a"}], [{}], [object()]),
         pd.Series(pd.period_range("2026-01", periods=2, freq="M")),
         pd.cut(pd.Series([1, 2, None]), 2),
         pd.Series([1, "a"], dtype="category"),
@@ -145,9 +134,7 @@ def test_the_type_of_a_column_comes_from_pandas(
 def test_a_value_that_fits_no_type_is_refused_with_its_column(
     convert: Convert, values: Any
 ) -> None:
-    with pytest.raises(
-        PythonModelError, match="The column `value` of the Python model cannot be stored"
-    ):
+    with refused():
         convert(values)
 
 
@@ -155,7 +142,7 @@ def test_a_value_that_fits_no_type_is_refused_with_its_column(
     "values",
     [
         [1, "a", None],
-        [dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, 12), pd.NaT],
+        [dt.date(2026, 1, 1), NOON, pd.NaT],
         pd.Series(pd.period_range("2026-01", periods=2, freq="M")),
         pd.cut(pd.Series([1, 2, None]), 2),
         pd.to_timedelta(pd.Series(["1s", None])),
@@ -170,14 +157,6 @@ def test_the_way_out_makes_text(convert: Convert, values: Any) -> None:
     assert [value is None for value in converted] == list(series.isna())
 
 
-@pytest.mark.parametrize("convert", ["pyarrow"], indirect=True)
-def test_time_spans_are_intervals(convert: Convert) -> None:
-    spans = [dt.timedelta(seconds=1), None]
-
-    assert convert(spans) == ("interval day to second", spans)
-    assert convert(pd.to_timedelta(pd.Series(spans))) == ("interval day to second", spans)
-
-
 @pytest.mark.parametrize("convert", ["no pyarrow"], indirect=True)
 @pytest.mark.parametrize("values", [[[1]], [{"a": 1}], [dt.timedelta(1)], [dt.time(1)]])
 def test_other_types_need_pyarrow(convert: Convert, values: list[Any]) -> None:
@@ -185,27 +164,26 @@ def test_other_types_need_pyarrow(convert: Convert, values: list[Any]) -> None:
         convert(values)
 
 
-def test_nested_values_have_the_types_that_arrow_infers() -> None:
-    frame = pd.DataFrame(
-        {
-            "list": [[1, None], None],
-            "array": [np.array([0.5, np.nan]), None],
-            "struct": [{"a": 1, "b": Decimal(1)}, {"a": None, "c": [dt.datetime(2026, 1, 1)]}],
-            "empty": [[], None],
-        }
-    )
-
-    result: Any = spark_frame(frame, Session())  # type: ignore[arg-type]
-
-    assert result.types == {
-        "list": "array<bigint>",
-        "array": "array<double>",
-        "struct": "struct<a:bigint,b:decimal(38,18),c:array<timestamp>>",
-        "empty": "array<string>",
-    }
-    assert result.rows[0][1] == [0.5, None]
-    time = dt.datetime(2026, 1, 1, tzinfo=UTC)
-    assert result.rows[1] == (None, None, {"a": None, "b": None, "c": [time]}, None)
+@pytest.mark.parametrize("convert", ["pyarrow"], indirect=True)
+@pytest.mark.parametrize(
+    ("values", "type_", "expected"),
+    [
+        (SPANS, "interval day to second", SPANS),
+        (pd.to_timedelta(pd.Series(SPANS)), "interval day to second", SPANS),
+        ([[1, None], None], "array<bigint>", [[1, None], None]),
+        ([np.array([0.5, np.nan]), None], "array<double>", [[0.5, None], None]),
+        ([[], None], "array<string>", [[], None]),
+        (
+            [{"a": 1, "b": Decimal(1)}, {"a": None, "c": [JANUARY.replace(tzinfo=None)]}],
+            "struct<a:bigint,b:decimal(38,18),c:array<timestamp>>",
+            [{"a": 1, "b": 1, "c": None}, {"a": None, "b": None, "c": [JANUARY]}],
+        ),
+    ],
+)
+def test_time_spans_and_nested_values_have_the_types_that_arrow_infers(
+    convert: Convert, values: Any, type_: str, expected: list[Any]
+) -> None:
+    assert convert(values) == (type_, expected)
 
 
 @pytest.mark.parametrize(
@@ -223,8 +201,8 @@ def test_nested_values_have_the_types_that_arrow_infers() -> None:
         (pa.large_binary(), b"a", "binary"),
         (pa.binary(1), b"a", "binary"),
         (pa.date64(), dt.date(2026, 1, 1), "date"),
-        (pa.timestamp("ns"), dt.datetime(2026, 1, 1, tzinfo=UTC), "timestamp"),
-        (pa.timestamp("s", "Europe/Berlin"), dt.datetime(2026, 1, 1, tzinfo=UTC), "timestamp"),
+        (pa.timestamp("ns"), JANUARY, "timestamp"),
+        (pa.timestamp("s", "Europe/Berlin"), JANUARY, "timestamp"),
         (pa.duration("s"), dt.timedelta(1), "interval day to second"),
         (pa.decimal128(10, 2), Decimal("1.50"), "decimal(10,2)"),
         (pa.decimal256(38, 2), Decimal("1.50"), "decimal(38,2)"),
@@ -240,7 +218,7 @@ def test_the_types_of_arrow_are_those_of_the_columns(
 ) -> None:
     values = pa.array([list(value.items()) if pa.types.is_map(type_) else value, None], type_)
 
-    result: Any = spark_frame(pa.table({"value": values}), Session())  # type: ignore[arg-type]
+    result = framed(pa.table({"value": values}))
 
     assert result.types == {"value": expected}
     assert result.rows == [(value,), (None,)]
@@ -249,23 +227,16 @@ def test_the_types_of_arrow_are_those_of_the_columns(
 @pytest.mark.parametrize(
     "type_",
     [
-        pa.list_view(pa.int8()),
-        pa.month_day_nano_interval(),
-        pa.uuid(),
-        pa.decimal128(3, 4),
-        pa.decimal256(39, 0),
-        pa.struct([]),
-        pa.struct([("a", pa.int8()), ("a", pa.int8())]),
-        pa.time32("s"),
+        *(pa.list_view(pa.int8()), pa.month_day_nano_interval(), pa.uuid(), pa.time32("s")),
+        *(pa.decimal128(3, 4), pa.decimal256(39, 0)),
+        *(pa.struct([]), pa.struct([("a", pa.int8()), ("a", pa.int8())])),
     ],
 )
 def test_a_type_that_spark_does_not_have_is_refused(type_: pa.DataType) -> None:
     table = pa.table({"id": [1], "value": pa.nulls(1, type_)})
 
-    with pytest.raises(
-        PythonModelError, match="The column `value` of the Python model cannot be stored"
-    ):
-        spark_frame(table, Session())  # type: ignore[arg-type]
+    with refused():
+        framed(table)
 
 
 def test_any_object_that_exports_an_arrow_stream_is_a_frame() -> None:
@@ -274,7 +245,7 @@ def test_any_object_that_exports_an_arrow_stream_is_a_frame() -> None:
             table = pa.table({"name": pa.array(["a", None]).dictionary_encode()})
             return table.__arrow_c_stream__(requested_schema)
 
-    result: Any = spark_frame(Exported(), Session())  # type: ignore[arg-type]
+    result = framed(Exported())
 
     assert result.types == {"name": "string"}
     assert result.rows == [("a",), (None,)]
@@ -283,21 +254,15 @@ def test_any_object_that_exports_an_arrow_stream_is_a_frame() -> None:
 def test_names_are_those_of_the_frame() -> None:
     frame = pd.DataFrame([[1, 2]], columns=["a", 2026], index=pd.Index([7], name="left out"))
 
-    result: Any = spark_frame(frame, Session())  # type: ignore[arg-type]
-
-    assert list(result.types) == ["a", "2026"]
-    with pytest.raises(PythonModelError, match="has more than one column `2`"):
-        spark_frame(pd.DataFrame([[1, 2]], columns=["2", 2]), Session())  # type: ignore[arg-type]
-    with pytest.raises(PythonModelError, match="has more than one column `a`"):
-        spark_frame(pa.table([[1], [2]], ["a", "a"]), Session())  # type: ignore[arg-type]
-    with pytest.raises(PythonModelError, match="has no columns"):
-        spark_frame(pd.DataFrame(index=[1]), Session())  # type: ignore[arg-type]
+    assert list(framed(frame).types) == ["a", "2026"]
+    for unusable, told in (
+        (pd.DataFrame([[1, 2]], columns=["2", 2]), "has more than one column `2`"),
+        (pa.table([[1], [2]], ["a", "a"]), "has more than one column `a`"),
+        (pd.DataFrame(index=[1]), "has no columns"),
+    ):
+        with pytest.raises(PythonModelError, match=told):
+            framed(unusable)
 
 
 def test_the_settings_of_the_session_are_set_back() -> None:
-    session = Session()
-    before = session.conf.copy()
-
-    spark_frame(pd.DataFrame({"id": [1]}), session)  # type: ignore[arg-type]
-
-    assert session.conf == before
+    assert framed(pd.DataFrame({"id": [1]})).conf == Session().conf

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,109 +12,77 @@ import pytest
 from dbt.adapters.openmirroring.spark.embedded.settings import inherited, variables
 
 
+class Place:
+    """What a command passes on to Spark."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path, self.monkeypatch = path, monkeypatch
+        self.settings = {
+            "spark.jars": f"file:{path}/a.jar,b.jar",
+            "options": f"-Xlog:gc:file={path}/gc.log",
+            "secret": "s3cret",
+        }
+        for file in ("a.jar", "gc.log", "conf/hive-site.xml", "java/release", "spark/tmp/x"):
+            (path / file).parent.mkdir(parents=True, exist_ok=True)
+            self.write(file, "1")
+        self.setenv("HADOOP_CONF_DIR", str(path / "conf"))
+        self.setenv("TERM", "xterm")
+
+    def write(self, file: str, text: str) -> None:
+        (self.path / file).write_text(text)
+
+    def setenv(self, name: str, value: str = "another") -> None:
+        self.monkeypatch.setenv(name, value)
+
+    def move(self, folder: str) -> None:
+        (self.path / folder).rename(self.path / "moved")
+        (self.path / "spark" / "tmp").mkdir(parents=True, exist_ok=True)
+
+    def found(self) -> dict[str, str]:
+        return inherited(self.path / "spark", self.settings, self.path / "java", variables()[0])
+
+
 @pytest.fixture
-def java(tmp_path: Path) -> Path:
-    home = tmp_path / "java"
-    home.mkdir()
-    (home / "release").write_text("17")
-    return home
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return Place(tmp_path, monkeypatch)
 
 
-def differing(one: dict[str, str], other: dict[str, str]) -> set[str]:
-    return {name for name in {*one, *other} if one.get(name) != other.get(name)}
+OF_TASKS = ("TERM", "SHLVL", "GITHUB_STEP_SUMMARY", "AIRFLOW_CTX_DAG_RUN_ID", "DBT_TARGET")
+OF_JAVA = ("PATH", "AWS_SECRET_ACCESS_KEY", "SHOP", "TZ", "TERMS")
+
+# by name: what is done, and the name under which that differs, or nothing
+CHANGES: dict[str, tuple[Callable[[Place], object], str]] = {
+    **{name: (partial(Place.setenv, name=name), "") for name in OF_TASKS},
+    **{name: (partial(Place.setenv, name=name), f"variable {name}") for name in OF_JAVA},
+    "a log": (lambda place: place.write("gc.log", "12"), ""),
+    "a jar": (lambda place: place.write("a.jar", "12"), "files of settings"),
+    "a setting": (lambda place: place.settings.update(secret=""), "setting secret"),
+    "configuration": (lambda place: place.write("conf/core-site.xml", ""), "files of settings"),
+    "another folder": (lambda place: place.move("spark"), "folder of Spark"),
+    "another folder in it": (lambda place: place.move("spark/tmp"), "folder of Spark"),
+    "another Java": (lambda place: place.write("java/release", "21.0"), "Java"),
+    "working directory": (lambda place: place.monkeypatch.chdir(place.path), "working directory"),
+    "permissions of new files": (lambda place: os.umask(0o007), "limits"),
+}
 
 
-def found(home: Path, java: Path, **settings: str) -> dict[str, str]:
-    (home / "tmp").mkdir(parents=True, exist_ok=True)
-    return inherited(home, settings, java, variables()[0])
-
-
-def test_nothing_differs_between_two_commands_of_different_terminals_and_tasks(
-    tmp_path: Path, java: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = found(tmp_path / "spark", java)
-    for name in ("TERM", "SHLVL", "GITHUB_STEP_SUMMARY", "AIRFLOW_CTX_DAG_RUN_ID", "DBT_TARGET"):
-        monkeypatch.setenv(name, "another")
-
-    assert found(tmp_path / "spark", java) == before
-    assert "TERM" in variables()[1]
-
-
-@pytest.mark.parametrize("name", ["PATH", "AWS_SECRET_ACCESS_KEY", "SHOP", "TZ", "TERMS"])
-def test_a_variable_that_java_could_read_differs(
-    tmp_path: Path, java: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    before = found(tmp_path / "spark", java)
-    monkeypatch.setenv(name, "another")
-
-    assert differing(before, found(tmp_path / "spark", java)) == {f"variable {name}"}
-
-
-def test_settings_are_compared_and_the_jars_that_they_name_but_not_logs(
-    tmp_path: Path, java: Path
-) -> None:
-    jar, log = tmp_path / "a.jar", tmp_path / "gc.log"
-    settings = {"spark.jars": f"file:{jar},b.jar", "options": f"-Xlog:gc:file={log}"}
-    for path in (jar, log):
-        path.write_text("1")
-    before = found(tmp_path / "spark", java, **settings)
-    log.write_text("12")
-    assert found(tmp_path / "spark", java, **settings) == before
-
-    jar.write_text("12")
-
-    assert differing(before, found(tmp_path / "spark", java, **settings)) == {"files of settings"}
-    settings["options"] = ""
-    names = {"files of settings", "setting options"}
-    assert differing(before, found(tmp_path / "spark", java, **settings)) == names
-
-
-def test_a_file_of_a_folder_of_configuration_differs(
-    tmp_path: Path, java: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "conf"
-    folder.mkdir()
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(folder))
-    before = found(tmp_path / "spark", java)
-
-    (folder / "core-site.xml").write_text("<configuration/>")
-
-    assert differing(before, found(tmp_path / "spark", java)) == {"files of settings"}
-
-
-@pytest.mark.parametrize("part", [".", "tmp"])
-def test_a_folder_in_the_place_of_sparks_folder_differs(
-    tmp_path: Path, java: Path, part: str
-) -> None:
-    home = tmp_path / "spark"
-    before = found(home, java)
-
-    (home / part).rename(tmp_path / "moved")
-
-    assert differing(before, found(home, java)) == {"folder of Spark"}
-
-
-def test_another_java_at_the_same_place_and_another_working_directory_differ(
-    tmp_path: Path, java: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = found(tmp_path / "spark", java)
-    (java / "release").write_text("21.0")
-    assert differing(before, found(tmp_path / "spark", java)) == {"Java"}
-    monkeypatch.chdir(tmp_path)
-
-    assert differing(before, found(tmp_path / "spark", java)) == {"Java", "working directory"}
-
-
-def test_other_permissions_of_new_files_differ(tmp_path: Path, java: Path) -> None:
-    before = found(tmp_path / "spark", java)
-    umask = os.umask(0o007)
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_java_reads_differs_and_nothing_else(place: Place, change: str) -> None:
+    before = place.found()
+    made, told = CHANGES[change]
+    umask = os.umask(0o022)
+    os.umask(umask)
     try:
-        assert differing(before, found(tmp_path / "spark", java)) == {"limits"}
+        made(place)
+        found = place.found()
     finally:
         os.umask(umask)
 
+    assert {name for name in {*before, *found} if before.get(name) != found.get(name)} == (
+        {told} if told else set()
+    )
+    assert "TERM" in variables()[1]
 
-def test_no_value_is_passed_on_that_could_be_a_secret(tmp_path: Path, java: Path) -> None:
-    values = found(tmp_path / "spark", java, secret="s3cret").values()
 
-    assert not [value for value in values if "s3cret" in value]
+def test_no_value_is_passed_on_that_could_be_a_secret(place: Place) -> None:
+    assert not [value for value in place.found().values() if "s3cret" in value]

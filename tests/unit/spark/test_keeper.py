@@ -5,19 +5,24 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dbt.adapters.openmirroring.spark.embedded import keeper as program
+from dbt.adapters.openmirroring.spark.embedded import lease
 from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD
+from dbt.adapters.openmirroring.spark.embedded.lease import stop_spark, take
 
 # as a JVM, it ends when its standard input is closed, and inherits the lock
 JVM = [sys.executable, "-I", "-S", "-c", "import sys; sys.stdin.read()"]
@@ -118,6 +123,13 @@ def is_alive(process: int) -> bool:
     return True
 
 
+def parent_of(process: int) -> int:
+    status = Path(f"/proc/{process}/stat")
+    if not status.exists():
+        pytest.skip("only Linux names the parent of a process in a file")
+    return int(status.read_text().rpartition(")")[2].split()[1])
+
+
 @pytest.fixture
 def keeper(tmp_path: Path) -> Iterator[Keeper]:
     created = Keeper(tmp_path / "home")
@@ -127,35 +139,25 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
     created.wait_until_ended()
 
 
-def test_the_next_command_gets_the_jvm_that_was_returned(keeper: Keeper) -> None:
+def test_one_command_at_a_time_has_the_jvm_and_the_folder_is_locked_meanwhile(
+    keeper: Keeper,
+) -> None:
+    """Only the user can read the secret that commands ask with."""
+    busy = {"busy": os.getpid()}
+    assert (keeper.home / RECORD).stat().st_mode & 0o777 == 0o600
+    assert keeper.is_locked()
+    assert keeper.ask()[1] == busy
+
     assert keeper.first.say(returned=60) == {"kept": True}
 
-    _, answer = keeper.ask()
-
-    assert answer["granted"].items() >= {**GATEWAY, "jvm": keeper.jvm}.items()
-    assert is_alive(keeper.jvm)
-
-
-def test_one_command_at_a_time_has_the_jvm_and_others_hear_which(keeper: Keeper) -> None:
-    _, answer = keeper.ask()
-    assert answer == {"busy": os.getpid()}
-    keeper.first.say(returned=60)
-    client, _ = keeper.ask()
-    assert keeper.ask()[1] == {"busy": os.getpid()}
-
-    client.say(returned=60)
-
-    assert "granted" in keeper.ask()[1]
-
-
-def test_the_folder_is_locked_only_while_a_command_has_the_jvm(keeper: Keeper) -> None:
-    assert keeper.is_locked()
-    keeper.first.say(returned=60)
     assert not keeper.is_locked()
-
-    keeper.ask()
-
+    client, answer = keeper.ask()
+    assert answer["granted"].items() >= {**GATEWAY, "jvm": keeper.jvm}.items()
     assert keeper.is_locked()
+    assert keeper.ask()[1] == busy
+    client.say(returned=60)
+    assert "granted" in keeper.ask()[1]
+    assert is_alive(keeper.jvm)
 
 
 def test_a_jvm_is_not_lent_while_somebody_else_has_locked_the_folder(keeper: Keeper) -> None:
@@ -170,15 +172,14 @@ def test_a_jvm_is_not_lent_while_somebody_else_has_locked_the_folder(keeper: Kee
     assert "granted" in keeper.ask()[1]
 
 
-def test_the_jvm_of_a_command_that_ends_without_returning_it_is_killed(keeper: Keeper) -> None:
-    keeper.first.end()
-
-    keeper.wait_until_ended()
-
-
-def test_the_jvm_of_a_later_command_that_is_killed_is_killed(keeper: Keeper) -> None:
-    keeper.first.say(returned=60)
-    client, _ = keeper.ask()
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_jvm_of_a_command_that_ends_without_returning_it_is_killed(
+    keeper: Keeper, is_first: bool
+) -> None:
+    client = keeper.first
+    if not is_first:
+        client.say(returned=60)
+        client, _ = keeper.ask()
 
     client.end()
 
@@ -186,47 +187,33 @@ def test_the_jvm_of_a_later_command_that_is_killed_is_killed(keeper: Keeper) -> 
 
 
 def test_the_jvm_ends_with_its_keeper_and_the_folder_is_locked_until_then(keeper: Keeper) -> None:
-    status = Path(f"/proc/{keeper.jvm}/stat")
-    if not status.exists():
-        pytest.skip("only Linux names the parent of a process in a file")
-    parent = int(status.read_text().rpartition(")")[2].split()[1])
-
-    os.kill(parent, signal.SIGKILL)
+    os.kill(parent_of(keeper.jvm), signal.SIGKILL)
 
     keeper.wait_until_ended()
 
 
-def test_the_jvm_ends_after_the_idle_time(keeper: Keeper) -> None:
-    keeper.first.say(returned=0.2)
+@pytest.mark.parametrize("idle", [0, 0.2])
+def test_the_jvm_ends_after_the_idle_time(keeper: Keeper, idle: float) -> None:
+    assert keeper.first.say(returned=idle) == {"kept": idle > 0}
 
     keeper.wait_until_ended()
 
     assert not (keeper.home / RECORD).exists()
 
 
-def test_a_command_that_keeps_nothing_ends_the_jvm(keeper: Keeper) -> None:
-    assert keeper.first.say(returned=0) == {"kept": False}
-
-    keeper.wait_until_ended()
-
-
 def test_a_jvm_that_has_inherited_something_else_is_ended_and_the_names_are_told(
     keeper: Keeper,
 ) -> None:
-    keeper.first.say(returned=60)
+    """But not while another command uses it."""
+    other = {"variable A": "2", "variable B": "1"}
+    assert keeper.ask(other)[1] == {"busy": os.getpid()}
+    assert keeper.first.say(returned=60) == {"kept": True}
 
-    client, answer = keeper.ask({"variable A": "2", "variable B": "1"})
+    client, answer = keeper.ask(other)
 
     assert answer == {"differs": ["variable A", "variable B"]}
     assert client.answer() is None, "it ends when the JVM has ended"
     keeper.wait_until_ended()
-
-
-def test_a_jvm_in_use_is_not_ended_by_a_command_that_needs_another(keeper: Keeper) -> None:
-    _, answer = keeper.ask({"variable A": "2"})
-
-    assert answer == {"busy": os.getpid()}
-    assert keeper.first.say(returned=60) == {"kept": True}
 
 
 @pytest.mark.parametrize(
@@ -234,44 +221,31 @@ def test_a_jvm_in_use_is_not_ended_by_a_command_that_needs_another(keeper: Keepe
     [b'{"secret": "guessed", "pid": 1, "inherited": {}}\n', b"[]\n", b"GET / HTTP/1\n\n"],
 )
 def test_who_does_not_know_the_secret_is_not_answered(keeper: Keeper, message: bytes) -> None:
+    """Nor do many of them keep a command from the JVM."""
     keeper.first.say(returned=60)
-    client = Client(socket.create_connection(("127.0.0.1", keeper.record["port"])))
+    address = ("127.0.0.1", keeper.record["port"])
+    client = Client(socket.create_connection(address))
+    others = [socket.create_connection(address) for _ in range(200)]
 
     client.connection.sendall(message)
 
     assert client.answer() is None
-    assert "granted" in keeper.ask()[1]
-
-
-def test_many_connections_of_others_do_not_keep_a_command_from_the_jvm(keeper: Keeper) -> None:
-    keeper.first.say(returned=60)
-    others = [socket.create_connection(("127.0.0.1", keeper.record["port"])) for _ in range(200)]
-
     for other in others:
         other.close()
-
     assert "granted" in keeper.ask()[1]
-
-
-def test_only_the_user_can_read_the_secret(keeper: Keeper) -> None:
-    assert (keeper.home / RECORD).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("change", ["the record is removed", "the folder is moved", "it is gone"])
 def test_an_idle_jvm_ends_when_its_folder_is_another(keeper: Keeper, change: str) -> None:
     moved = keeper.home.with_name("moved")
     keeper.first.say(returned=60)
-    match change:
-        case "the record is removed":
-            (keeper.home / RECORD).unlink()
-        case "the folder is moved":
-            keeper.home.rename(moved)
-            keeper.home.mkdir()
-        case _:
-            for path in keeper.home.iterdir():
-                path.unlink()
-            keeper.home.rmdir()
-            keeper.home.mkdir()
+    if change == "the record is removed":
+        (keeper.home / RECORD).unlink()
+    else:
+        keeper.home.rename(moved)
+        keeper.home.mkdir()
+    if change == "it is gone":
+        shutil.rmtree(moved)
 
     keeper.wait_until_ended()
 
@@ -317,13 +291,72 @@ def test_a_register_of_another_machine_or_without_sense_ends_no_jvm(tmp_path: Pa
     keeper.wait_until_ended()
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
 def test_a_keeper_needs_less_than_20_mb_and_has_no_stream_of_its_command(keeper: Keeper) -> None:
-    stat = Path(f"/proc/{keeper.jvm}/stat").read_text().rpartition(")")[2].split()
-    parent = Path(f"/proc/{stat[1]}")
+    parent = Path(f"/proc/{parent_of(keeper.jvm)}")
     [memory] = [x for x in (parent / "status").read_text().splitlines() if "VmRSS" in x]
 
     assert int(memory.split()[1]) < 20 * 1024
     session, terminal = (parent / "stat").read_text().rpartition(")")[2].split()[3:5]
     assert int(session) != os.getsid(0)
     assert terminal == "0"
+
+
+# what lies in the place of a keeper's record, or listens at its port, is input
+RECORDS = ["", "null", "[]", "{}", '{"port": "x", "secret": 1, "folder": []}', "\x00"]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_record_without_sense_names_no_keeper(tmp_path: Path, record: str) -> None:
+    (tmp_path / RECORD).write_text(record)
+
+    assert stop_spark(tmp_path) == "No embedded Spark is ready"
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n", b"7\n", b"[1]\n", b"\xff\n"])
+def test_another_program_at_the_port_of_a_keeper_that_was_killed_is_none(
+    tmp_path: Path, answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path.stat()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        given = {"port": stranger.getsockname()[1], "folder": [folder.st_dev, folder.st_ino]}
+        (tmp_path / RECORD).write_text(json.dumps({**given, "secret": "s"}))
+
+        def serve() -> None:
+            connection, _ = stranger.accept()
+            with connection:
+                connection.recv(2**16)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        started = SimpleNamespace()
+        monkeypatch.setattr(lease, "_started", lambda *_: started)
+
+        assert take(tmp_path, {}, {}, {}, tmp_path / "register") is started  # type: ignore[comparison-overlap]
+        thread.join()
+
+
+# a command whose code has forked a process, and which then ends without returning its lease
+FORKING = """
+import os, socket, sys, time
+from dbt.adapters.openmirroring.spark.embedded.lease import Lease
+
+lease = Lease(socket.create_connection(("127.0.0.1", int(sys.argv[1]))))
+if child := os.fork():
+    print(child, flush=True)
+    os._exit(0)
+os.close(1)
+time.sleep(60)
+"""
+
+
+def test_a_keeper_notices_the_end_of_a_command_whose_fork_lives_on() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as keeper:
+        command = [sys.executable, "-c", FORKING, str(keeper.getsockname()[1])]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        connection, _ = keeper.accept()
+
+    with connection:
+        connection.settimeout(20)
+        assert connection.recv(1) == b""
+    os.kill(int(done.stdout), signal.SIGKILL)  # it is there

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from dbt.adapters.openmirroring.spark.livy.session import (
 from tests.livy_server import DROPPED, Fault
 from tests.unit.spark.livy import Livy
 
-STATEMENTS = r"/sessions/\d+/statements"
+NO_OPTIONS: dict[str, Any] = {}
 
 
 @pytest.fixture(params=["apache", "fabric"])
@@ -93,34 +93,24 @@ def test_connections_share_a_livy_session_and_nothing_else(
     assert len(livy.server.created) == 1
 
 
-def test_sessions_and_answers_of_a_connection_are_dropped_when_it_is_closed(
-    livy: Livy, session: LivySession
+def test_a_session_keeps_nothing_of_connections_that_are_closed(
+    livy: Livy, tmp_path: Path
 ) -> None:
+    """While its command runs, and when it stays for the next one."""
+    session = LivySession(livy.client(), {}, tmp_path / "livy_session.json")
     for number in range(3):
         handle = LivyHandle(session, {})
         ask(handle, str(number))
         handle.close()
-    ask(LivyHandle(session, {}), "last")
+    last = LivyHandle(session, {})
+    ask(last, "last")
 
     driver = driver_of(livy)
     assert len(driver._sessions) == len(driver._answers) == 1
-
-
-def test_a_session_that_stays_keeps_nothing_of_the_connections_of_its_command(
-    livy: Livy, tmp_path: Path
-) -> None:
-    session = LivySession(livy.client(), {}, tmp_path / "livy_session.json")
-    handles = [LivyHandle(session, {}) for _ in range(2)]
-    for handle in handles:
-        ask(handle, "rows")
-    for handle in handles:
-        handle.close()
-
+    last.close()
     session.end()
-
     (there,) = livy.server.sessions.values()
     wait_until(lambda: there.statements[-1].output)
-    driver = driver_of(livy)
     assert driver._sessions == driver._answers == {}
 
 
@@ -153,21 +143,17 @@ def test_an_output_that_follows_its_state_is_waited_for(livy: Livy, session: Liv
     assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
 
 
-def test_an_error_of_spark_is_reported_with_its_class(session: LivySession) -> None:
+def test_errors_of_spark_and_of_python_models_are_reported(session: LivySession) -> None:
     handle = LivyHandle(session, {})
-
-    with pytest.raises(DbtDatabaseError, match=r"\[SOME_CLASS\] It failed. SQLSTATE: 42000"):
-        ask(handle, "fail")
-
-    assert ask(handle, "next") == [("next",)]
-
-
-def test_an_error_of_a_python_model_shows_its_line(session: LivySession) -> None:
     code = "def model(dbt, session):\n    return 1 / 0\n\nclass dbtObj:\n"
     code += "    def __init__(self, load): pass\n"
 
+    with pytest.raises(DbtDatabaseError, match=r"\[SOME_CLASS\] It failed. SQLSTATE: 42000"):
+        ask(handle, "fail")
     with pytest.raises(DbtRuntimeError, match=r"return 1 / 0(.|\n)*ZeroDivisionError"):
-        LivyHandle(session, {}).create_view("`rows`", code, "model.shop.orders")
+        handle.create_view("`rows`", code, "model.shop.orders")
+
+    assert ask(handle, "next") == [("next",)]
 
 
 @pytest.mark.parametrize("status", [429, 430])
@@ -195,8 +181,11 @@ def test_a_session_for_which_there_is_no_capacity_is_not_asked_for_for_ever(
     assert 100 < sum(livy.slept) < 1000
 
 
-@pytest.mark.parametrize("answer", [DROPPED, (503, {}, {}), (500, {}, {})])
-def test_a_statement_whose_answer_is_lost_is_not_run_twice(
+LOST = pytest.mark.parametrize("answer", [DROPPED, (503, {}, {}), (500, {}, {})])
+
+
+@LOST
+def test_a_statement_whose_answer_is_lost_or_that_arrives_late_is_not_run_twice(
     livy: Livy, session: LivySession, answer: Any
 ) -> None:
     handle = LivyHandle(session, {})
@@ -206,22 +195,13 @@ def test_a_statement_whose_answer_is_lost_is_not_run_twice(
     assert ask(handle, "rows") == [("rows",)]
 
     assert livy.server.count("POST", "/statements$") == 1 + 1 + 2
-    assert ran(livy, "rows") == 1
-
-
-def test_a_request_that_arrives_late_is_not_run_again(livy: Livy, session: LivySession) -> None:
-    handle = LivyHandle(session, {})
-    ask(handle, "first")
-    ask(handle, "second")
     (there,) = livy.server.sessions.values()
-
     late = there.submit(there.statements[1].code)
     wait_until(lambda: late.output)
+    assert livy.ran == ["first", "rows"]
 
-    assert livy.ran == ["first", "second"]
 
-
-@pytest.mark.parametrize("answer", [DROPPED, (503, {}, {}), (500, {}, {})])
+@LOST
 def test_a_session_whose_answer_is_lost_is_not_started_twice(
     livy: Livy, session: LivySession, answer: Any
 ) -> None:
@@ -265,41 +245,32 @@ def test_a_session_that_dies_while_a_statement_runs_fails_it_and_the_next_gets_a
     assert len(livy.server.created) == 2
 
 
-@pytest.mark.parametrize("is_deleted", [True, False])
+@pytest.mark.parametrize(
+    ("fate", "told"),
+    [("dead", "it was idle"), ("deleted", ""), ("anew", "its Python was started anew")],
+)
 def test_a_session_that_is_gone_before_a_statement_fails_it_once_on_each_connection(
-    livy: Livy, session: LivySession, is_deleted: bool
+    livy: Livy, session: LivySession, fate: str, told: str
 ) -> None:
     handles = [LivyHandle(session, {}) for _ in range(2)]
     for handle in handles:
         ask(handle, "first")
     (there,) = livy.server.sessions.values()
-    there.die("it was idle")
-    if is_deleted:
+    if fate == "anew":
+        there.namespace = {name: there.namespace[name] for name in ("spark", "sc")}
+    else:
+        there.die("it was idle")
+    if fate == "deleted":
         livy.server.sessions.clear()
 
-    for handle in handles:
+    for handle, why in zip(handles, (told, ""), strict=True):
         # their temporary views and settings are gone
-        with pytest.raises(SessionEndedError, match="has ended"):
+        with pytest.raises(SessionEndedError, match=f"has ended .*{why}"):
             ask(handle, "second")
 
     assert [ask(handle, "third") for handle in handles] == [[("third",)]] * 2
     assert ran(livy, "second") == 0
     assert len(livy.server.created) == 2
-
-
-def test_an_interpreter_that_was_started_anew_is_a_session_that_is_gone(
-    livy: Livy, session: LivySession
-) -> None:
-    handle = LivyHandle(session, {})
-    ask(handle, "first")
-    (there,) = livy.server.sessions.values()
-    there.namespace.clear()
-
-    with pytest.raises(SessionEndedError, match="its Python was started anew"):
-        ask(handle, "second")
-
-    assert ask(handle, "third") == [("third",)]
-    assert ran(livy, "second") == 0
 
 
 def test_a_statement_that_is_cancelled_ends_in_livy_too(livy: Livy, session: LivySession) -> None:
@@ -316,35 +287,26 @@ def test_a_statement_that_is_cancelled_ends_in_livy_too(livy: Livy, session: Liv
     assert ask(handle, "what tidies up") == [("what tidies up",)]
 
 
-def test_a_session_that_is_cancelled_while_it_starts_is_ended(
-    livy: Livy, session: LivySession
+@pytest.mark.parametrize("is_reused", [False, True])
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_session_that_still_starts_when_it_is_not_needed_any_more_is_ended(
+    livy: Livy, tmp_path: Path, is_reused: bool, is_cancelled: bool
 ) -> None:
-    livy.server.questions = 1000
+    """Its statement is cancelled, or its command ends."""
+    livy.server.questions = 1000 if is_cancelled else 25
+    session = LivySession(livy.client(), {}, tmp_path / "record.json" if is_reused else None)
     handle = LivyHandle(session, {})
     with ThreadPoolExecutor(1) as pool:
         failing = pool.submit(ask, handle, "rows")
         wait_until(lambda: livy.server.sessions)
 
-        handle.cancel()
+        if is_cancelled:
+            handle.cancel()
+        else:
+            session.end()
 
-        with pytest.raises(DbtRuntimeError, match="was cancelled"):
-            failing.result()
-    assert livy.server.sessions == {}
-
-
-@pytest.mark.parametrize("is_reused", [False, True])
-def test_a_session_that_still_starts_when_its_command_ends_is_ended(
-    livy: Livy, tmp_path: Path, is_reused: bool
-) -> None:
-    livy.server.questions = 25
-    session = LivySession(livy.client(), {}, tmp_path / "record.json" if is_reused else None)
-    with ThreadPoolExecutor(1) as pool:
-        failing = pool.submit(ask, LivyHandle(session, {}), "rows")
-        wait_until(lambda: livy.server.sessions)
-
-        session.end()
-
-        with pytest.raises(DbtRuntimeError, match="The command has ended"):
+        told = "was cancelled" if is_cancelled else "The command has ended"
+        with pytest.raises(DbtRuntimeError, match=told):
             failing.result(timeout=60)
     assert livy.server.sessions == {}
 
@@ -367,31 +329,19 @@ def test_a_session_that_starts_just_after_its_command_has_ended_is_ended(
 
     assert livy.server.sessions == {}
     assert ran(livy, "rows") == 0
-
-
-def test_a_command_that_has_ended_starts_no_session(livy: Livy) -> None:
-    session = LivySession(livy.client(), {})
-    session.end()
-
     with pytest.raises(DbtRuntimeError, match="The command has ended"):
         ask(LivyHandle(session, {}), "rows")
+    assert len(livy.server.created) == 1, "a command that has ended starts none"
 
-    assert livy.server.created == []
 
-
-def test_a_session_is_kept_alive_while_dbt_does_other_things(
-    livy: Livy, session: LivySession, monkeypatch: pytest.MonkeyPatch
+def test_a_session_is_kept_alive_until_its_command_ends(
+    livy: Livy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(livy_session, "_KEEP_ALIVE", 0.01)
-    ask(LivyHandle(session, {}), "rows")
-
-    (there,) = livy.server.sessions.values()
-    wait_until(lambda: KEEP_ALIVE in [statement.code for statement in there.statements])
-
-
-def test_a_session_ends_with_its_command(livy: Livy) -> None:
     session = LivySession(livy.client(), {"driverMemory": "8g"})
     ask(LivyHandle(session, {}), "rows")
+    (there,) = livy.server.sessions.values()
+    wait_until(lambda: KEEP_ALIVE in [statement.code for statement in there.statements])
 
     session.end()
 
@@ -399,89 +349,86 @@ def test_a_session_ends_with_its_command(livy: Livy) -> None:
     assert livy.server.created[0]["driverMemory"] == "8g"
 
 
-def test_a_session_is_found_again_by_the_next_command(livy: Livy, tmp_path: Path) -> None:
-    record = tmp_path / "target" / "livy_session.json"
-    for _ in range(3):
-        session = LivySession(livy.client(), {}, record)
-        assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
-        session.end()
+def run_command(
+    livy: Livy, record: Path, options: Mapping[str, Any] = NO_OPTIONS, *identity: str
+) -> None:
+    """Run a command that leaves its session to the next one."""
+    session = LivySession(livy.client(), options, record, identity)
+    assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
+    session.end()
 
-    assert len(livy.server.created) == len(livy.server.sessions) == 1
+
+def edit(record: Path, **content: str) -> None:
+    record.write_text(json.dumps({**json.loads(record.read_text()), **content}))
 
 
-@pytest.mark.parametrize("fate", ["dead", "deleted", "elsewhere", "damaged"])
-def test_a_session_that_cannot_be_found_again_is_replaced(
+def refuse(method: str, path: str, status: int) -> Callable[[Livy, Path], None]:
+    def fail(livy: Livy, _: Path) -> None:
+        (there,) = livy.server.sessions
+        livy.server.fail(method, f"/sessions/{there}{path}", status)
+
+    return fail
+
+
+def kill(livy: Livy, _: Path) -> None:
+    (there,) = livy.server.sessions.values()
+    there.die("it was idle")
+
+
+# what happens to a session between two commands that could share it
+FATES: dict[str, Callable[[Livy, Path], object]] = {
+    "dead": kill,
+    "deleted": lambda livy, _: livy.server.sessions.clear(),
+    "elsewhere": lambda _, record: edit(record, url="http://127.0.0.1:1/sessions"),
+    "damaged": lambda _, record: record.write_text("["),
+    # this identity may not use it
+    **{
+        f"{method} {status}": refuse(method, path, status)
+        for method, path in (("GET", ""), ("POST", "/statements"))
+        for status in (403, 404)
+    },
+}
+
+
+@pytest.mark.parametrize("fate", ["nothing", *FATES])
+def test_a_session_is_found_again_by_the_next_command_or_replaced(
     livy: Livy, tmp_path: Path, fate: str
 ) -> None:
-    record = tmp_path / "livy_session.json"
-    first = LivySession(livy.client(), {}, record)
-    ask(LivyHandle(first, {}), "first")
-    first.end()
-    (there,) = livy.server.sessions.values()
-    if fate in ("dead", "deleted"):
-        there.die("it was idle")
-    if fate == "deleted":
-        livy.server.sessions.clear()
-    content = json.loads(record.read_text())
-    if fate == "elsewhere":
-        record.write_text(json.dumps({**content, "url": "http://127.0.0.1:1/sessions"}))
-    if fate == "damaged":
-        record.write_text("[")
-
-    session = LivySession(livy.client(), {}, record)
-    assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
-
-    assert len(livy.server.created) == 2
-    assert json.loads(record.read_text())["session"] == list(livy.server.sessions)[-1]
-
-
-@pytest.mark.parametrize(
-    ("options", "identity"),
-    [({"driverMemory": "8g"}, ("me",)), ({"conf": {"a.secret": "s3cret"}}, ("somebody else",))],
-)
-def test_a_session_with_other_options_or_of_somebody_else_is_ended_and_replaced(
-    livy: Livy, tmp_path: Path, options: dict[str, Any], identity: tuple[str, ...]
-) -> None:
-    record = tmp_path / "livy_session.json"
-    first = LivySession(livy.client(), {"conf": {"a.secret": "s3cret"}}, record, ("me",))
-    ask(LivyHandle(first, {}), "first")
-    first.end()
-    assert "s3cret" not in record.read_text()
+    record = tmp_path / "target" / "livy_session.json"
+    run_command(livy, record)
+    if fate in FATES:
+        FATES[fate](livy, record)
 
     for _ in range(2):
-        session = LivySession(livy.client(), options, record, identity)
-        assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
-        session.end()
+        run_command(livy, record)
 
-    assert [len(livy.server.created), len(livy.server.sessions)] == [2, 1]
-
-
-@pytest.mark.parametrize("status", [403, 404])
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", "/statements")])
-def test_a_session_that_this_identity_may_not_use_is_replaced(
-    livy: Livy, tmp_path: Path, status: int, method: str, path: str
-) -> None:
-    record = tmp_path / "livy_session.json"
-    first = LivySession(livy.client(), {}, record)
-    ask(LivyHandle(first, {}), "first")
-    first.end()
-    (there,) = livy.server.sessions
-    livy.server.fail(method, f"/sessions/{there}{path}", status)
-
-    session = LivySession(livy.client(), {}, record)
-    assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
-
-    assert len(livy.server.created) == 2
+    assert len(livy.server.created) == (2 if fate in FATES else 1)
+    assert json.loads(record.read_text())["session"] == list(livy.server.sessions)[-1]
 
 
 def test_a_session_is_not_replaced_while_livy_is_out_of_order(livy: Livy, tmp_path: Path) -> None:
     record = tmp_path / "livy_session.json"
-    first = LivySession(livy.client(), {}, record)
-    ask(LivyHandle(first, {}), "first")
-    first.end()
+    run_command(livy, record)
     livy.server.fail("GET", "/sessions/[^/]+", 400)
 
     with pytest.raises(LivyError, match="told 400"):
-        ask(LivyHandle(LivySession(livy.client(), {}, record), {}), "rows")
+        run_command(livy, record)
 
     assert len(livy.server.created) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "identity"),
+    [({"driverMemory": "8g"}, "me"), ({"conf": {"a.secret": "s3cret"}}, "somebody else")],
+)
+def test_a_session_with_other_options_or_of_somebody_else_is_ended_and_replaced(
+    livy: Livy, tmp_path: Path, options: dict[str, Any], identity: str
+) -> None:
+    record = tmp_path / "livy_session.json"
+    run_command(livy, record, {"conf": {"a.secret": "s3cret"}}, "me")
+    assert "s3cret" not in record.read_text()
+
+    for _ in range(2):
+        run_command(livy, record, options, identity)
+
+    assert [len(livy.server.created), len(livy.server.sessions)] == [2, 1]

@@ -5,17 +5,16 @@ from __future__ import annotations
 import base64
 import io
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import requests
-from azure.core.pipeline.transport import RequestsTransport
 from dbt_common.exceptions import DbtConfigError
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
-from dbt.adapters.openmirroring.rest import client as rest_client
 from dbt.adapters.openmirroring.spark.livy.client import (
     LivyClient,
     LivyError,
@@ -30,6 +29,15 @@ FABRIC = (
     "https://api.fabric.microsoft.com/v1/workspaces/11111111-1111-1111-1111-111111111111/"
     "lakehouses/22222222-2222-2222-2222-222222222222/livyapi/versions/2023-12-01"
 )
+
+IDLE = {"livyInfo": {"currentState": "idle"}}
+
+
+@pytest.fixture
+def livy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Livy]:
+    started = Livy(monkeypatch)
+    yield started
+    started.server.stop()
 
 
 def credentials(**settings: Any) -> OpenMirroringCredentials:
@@ -53,14 +61,8 @@ def credentials(**settings: Any) -> OpenMirroringCredentials:
             {"fabricSessionStateInfo": {"state": "acquiringSession"}},
             SessionState(False, False, "acquiringsession"),
         ),
-        (
-            {"state": "starting", "livyInfo": {"currentState": "idle"}},
-            SessionState(False, False, "idle"),
-        ),
-        (
-            {"state": "idle", "livyInfo": {"currentState": "idle"}},
-            SessionState(True, False, "idle"),
-        ),
+        ({"state": "starting", **IDLE}, SessionState(False, False, "idle")),
+        ({"state": "idle", **IDLE}, SessionState(True, False, "idle")),
         (
             {"state": "idle", "livyInfo": {"currentState": "dead"}},
             SessionState(False, True, "dead"),
@@ -93,37 +95,22 @@ def test_the_state_of_a_session_is_read_as_apache_and_fabric_say_it(
         ((201, {}, None), "has answered without a session id"),
     ],
 )
-def test_an_answer_that_is_no_session_is_reported(
-    monkeypatch: pytest.MonkeyPatch, answer: Any, message: str
-) -> None:
-    livy = Livy(monkeypatch)
+def test_an_answer_that_is_no_session_is_reported(livy: Livy, answer: Any, message: str) -> None:
     livy.server.answer = lambda *_: answer  # type: ignore[method-assign]
 
     with pytest.raises(LivyError, match=message):
         livy.client().create({})
 
-    livy.server.stop()
 
-
-def test_a_livy_that_is_not_there_is_reported_with_its_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    livy = Livy(monkeypatch)
-    livy.server.stop()
-
-    with pytest.raises(LivyError, match=f"{livy.server.url} cannot be reached"):
-        livy.client().create({})
-
-
-def test_apache_livy_may_ask_for_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    livy = Livy(monkeypatch)
-
+def test_apache_livy_may_ask_for_a_password_and_may_not_be_there(livy: Livy) -> None:
     livy.client(user="me", password="s3cret").create({})
 
     (headers,) = livy.server.headers
     assert headers["authorization"] == "Basic " + base64.b64encode(b"me:s3cret").decode()
     assert headers["x-requested-by"] == "dbt-openmirroring"
     livy.server.stop()
+    with pytest.raises(LivyError, match=f"{livy.server.url} cannot be reached"):
+        livy.client().create({})
 
 
 def test_fabric_gets_a_token_at_the_url_of_its_documentation(
@@ -131,21 +118,16 @@ def test_fabric_gets_a_token_at_the_url_of_its_documentation(
 ) -> None:
     asked: list[tuple[str, str]] = []
 
-    class Adapter(HTTPAdapter):
-        def send(  # type: ignore[override]
-            self, request: requests.PreparedRequest, **_: Any
-        ) -> requests.Response:
-            asked.append((str(request.url), str(request.headers["Authorization"])))
-            content = io.BytesIO(json.dumps({"id": "33333333-3333"}).encode())
-            raw = HTTPResponse(content, {}, 202, preload_content=False)
-            return self.build_response(request, raw)
+    def send(
+        adapter: HTTPAdapter, request: requests.PreparedRequest, **_: Any
+    ) -> requests.Response:
+        asked.append((str(request.url), str(request.headers["Authorization"])))
+        content = io.BytesIO(json.dumps({"id": "33333333-3333"}).encode())
+        return adapter.build_response(
+            request, HTTPResponse(content, {}, 202, preload_content=False)
+        )
 
-    def transport(**_: Any) -> RequestsTransport:
-        session = requests.Session()
-        session.mount("https://", Adapter())
-        return RequestsTransport(session=session, session_owner=False)
-
-    monkeypatch.setattr(rest_client, "RequestsTransport", transport)
+    monkeypatch.setattr(HTTPAdapter, "send", send)
     for host in (FABRIC, f"{FABRIC}/", f"{FABRIC}/sessions"):
         client = LivyClient(credentials(host=host).livy_server, Credential())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -33,26 +34,28 @@ def use(home: Path) -> None:
     tie(home)
 
 
-def test_a_new_place_and_one_that_is_used_again_are_accepted(tmp_path: Path, home: Path) -> None:
-    check_place(tmp_path / "new")
-
-    use(home)
-    use(home)
-
-
-def test_a_place_of_an_earlier_version_is_accepted(home: Path) -> None:
+def forget(home: Path) -> None:
+    """Remove the records, which an earlier version did not write."""
     for record in home.rglob("openmirroring.json"):
         record.unlink()
 
-    use(home)
+
+def test_a_place_is_accepted_if_both_are_used_copied_and_restored_together(
+    home: Path, tmp_path: Path
+) -> None:
+    check_place(tmp_path / "new")
+    backup = tmp_path / "backup"
+    shutil.copytree(home, backup)
+    for used in (home, home, backup):
+        use(used)
+
+    shutil.rmtree(home)
+    shutil.copytree(backup, home)
     use(home)
 
-
-def test_a_copy_of_metastore_and_warehouse_is_accepted(home: Path, tmp_path: Path) -> None:
-    shutil.copytree(home, tmp_path / "copy")
+    forget(home)
     use(home)
-
-    use(tmp_path / "copy")
+    use(home)
 
 
 @pytest.mark.parametrize("lost", ["metastore_db", "warehouse"])
@@ -73,11 +76,14 @@ def test_without_metastore_and_tables_spark_begins_anew(home: Path) -> None:
 
 
 @pytest.mark.parametrize("restored", ["metastore_db", "warehouse"])
-@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("runs", [0, 1, 3])
 def test_a_metastore_from_a_backup_does_not_go_with_another_warehouse(
     home: Path, tmp_path: Path, restored: str, runs: int
 ) -> None:
+    """Also not if an earlier version has made the backup, which was before any run."""
     shutil.copytree(home, tmp_path / "backup")
+    if not runs:
+        forget(tmp_path / "backup")
     for _ in range(runs):
         use(home)
     shutil.rmtree(home / restored)
@@ -87,35 +93,14 @@ def test_a_metastore_from_a_backup_does_not_go_with_another_warehouse(
         use(home)
 
 
-@pytest.mark.parametrize("restored", ["metastore_db", "warehouse"])
-def test_a_metastore_from_a_backup_of_an_earlier_version_does_not_either(
-    home: Path, restored: str
-) -> None:
-    (home / restored / "openmirroring.json").unlink()
-
-    with pytest.raises(SparkPlaceError, match="were not used together last"):
-        use(home)
-
-
-def test_metastore_and_warehouse_from_one_backup_are_accepted(home: Path, tmp_path: Path) -> None:
-    shutil.copytree(home, tmp_path / "backup")
-    use(home)
-    shutil.rmtree(home)
-    shutil.copytree(tmp_path / "backup", home)
-
-    use(home)
-
-
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("survived", [0, 1, 2])
 def test_a_process_that_is_killed_while_it_ties_metastore_and_warehouse_does_no_harm(
-    home: Path, monkeypatch: pytest.MonkeyPatch, survived: int, is_first: bool
+    home: Path, survived: int, is_first: bool
 ) -> None:
     if is_first:
-        for record in home.rglob("openmirroring.json"):
-            record.unlink()
-    write = place._write
-    left = survived
+        forget(home)
+    write, left = place._write, survived
 
     def dying(folder: Path, *record: Any) -> None:
         nonlocal left
@@ -124,10 +109,8 @@ def test_a_process_that_is_killed_while_it_ties_metastore_and_warehouse_does_no_
         left -= 1
         write(folder, *record)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(place, "_write", dying)
-        with pytest.raises(KeyboardInterrupt):
-            use(home)
+    with patch.object(place, "_write", dying), pytest.raises(KeyboardInterrupt):
+        use(home)
 
     use(home)
     use(home)
@@ -143,8 +126,7 @@ def test_a_damaged_record_is_refused_and_says_how_to_go_on(home: Path, content: 
     with pytest.raises(SparkPlaceError, match=r"is damaged.*delete both"):
         use(home)
 
-    for path in home.rglob("openmirroring.json"):
-        path.unlink()
+    forget(home)
     use(home)
 
 

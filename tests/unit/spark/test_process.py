@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from dbt.adapters.openmirroring.spark.embedded import start as embedded
 from dbt.adapters.openmirroring.spark.embedded.lease import SparkInUseError
 from dbt.adapters.openmirroring.spark.embedded.start import ProcessSpark, SparkSetup
 
-SHOP = SparkSetup(Path("shop"), {})
+SHOP, OTHER = SparkSetup(Path("shop"), {}), SparkSetup(Path("other"), {})
 
 
 class Command:
@@ -34,17 +35,20 @@ class Spark:
 
 
 class Starts:
-    """Spark's starts."""
+    """Spark's starts. Those of `errors` fail."""
 
-    def __init__(self, *errors: FailedToConnectError) -> None:
+    def __init__(self) -> None:
         self.started: list[Spark] = []
         self.calls = 0
-        self._errors = list(errors)
+        self.errors: list[FailedToConnectError] = []
+        self.may_end = threading.Event()
+        self.may_end.set()
 
     def start(self, setup: SparkSetup) -> Spark:
         self.calls += 1
-        if self._errors:
-            raise self._errors.pop(0)
+        assert self.may_end.wait(60), "the end of the command waits for this start"
+        if self.errors:
+            raise self.errors.pop()
         self.started.append(Spark(setup))
         return self.started[-1]
 
@@ -56,12 +60,11 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Starts:
     return created
 
 
-@pytest.fixture
-def in_use(monkeypatch: pytest.MonkeyPatch) -> Starts:
-    """The first start fails."""
-    created = Starts(SparkInUseError("in use"))
-    monkeypatch.setattr(embedded, "start", created.start)
-    return created
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_a_command_gets_the_spark_that_has_started_in_the_background(starts: Starts) -> None:
@@ -73,26 +76,12 @@ def test_a_command_gets_the_spark_that_has_started_in_the_background(starts: Sta
     assert starts.calls == 1
 
 
-def test_a_spark_is_given_back_when_its_command_ends_and_the_next_one_gets_another(
-    starts: Starts,
-) -> None:
-    spark, command, later = ProcessSpark(), Command(), Command()
-    spark.session(command, SHOP)
-
-    spark.release(command)
-
-    assert starts.started[0].is_given_back
-    assert not spark.is_running
-    spark.session(later, SparkSetup(Path("other"), {}))
-    assert starts.calls == 2
-
-
-def test_commands_that_run_at_the_same_time_share_a_spark_until_the_last_one_ends(
-    starts: Starts,
-) -> None:
+def test_commands_at_the_same_time_share_a_spark_until_the_last_one_ends(starts: Starts) -> None:
     spark, command, other = ProcessSpark(), Command(), Command()
     spark.session(command, SHOP)
     spark.session(other, SHOP)
+    with pytest.raises(FailedToConnectError, match="a process can have one Spark at a time"):
+        spark.session(Command(), OTHER)
 
     spark.release(command)
     assert not starts.started[0].is_given_back
@@ -100,16 +89,9 @@ def test_commands_that_run_at_the_same_time_share_a_spark_until_the_last_one_end
 
     assert starts.calls == 1
     assert starts.started[0].is_given_back
-
-
-def test_a_command_of_another_project_is_refused_while_one_runs(starts: Starts) -> None:
-    spark, command = ProcessSpark(), Command()
-    spark.session(command, SHOP)
-
-    with pytest.raises(FailedToConnectError, match="a process can have one Spark at a time"):
-        spark.session(Command(), SparkSetup(Path("other"), {}))
-
-    assert not starts.started[0].is_given_back
+    assert not spark.is_running
+    spark.session(Command(), OTHER)
+    assert starts.calls == 2
 
 
 def test_a_spark_that_user_code_has_stopped_is_started_again(starts: Starts) -> None:
@@ -123,21 +105,22 @@ def test_a_spark_that_user_code_has_stopped_is_started_again(starts: Starts) -> 
     assert not starts.started[1].is_given_back
 
 
-def test_a_command_fails_with_the_error_of_the_start_in_the_background(in_use: Starts) -> None:
+def test_a_command_fails_with_the_error_of_the_start_in_the_background(starts: Starts) -> None:
+    starts.errors.append(SparkInUseError("in use"))
     spark, command = ProcessSpark(), Command()
     spark.start_early(command, SHOP)
 
     with pytest.raises(SparkInUseError, match="in use"):
         spark.session(command, SHOP)
 
-    assert in_use.calls == 1, "nobody waits twice for another process"
+    assert starts.calls == 1, "nobody waits twice for another process"
 
 
-def test_a_command_does_not_fail_with_the_error_of_an_earlier_one(in_use: Starts) -> None:
+def test_a_command_does_not_fail_with_the_error_of_an_earlier_one(starts: Starts) -> None:
+    starts.errors.append(SparkInUseError("in use"))
     spark, command = ProcessSpark(), Command()
     spark.start_early(command, SHOP)
-    while not in_use.calls:
-        time.sleep(0.01)
+    wait_until(lambda: starts.calls)
     assert not spark.is_running  # waits until the start has failed
     spark.release(command)  # the command has failed before it used Spark
 
@@ -145,24 +128,14 @@ def test_a_command_does_not_fail_with_the_error_of_an_earlier_one(in_use: Starts
 
 
 def test_a_command_that_fails_at_once_does_not_wait_for_spark_which_is_given_back(
-    monkeypatch: pytest.MonkeyPatch,
+    starts: Starts,
 ) -> None:
     spark, command = ProcessSpark(), Command()
-    is_starting, is_released, found = threading.Event(), threading.Event(), Spark(SHOP)
-
-    def start(_: SparkSetup) -> Spark:
-        is_starting.set()
-        assert is_released.wait(60), "the end of the command waits for this start"
-        return found
-
-    monkeypatch.setattr(embedded, "start", start)
+    starts.may_end.clear()
     spark.start_early(command, SHOP)
-    assert is_starting.wait(60)
+    wait_until(lambda: starts.calls)
 
     spark.release(command)
-    is_released.set()
+    starts.may_end.set()
 
-    deadline = time.monotonic() + 60
-    while not found.is_given_back:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: starts.started and starts.started[0].is_given_back)

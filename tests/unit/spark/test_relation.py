@@ -1,8 +1,10 @@
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dbt.adapters.openmirroring.spark.relation import (
+    CHECKED_PROPERTY,
     OpenMirroringColumn,
     OpenMirroringRelation,
     StandIns,
@@ -23,19 +25,17 @@ def relation(**path: Any) -> OpenMirroringRelation:
         ("catalog.sales", "orders", "`catalog`.`sales`.`orders`"),
     ],
 )
-def test_names_are_quoted(schema: str, identifier: str, rendered: str) -> None:
-    assert relation(schema=schema, identifier=identifier).render() == rendered
+def test_names_are_quoted_and_matched_without_regard_to_case(
+    schema: str, identifier: str, rendered: str
+) -> None:
+    found = relation(schema=schema, identifier=identifier)
+
+    assert found.render() == rendered
+    assert found.quote_policy.identifier is False
 
 
-def test_names_are_matched_without_regard_to_case() -> None:
-    assert relation(schema="sales", identifier="orders").quote_policy.identifier is False
-
-
-def test_a_column_is_quoted() -> None:
+def test_columns_are_quoted_and_have_types_of_spark() -> None:
     assert OpenMirroringColumn("a`b", "int").quoted == "`a``b`"
-
-
-def test_the_type_of_a_text_of_limited_length_is_one_of_spark() -> None:
     assert OpenMirroringColumn.string_type(4000) == "varchar(4000)"
 
 
@@ -90,24 +90,24 @@ def test_the_batch_of_a_snapshot_is_in_its_properties(
     assert snapshot.build == batch_id
 
 
-class Model:
-    """A model, as far as dbt creates relations from it."""
+@pytest.mark.parametrize(("value", "is_checked"), [("true", True), ("false", False)])
+def test_a_relation_that_a_check_of_the_sql_has_made_is_known(
+    value: str, is_checked: bool
+) -> None:
+    information = f"Table Properties: [a=b, {CHECKED_PROPERTY}={value}]"
 
-    database = catalog_name = None
-    schema, identifier = "sales", "Orders"
+    found = relation(schema="s", identifier="t", information=information)
 
-    @property
-    def quoting_dict(self) -> dict[str, bool]:
-        return {}
-
-    @property
-    def quoting(self) -> dict[str, bool]:
-        return {}
+    assert found.is_checked is is_checked
 
 
-def test_a_relation_of_a_dry_run_stands_in_for_that_of_its_node() -> None:
+def test_a_relation_of_a_dry_run_stands_in_for_that_of_its_node_until_it_ends() -> None:
+    """Not for relations of other adapters."""
     stand_ins = StandIns()
-    model: Any = Model()
+    model: Any = SimpleNamespace(
+        database=None, catalog_name=None, schema="sales", identifier="Orders", quoting={}
+    )
+    model.quoting_dict = model.quoting
     relations = stand_ins.relation_class()
     real = relations.create_from(model, model)
     built = real.incorporate(path={"identifier": "orders__built"})
@@ -117,16 +117,6 @@ def test_a_relation_of_a_dry_run_stands_in_for_that_of_its_node() -> None:
     assert relations.create_from(model, model) == built
     assert stand_ins.real(built) == real
     assert stand_ins.real(real) is None
-
-
-def test_the_relations_of_other_adapters_and_after_the_dry_run_are_their_own() -> None:
-    stand_ins = StandIns()
-    model: Any = Model()
-    relations = stand_ins.relation_class()
-    real = relations.create_from(model, model)
-    built = real.incorporate(path={"identifier": "orders__built"})
-    stand_ins.put(real, built)
-
     others = (OpenMirroringRelation, StandIns().relation_class())
     assert [each.create_from(model, model).identifier for each in others] == ["Orders"] * 2
 

@@ -63,22 +63,12 @@ def test_nobody_else_reads_the_settings_on_their_way(
     assert not path.exists()
 
 
-@pytest.mark.usefixtures("received")
-def test_a_start_that_fails_leaves_the_spark_of_this_process_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gateway = object()
-    monkeypatch.setattr(SparkContext, "_gateway", gateway)
-
-    with pytest.raises(FailedToConnectError):
-        embedded.start(SparkSetup(tmp_path, {}))
-
-    assert SparkContext._gateway is gateway
-
-
-def test_other_threads_find_the_environment_unchanged_while_spark_starts(
+def test_a_start_that_fails_leaves_the_spark_and_the_environment_of_this_process_as_they_are(
     received: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Other threads find the environment unchanged also while Spark starts."""
+    gateway = object()
+    monkeypatch.setattr(SparkContext, "_gateway", gateway)
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dx=y")
     before, changed = dict(os.environ), []
     with ThreadPoolExecutor(1) as threads:
@@ -89,6 +79,7 @@ def test_other_threads_find_the_environment_unchanged_while_spark_starts(
 
     with pytest.raises(FailedToConnectError, match="Spark did not start"):
         start.result()
+    assert SparkContext._gateway is gateway
     assert changed == []
     environment = (received / "environment").read_text().split("\n")
     assert any("-Dx=y" in line for line in environment if line.startswith("SPARK_SUBMIT_OPTS="))

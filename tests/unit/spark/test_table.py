@@ -6,19 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 from dbt.adapters.openmirroring.spark.table import Layout, TableDescription, described_columns
 from tests.unit.described import RELATION, described, description
-
-
-def columns(statistics: str) -> list[OpenMirroringColumn]:
-    return described_columns(
-        RELATION,
-        described(
-            [("id", "int", "the key"), ("# of items", "int", "")],
-            {"Owner": "me", "Statistics": statistics},
-        ),
-    )
 
 
 @pytest.fixture
@@ -32,8 +21,18 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_columns_have_their_comments_and_the_table_its_owner() -> None:
-    found = columns("10 bytes")
+@pytest.mark.parametrize(
+    ("statistics", "rows"),
+    [("10 bytes, 3 rows", 3), ("10 bytes, 0 rows", None), ("10 bytes", None)],
+)
+def test_columns_have_their_comments_and_the_table_its_owner_and_statistics(
+    statistics: str, rows: int | None
+) -> None:
+    """Rows that nobody has counted are not reported."""
+    columns = [("id", "int", "the key"), ("# of items", "int", "")]
+    details = {"Owner": "me", "Statistics": statistics}
+
+    found = described_columns(RELATION, described(columns, details))
 
     told = [column.to_column_dict() for column in found]
     assert [(column["column"], column["column_comment"]) for column in told] == [
@@ -41,15 +40,7 @@ def test_columns_have_their_comments_and_the_table_its_owner() -> None:
         ("# of items", ""),
     ]
     assert {column.table_owner for column in found} == {"me"}
-
-
-@pytest.mark.parametrize(
-    ("statistics", "rows"),
-    [("10 bytes, 3 rows", 3), ("10 bytes, 0 rows", None), ("10 bytes", None)],
-)
-def test_rows_that_nobody_has_counted_are_not_reported(statistics: str, rows: int | None) -> None:
-    stats = columns(statistics)[0].table_stats
-
+    stats = found[0].table_stats
     assert stats
     assert stats["stats:bytes:value"] == 10
     assert stats.get("stats:rows:value") == rows
@@ -62,14 +53,10 @@ def test_a_layout_is_format_partitions_and_buckets(folder: Path) -> None:
     assert description(folder, "Day").layout == Layout("parquet", ("day",), "")
     assert description(folder, **buckets).layout == Layout("parquet", (), "4 [`id`]")
     assert description(folder, Provider="ORC").layout == Layout("orc", (), "")
-
-
-def test_a_layout_has_the_zone_of_partitions_in_folders(folder: Path) -> None:
     zone = {"Storage Properties": "[compression=zstd, timezone=Asia/Tokyo]"}
-
     assert description(folder, "Day", **zone).layout.zone == "Asia/Tokyo"
     assert description(folder, "Day", **zone, Provider="delta").layout.zone == ""
-    assert description(folder, **zone).layout.zone == ""
+    assert description(folder, **zone).layout.zone == "", "only partitions in folders have one"
 
 
 HEADLINES = (
@@ -78,10 +65,11 @@ HEADLINES = (
 )
 
 
-@pytest.mark.parametrize("name", [*HEADLINES, "Provider", "Num Buckets", "Statistics"])
-def test_a_column_may_be_called_as_a_part_of_the_description(name: str) -> None:
-    columns = [("id", "int", ""), (name, "int", ""), ("day", "int", "")]
-    details = {"Comment": "", "Provider": "parquet", "Location": "file:/a/folder"}
+@pytest.mark.parametrize("name", [*HEADLINES, "Provider", "Num Buckets", "Statistics", "Location"])
+def test_columns_and_comments_may_be_called_as_a_part_of_the_description(name: str) -> None:
+    columns = [("id", "int", ""), (name, "struct<a:int>", "file:/a/column"), ("day", "int", "")]
+    comment = "see\nLocation: file:/a/comment"
+    details = {"Comment": comment, "Provider": "parquet", "Location": "file:/a/folder"}
 
     found = TableDescription.parse(RELATION, described(columns, details, "day", name))
 
@@ -99,38 +87,21 @@ def test_a_layout_is_described_in_words() -> None:
 
 
 @pytest.mark.parametrize("url", ["file:{}", "file://{}"])
-def test_a_folder_is_known_if_it_is_on_this_machine(folder: Path, url: str) -> None:
-    assert description(folder, Location=url.format(folder)).folder == folder
+def test_a_folder_on_this_machine_is_as_large_as_spark_says_or_else_as_its_files(
+    folder: Path, url: str
+) -> None:
+    location = url.format(folder)
+
+    table = description(folder, Location=location)
+
+    assert (table.folder, table.bytes) == (folder, len("four") + len("three"))
+    assert description(folder, Location=location, Statistics="10 bytes").bytes == 10
+    guessed = description(folder, Provider="iceberg", Statistics="10 bytes")
+    assert guessed.bytes is None
 
 
 @pytest.mark.parametrize("url", ["", "hdfs://cluster/table", "file:/not/on/this/machine"])
 def test_a_folder_elsewhere_is_not_looked_at(folder: Path, url: str) -> None:
     table = description(folder, Location=url)
 
-    assert table.folder is None
-    assert table.bytes is None
-
-
-def test_neither_a_column_nor_a_comment_names_the_folder(folder: Path) -> None:
-    rows = described(
-        [("Location", "struct<a:int>", "file:/a/column"), ("Provider", "int", "orc")],
-        {
-            "Comment": "see\nLocation: file:/a/comment",
-            "Provider": "parquet",
-            "Location": f"file:{folder}",
-        },
-    )
-
-    table = TableDescription.parse(RELATION, rows)
-
-    assert table.folder == folder
-    assert table.layout.format == "parquet"
-
-
-def test_a_table_is_as_large_as_spark_says_or_else_as_its_files_are(folder: Path) -> None:
-    assert description(folder, Statistics="10 bytes").bytes == 10
-    assert description(folder).bytes == len("four") + len("three")
-
-
-def test_a_size_that_is_guessed_is_none(folder: Path) -> None:
-    assert description(folder, Provider="iceberg", Statistics="10 bytes").bytes is None
+    assert (table.folder, table.bytes) == (None, None)
