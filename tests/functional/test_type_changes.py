@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -291,7 +292,7 @@ def _single(value: Any) -> float:
         return math.copysign(math.inf, value)
 
 
-_AS = {"float": _single, "double": float}
+_AS: dict[str, Callable[[Any], Any]] = {"float": _single, "double": float}
 
 
 def is_kept(value: Any, found: Any, source: str, target: str) -> bool:

@@ -162,7 +162,8 @@ def docs_name(type_: str) -> str:
     return "string with a collation" if "collate" in type_ else re.split("[(<]", type_)[0]
 
 
-def is_refused(outcome: tuple[str, str] | str) -> bool:
+def is_refused(outcome: object) -> bool:
+    """Whether an error shows a cast."""
     return isinstance(outcome, str) and ")" in outcome
 
 

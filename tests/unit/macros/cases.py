@@ -130,13 +130,15 @@ def strategies() -> Iterator[Case]:
     """Each strategy, with and without what it may have."""
     predicates = ["DBT_INTERNAL_DEST.`day` is null or true", "DBT_INTERNAL_SOURCE.`ok`"]
     for name in ("append", "merge", "delete+insert", "insert_overwrite", "microbatch"):
-        keys = () if name in ("append", "insert_overwrite") else ("id", ODD)
-        plain = NodeConfig(keys, incremental_strategy=name)
-        deletes = {"delete_when": "gone or late"} if name in ("merge", "delete+insert") else {}
-        partitions = {"partition_by": ("day", ODD)} if name == "insert_overwrite" else {}
-        rich = NodeConfig(keys, incremental_strategy=name, **deletes, **partitions)
-        if name == "microbatch":
-            plain = rich = NodeConfig(keys, incremental_strategy=name, partition_by=("day",))
+        more: dict[str, Any] = {"unique_key": ("id", ODD)}
+        if name in ("append", "insert_overwrite"):
+            more = {"unique_key": ()}
+        plain = NodeConfig(**more, incremental_strategy=name)
+        if name in ("merge", "delete+insert"):
+            more["delete_when"] = "gone or late"
+        if name in ("insert_overwrite", "microbatch"):
+            more["partition_by"] = ("day", ODD)
+        rich = NodeConfig(**more, incremental_strategy=name)
         for options in (plain, rich):
             yield case(
                 options.strategy_macro,
