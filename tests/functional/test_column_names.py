@@ -64,7 +64,6 @@ def rows(project: Project, *values: tuple[int, str]) -> str:
 
 
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.core
 def test_columns_of_any_name_are_published_by_each_kind_of_model(project: Project) -> None:
     steps = (
         rows(project, (1, "a"), (2, "b"), (3, "c")),
