@@ -38,11 +38,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="let the embedded Spark interpret expressions: faster for few rows",
     )
-    parser.addoption(
-        "--update-golden",
-        action="store_true",
-        help="write the SQL that tests of macros compare with anew, to be read",
-    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,7 +21,6 @@ from deltalake.schema import PrimitiveType
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.node import mirrored_rows
 from tests.functional.project import Project
-from tests.functional.typed_tables import Generator
 
 pytestmark = pytest.mark.pyspark("the mirrored tables are on this machine")
 
@@ -393,33 +392,3 @@ def test_a_mirrored_table_that_is_behind_is_waited_for_and_then_refused(
     assert "was not applied within 0.5 seconds" in refused
     assert "mirror_replicate" in refused
     assert project.files() == before
-
-
-@pytest.mark.parquet("other formats do not have all of Spark's types")
-@pytest.mark.parametrize(
-    "seed", [1, pytest.param(2, marks=[pytest.mark.slow, pytest.mark.exhaustive])]
-)
-def test_generated_tables_of_all_types_are_restored_as_they_were(
-    project: Project, seed: int
-) -> None:
-    names = [f"generated_{number}" for number in range(12)]
-    for number, name in enumerate(names):
-        in_text = number % 4 == 3
-        sql = Generator(100 * seed + number).model(columns=8, rows=12, in_text=in_text)
-        project.model(sql, name, unique_key="id", landing_format="csv" if in_text else "parquet")
-    project.run()
-    before = {name: (project.relation(name), described(project, name)) for name in names}
-    project.go_to_another_machine()
-    assert project.dbt("run-operation", "mirror_restore")
-
-    restored = {name: (project.relation(name), described(project, name)) for name in names}
-
-    for name in names:
-        assert restored[name] == before[name], name
-    project.run()
-    assert {published(project, name) for name in names} == {"unchanged"}
-
-
-def described(project: Project, name: str) -> list[tuple[str, str]]:
-    rows = project.sql(f"describe {project.schema}.{name}")
-    return [(row["col_name"], row["data_type"]) for row in rows]

@@ -18,7 +18,7 @@ from dbt.adapters.openmirroring.spark.embedded.jvm import properties
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, PySparkHandle
 from tests.functional.conftest import SECRET
 from tests.functional.project import Project
-from tests.unit.macros.test_golden import GOLDEN
+from tests.unit.macros.cases import CASES
 
 
 @pytest.mark.core
@@ -234,11 +234,11 @@ def test_sql_of_macros_is_valid_where_spark_reserves_the_words_of_the_standard(
     with pytest.raises(ParseException):
         strict.sql("explain select 1 order by all")
 
-    for file in sorted(GOLDEN.iterdir()):
-        sql = file.read_text()
+    for case in CASES:
+        sql = case.sql()
         if sql.startswith("describe history"):  # only Delta's own parser knows it
             continue
-        if file.name.startswith("in_batch"):  # a condition
+        if case.macro == "mirror_in_batch":  # a condition
             sql = f"select * from t where {sql}"
         strict.sql(f"explain {sql if sql[0].isalpha() else f'select * from {sql}'}")
 

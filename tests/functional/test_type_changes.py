@@ -2,182 +2,162 @@
 
 from __future__ import annotations
 
+import math
+import struct
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
+from dbt.adapters.openmirroring.types.casts import Cast
+from dbt.adapters.openmirroring.types.parsed import decimal_of
 from tests.functional.project import Project
-from tests.functional.test_incremental import incremental, rows
-from tests.functional.test_snapshots import snapshot, take, versions
-from tests.variants import few, some
+from tests.functional.test_incremental import incremental
+from tests.functional.typed_tables import TYPES
+from tests.unit.macros.rendered import warehouse
+from tests.variants import some
 
 DAY1, DAY2 = "timestamp'2024-01-01 00:00:00'", "timestamp'2024-01-02 00:00:00'"
 
 
-def source(project: Project, *selects: str) -> None:
-    project.model(" union all ".join(selects), "source", materialized="view")
+def history(project: Project, sql: str, name: str = "orders", **config: Any) -> None:
+    """A dbt snapshot of a query."""
+    checked = {} if "updated_at" in config else {"strategy": "check", "check_cols": "all"}
+    options = {"unique_key": "id", **checked, **config}
+    arguments = ", ".join(f"{key}={value!r}" for key, value in options.items())
+    block = f"{{% snapshot {name} %}}{{{{ config({arguments}) }}}} {sql} {{% endsnapshot %}}"
+    project.write(f"snapshots/{name}.sql", block)
 
 
-def types(project: Project) -> dict[str, str]:
-    described = project.sql(f"describe {project.schema}.orders")
+def take(project: Project) -> dict[str, Any]:
+    """Take all dbt snapshots. Return the response of each."""
+    project.run(command="snapshot")
+    return {name: r["adapter_response"] for name, r in project.results().items()}
+
+
+def versions(project: Project, name: str, columns: str, where: str = "true") -> list[Any]:
+    found = project.sql(
+        f"select {columns}, dbt_valid_to is null from {project.schema}.{name} where {where} "
+        "order by id, dbt_valid_from, dbt_valid_to nulls last"
+    )
+    return [tuple(row) for row in found]
+
+
+def types(project: Project, name: str = "orders") -> dict[str, str]:
+    described = project.sql(f"describe {project.schema}.{name}")
     found = {row["col_name"]: row["data_type"] for row in described}
     return {name: type_ for name, type_ in found.items() if name[:4] not in ("dbt_", "")}
+
+
+def states(project: Project) -> Any:
+    """All that must stay as it is when nothing is published."""
+    names = sorted(project.results())
+    return project.state_of_zone(), {name: project.relation(name) for name in names}
+
+
+def messages(project: Project) -> dict[str, str]:
+    return {name: result["message"] for name, result in project.results().items()}
+
+
+def rows(project: Project, name: str = "orders") -> list[tuple[Any, ...]]:
+    return [
+        tuple(row) for row in project.sql(f"select * from {project.schema}.{name} order by id")
+    ]
 
 
 # dbt snapshots
 
 
-@pytest.mark.parametrize(
-    "config",
-    few(
-        [
-            {"check_cols": "all"},
-            {"check_cols": ["AMOUNT"]},
-            {"check_cols": "all", "unique_key": "iD", "hard_deletes": "new_record"},
-        ]
-    ),
-)
-def test_a_column_that_changes_its_case_makes_no_new_versions(
-    project: Project, config: dict[str, Any]
-) -> None:
-    snapshot(project, strategy="check", **config)
-    source(project, "select 1 as id, 5 as Amount", "select 2, 6")
-    take(project)
-    source(project, "select 1 as ID, 5 as amount", "select 2, 6")
+def test_columns_that_change_their_case_make_no_new_versions(project: Project) -> None:
+    configs: dict[str, dict[str, Any]] = {
+        "all_columns": {},
+        "named": {"check_cols": ["AMOUNT"]},
+        "deleted": {"unique_key": "iD", "hard_deletes": "new_record"},
+        "timed": {"strategy": "timestamp", "updated_at": "AT", "hard_deletes": "new_record"},
+    }
+    for step, (id_, amount, at) in enumerate(
+        [("id", "Amount", "at"), ("ID", "amount", "At"), ("Id", "aMOUNT", "aT")]
+    ):
+        for name, config in configs.items():
+            first = f"select 1 as {id_}, {5 + step // 2} as {amount}"
+            first += f", {DAY2 if step == 2 else DAY1} as {at}" if name == "timed" else ""
+            second = f"union all select 2, 6{', ' + DAY1 if name == 'timed' else ''}"
+            history(project, f"{first} {second if step < 2 else ''}", name, **config)
+        responses = take(project)
+        if step == 1:
+            assert {r["publication"] for r in responses.values()} == {"unchanged"}
 
-    assert take(project)["publication"] == "unchanged"
-
-    source(project, "select 1 as Id, 7 as aMOUNT")
-    response = take(project)
-    assert (response["publication"], response["rows_updated"] > 0) == ("changes", True)
-    found = versions(project, "id, amount")
-    assert found[:2] == [(1, 5, False), (1, 7, True)]
-    # also in the record of a deleted row
-    assert {amount for id, amount, _ in found if id == 2} == {6}
-    assert list(types(project)) == ["id", "Amount"]
-    project.assert_mirrored()
+    for name in configs:
+        assert responses[name]["publication"] == "changes"
+        assert versions(project, name, "id, amount", "id = 1") == [(1, 5, False), (1, 6, True)]
+        # also in the record of a deleted row
+        assert {amount for _, amount, _ in versions(project, name, "id, amount", "id = 2")} == {6}
+        assert list(types(project, name))[:2] == ["id", "Amount"]
+        project.assert_mirrored(name)
 
 
-def test_a_time_of_a_change_whose_column_changes_its_case_makes_no_new_versions(
-    project: Project,
-) -> None:
-    snapshot(project, strategy="timestamp", updated_at="AT", hard_deletes="new_record")
-    source(project, f"select 1 as id, {DAY1} as at")
-    take(project)
-    source(project, f"select 1 as id, {DAY1} as At")
-
-    assert take(project)["publication"] == "unchanged"
-
-    source(project, f"select 1 as id, {DAY2} as aT")
-    take(project)
-    assert versions(project, "id, day(at)") == [(1, 1, False), (1, 2, True)]
-    project.assert_mirrored()
-
-
-CHECK_ALL = {"strategy": "check", "check_cols": "all"}
-STRATEGIES = (
-    CHECK_ALL,
-    {"strategy": "check", "check_cols": ["amount"], "hard_deletes": "invalidate"},
-    {"strategy": "timestamp", "updated_at": "at", "hard_deletes": "new_record"},
-)
-
-# the values of a column in two runs, its type then, and the history as text
-WIDENED = [
+DAY, NOON = "date'2024-01-01'", "timestamp_ntz'2024-01-01 12:00:00'"
+# the values of a column in two runs, its type then, and its history as text
+WIDENED: list[tuple[str, str, str, list[str | None]]] = [
     ("7", "'7A'", "string", ["7", "7A"]),
     ("7", "3000000000", "bigint", ["7", "3000000000"]),
     ("3000000000", "7", "bigint", ["3000000000", "7"]),
-    ("'7A'", "7", "string", ["7A", "7"]),
-    (
-        "cast(1.25 as decimal(10,2))",
-        "cast(1.253 as decimal(12,3))",
-        "decimal(12,3)",
-        ["1.250", "1.253"],
-    ),
-    ("7", "cast(7.5 as decimal(3,1))", "decimal(11,1)", ["7.0", "7.5"]),
+    ("1.25BD", "1234.5BD", "decimal(6,2)", ["1.25", "1234.50"]),
+    ("7", "7.5BD", "decimal(11,1)", ["7.0", "7.5"]),
     ("cast(1.5 as float)", "0.1D", "double", ["1.5", "0.1"]),
     ("7", "7.5D", "double", ["7.0", "7.5"]),
     ("true", "'maybe'", "string", ["true", "maybe"]),
-    ("date'2024-01-01'", "'soon'", "string", ["2024-01-01", "soon"]),
-    (
-        "date'2024-01-01'",
-        "timestamp_ntz'2024-01-01 10:00:00'",
-        "timestamp_ntz",
-        ["2024-01-01 00:00:00", "2024-01-01 10:00:00"],
-    ),
+    (DAY, "'soon'", "string", ["2024-01-01", "soon"]),
+    (DAY, NOON, "timestamp_ntz", ["2024-01-01 00:00:00", "2024-01-01 12:00:00"]),
     ("7", "null", "int", ["7", None]),
     ("array(7)", "array('7A')", "array<string>", ["[7]", "[7A]"]),
     (
-        "named_struct('a', 1)",
+        "named_struct('a', 1, 'c', 2)",
         "named_struct('b', 'x', 'A', 1L)",
-        "struct<a:bigint,b:string>",
-        ["{1, null}", "{1, x}"],
+        "struct<a:bigint,c:int,b:string>",
+        ["{1, 2, null}", "{1, null, x}"],
     ),
-    (
-        "named_struct('a', 1, 'b', 2)",
-        "named_struct('b', 2)",
-        "struct<a:int,b:int>",
-        ["{1, 2}", "{null, 2}"],
-    ),
+    # only their types change
+    ("7", "'7'", "string", ["7"]),
+    (DAY, "timestamp_ntz'2024-01-01 00:00:00'", "timestamp_ntz", ["2024-01-01 00:00:00"]),
+    ("1.50BD", "1.5000BD", "decimal(5,4)", ["1.5000"]),
 ]
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "all_columns": {},
+    "named": {
+        "check_cols": [f"c{n}" for n in range(len(WIDENED))],
+        "hard_deletes": "invalidate",
+    },
+    "timed": {"strategy": "timestamp", "updated_at": "at", "hard_deletes": "new_record"},
+}
 
 
-@pytest.mark.parametrize(
-    ("config", "first", "later", "type_", "expected"),
-    few(
-        [
-            *((CHECK_ALL, *values) for values in WIDENED),
-            *((config, *values) for config in STRATEGIES[1:] for values in WIDENED[:2]),
-        ],
-        2,
-    ),
-)
-@pytest.mark.core
-def test_a_type_of_a_snapshot_becomes_one_that_holds_all_values(
-    project: Project,
-    config: dict[str, Any],
-    first: str,
-    later: str,
-    type_: str,
-    expected: list[str],
-) -> None:
-    snapshot(project, **config)
-    source(project, f"select 1 as id, {first} as amount, {DAY1} as at")
-    take(project)
-    source(project, f"select 1 as id, {later} as amount, {DAY2} as at")
+def test_types_of_a_dbt_snapshot_become_those_that_hold_all_values(project: Project) -> None:
+    """Row n has a value in the column n, and NULL in the others."""
+    for step in (0, 1):
+        selects = []
+        for n, (_, _, _, texts) in enumerate(WIDENED):
+            values = (pair[step] if m == n else "null" for m, pair in enumerate(WIDENED))
+            columns = ", ".join(f"{value} as c{m}" for m, value in enumerate(values))
+            at = DAY2 if step and len(texts) > 1 else DAY1
+            selects.append(f"select {n} as id, {columns}, {at} as at")
+        for name, config in STRATEGIES.items():
+            history(project, " union all ".join(selects), name, **config)
+        responses = take(project)
 
-    take(project)
-
-    found = versions(project, "id, cast(amount as string)")
-    assert found == [(1, expected[0], False), (1, expected[1], True)]
-    assert types(project)["amount"] == type_
-    project.assert_mirrored()
-    assert take(project)["publication"] == "unchanged"
-
-
-def test_a_type_that_changes_alone_makes_no_new_versions(project: Project) -> None:
-    snapshot(project, **CHECK_ALL)
-    columns = "id, amount, day, cast(price as decimal(10,2)) as price"
-    values = (
-        "values (1, 7, date'2024-01-01', 1.5), (2, null, null, null) as t(id, amount, day, price)"
-    )
-    source(project, f"select {columns} from {values}")
-    take(project)
-    before = versions(project, "id, dbt_scd_id")
-    source(
-        project,
-        "select cast(id as bigint) as id, cast(amount as string) as amount, "
-        f"cast(day as timestamp_ntz) as day, cast(price as decimal(14,4)) as price from {values}",
-    )
-
-    response = take(project)
-
-    assert response["publication"] == "rebuild"
-    assert response["reason"].startswith("column type changed: id from int to bigint")
-    assert versions(project, "id, dbt_scd_id") == before
-    project.assert_mirrored()
-    # and back: the stored types stay
-    source(project, f"select {columns} from {values}")
-    assert take(project)["publication"] == "unchanged"
+    for name in STRATEGIES:
+        assert responses[name]["publication"] == "rebuild"
+        assert "column type changed: c0 from int to string" in responses[name]["reason"]
+        for n, (_, _, type_, texts) in enumerate(WIDENED):
+            found = versions(project, name, f"cast(c{n} as string)", f"id = {n}")
+            assert [text for text, _ in found] == texts, (name, n)
+            assert [is_current for _, is_current in found] == [False, True][-len(texts) :]
+            assert types(project, name)[f"c{n}"] == type_
+        project.assert_mirrored(name)
+    assert {response["publication"] for response in take(project).values()} == {"unchanged"}
 
 
 @pytest.mark.parquet("other tables do not describe the length of a text")
@@ -185,405 +165,375 @@ def test_texts_of_a_fixed_length_are_compared_as_texts(project: Project) -> None
     project.sql(f"create schema if not exists {project.schema}")
     project.sql(f"create table {project.schema}.codes (id int, code varchar(3)) using parquet")
     project.sql(f"insert into {project.schema}.codes values (1, 'abc')")
-    snapshot(project, **CHECK_ALL)
-    source(project, f"select * from {project.schema}.codes")
+    history(project, f"select * from {project.schema}.codes")
     take(project)
-    assert take(project)["publication"] == "unchanged"
-    source(project, "select 1 as id, 'abcdef' as code")
+    assert take(project)["orders"]["publication"] == "unchanged"
+    history(project, "select 1 as id, 'abcdef' as code")
 
     take(project)
 
-    assert versions(project, "id, code") == [(1, "abc", False), (1, "abcdef", True)]
+    assert versions(project, "orders", "code") == [("abc", False), ("abcdef", True)]
     project.assert_mirrored()
 
 
-# no type holds the values of both
-REFUSED = [
-    ("7", "date'2024-01-01'", "int", "date"),
-    ("3000000000", "0.5D", "bigint", "double"),
-    (f"{DAY1}", "'soon'", "timestamp", "string"),
-    ("named_struct('a', 1)", "named_struct('a', X'00')", "struct<a:int>", "struct<a:binary>"),
-    ("7", "array(7)", "int", "array<int>"),
+TIMED = {"strategy": "timestamp", "updated_at": "v"}
+# the values of a column in two runs, and its types: none holds the values of both
+REFUSED: list[tuple[str, str, str, str, dict[str, Any]]] = [
+    ("7", "date'2024-01-01'", "int", "date", {}),
+    ("3000000000", "0.5D", "bigint", "double", {}),
+    (DAY1, "'soon'", "timestamp", "string", {}),
+    ("named_struct('a', 1)", "named_struct('a', X'00')", "struct<a:int>", "struct<a:binary>", {}),
+    ("7", "array(7)", "int", "array<int>", {}),
+    # the order of texts is another one
+    ("9", "'10'", "int", "string", TIMED),
 ]
 
 
-@pytest.mark.parametrize("way_out", some(["cast", "new name"], 2))
-@pytest.mark.parametrize(("first", "later", "stored", "new"), few(REFUSED))
-def test_a_type_that_holds_no_values_of_a_snapshot_is_refused(
-    project: Project, first: str, later: str, stored: str, new: str, way_out: str
-) -> None:
-    snapshot(project, **CHECK_ALL)
-    source(project, f"select 1 as id, {first} as amount")
+def test_types_that_hold_no_values_of_a_dbt_snapshot_are_refused(project: Project) -> None:
+    for n, (first, *_, config) in enumerate(REFUSED):
+        history(project, f"select 1 as id, {first} as v", f"s{n}", **config)
     take(project)
-    before = project.state()
-    source(project, f"select 1 as id, {later} as amount")
-    project.run("--select", "source")
+    before = states(project)
+    for n, (_, later, *_, config) in enumerate(REFUSED):
+        history(project, f"select 1 as id, {later} as v", f"s{n}", **config)
 
-    message = project.fail(command="snapshot")
+    project.fail(command="snapshot")
 
-    for said in ("amount", stored, new, "Nothing was changed", "new name", f"as {stored}"):
-        assert said in message
-    assert project.state() == before
+    assert states(project) == before
     project.assert_tidy()
-    if way_out == "cast":
-        source(project, f"select 1 as id, cast({first} as {stored}) as amount")
-        assert take(project)["publication"] == "unchanged"
-    else:
-        source(project, f"select 1 as id, {later} as new_amount")
+    for n, (first, later, stored, new, config) in enumerate(REFUSED):
+        message = messages(project)[f"s{n}"]
+        for said in (stored, new, "Nothing was changed", f"as {stored}"):
+            assert said in message
+        assert ("`updated_at` of the dbt snapshot" if config else "give it a new name") in message
+        way_out = f"{later} as new_v" if n % 2 == 0 else f"cast({first} as {stored}) as v"
+        history(project, f"select 1 as id, {way_out}", f"s{n}", **config)
+    taken = take(project)
+    for n in range(len(REFUSED)):
+        if n % 2:
+            assert taken[f"s{n}"]["publication"] == "unchanged"
+        else:
+            found = versions(project, f"s{n}", "v is null, new_v is null")
+            assert found == [(False, True, False), (True, False, True)]
+        project.assert_mirrored(f"s{n}")
+
+
+def test_times_of_changes_may_be_numbers_of_any_size_and_days(project: Project) -> None:
+    for step, at in enumerate(("9", "cast('10' as int)", "3000000000")):
+        history(project, f"select 1 as id, {at} as v", "numbers", **TIMED)
+        day = "select 1 as id, date'2024-01-01' as v"
+        both = f"{day} union all select 2, date'2024-01-01'"
+        history(project, day if step else both, "days", hard_deletes="invalidate", **TIMED)
         take(project)
-        found = versions(project, "id, amount is null, new_amount is null")
-        assert found == [(1, False, True, False), (1, True, False, True)]
-    project.assert_mirrored()
+
+    assert [at for at, _ in versions(project, "numbers", "v")] == [9, 10, 3000000000]
+    assert versions(project, "days", "id") == [(1, True), (2, False)]
+    for name in ("numbers", "days"):
+        project.assert_mirrored(name)
 
 
-def test_times_of_changes_that_cannot_be_compared_are_refused(project: Project) -> None:
-    snapshot(project, strategy="timestamp", updated_at="at")
-    source(project, "select 1 as id, 9 as at")
-    take(project)
-    source(project, "select 1 as id, '10' as at")
-    project.run("--select", "source")
-
-    message = project.fail(command="snapshot")
-
-    assert "`updated_at` of the dbt snapshot had the type int, and has the type string" in message
-    source(project, "select 1 as id, cast('10' as int) as at")
-    take(project)
-    assert versions(project, "id, at") == [(1, 9, False), (1, 10, True)]
-    source(project, "select 1 as id, 3000000000 as at")
-    take(project)
-    assert [at for _, at, _ in versions(project, "id, at")] == [9, 10, 3000000000]
-    project.assert_mirrored()
+# keys of a dbt snapshot, rows that have the same one, and what is shown of it
+REPEATED: dict[str, tuple[Any, str, str]] = {
+    "one": ("id", "(1, 'a'), (1, 'b'), (2, 'c')", "1 of the keys (id) are"),
+    "two": (["id", "name"], "(1, 'a'), (1, 'a'), (1, 'c')", "id=1, name=a (2 rows)"),
+    "sql": ("id || '-' || name", "(1, 'a'), (1, 'a')", "id || '-' || name=1-a (2 rows)"),
+}
 
 
-def test_a_day_may_be_the_time_of_a_change_of_a_row_that_is_deleted(project: Project) -> None:
-    snapshot(project, strategy="timestamp", updated_at="at", hard_deletes="invalidate")
-    day = "date'2024-01-01'"
-    source(project, f"select 1 as id, {day} as at", f"select 2, {day}")
-    take(project)
-    source(project, f"select 1 as id, {day} as at")
+def test_keys_of_a_snapshot_that_are_not_unique_are_shown(project: Project) -> None:
+    for step in range(3):
+        for name, (key, repeated, _) in REPEATED.items():
+            found = "(1, 'a'), (2, 'c')" if step == 1 else repeated
+            sql = f"select *, {step} as n from values {found} as t(id, name)"
+            history(project, sql, name, unique_key=key)
+        if step == 1:
+            take(project)
+            continue
 
-    take(project)
+        project.fail(command="snapshot")
 
-    assert versions(project, "id") == [(1, True), (2, False)]
-    project.assert_mirrored()
-
-
-def test_a_rebuild_that_a_snapshot_refuses_leaves_it_as_it_is(project: Project) -> None:
-    snapshot(project, **CHECK_ALL, on_breaking_change="fail")
-    source(project, "select 1 as id, 5 as amount")
-    take(project)
-    before = project.state()
-    source(project, "select 1 as id, '5A' as amount")
-    project.run("--select", "source")
-
-    message = project.fail(command="snapshot")
-
-    assert "column type changed: amount from int to string" in message
-    assert project.state() == before
-    project.assert_tidy()
-    snapshot(project, **CHECK_ALL)
-    take(project)
-    assert versions(project, "id, amount") == [(1, "5", False), (1, "5A", True)]
-    project.assert_mirrored()
-
-
-@pytest.mark.parametrize(
-    ("key", "rows_", "shown"),
-    few(
-        [
-            ("id", ("1, 'a'", "1, 'b'", "2, 'c'"), "1 of the keys (id) are"),
-            (["id", "name"], ("1, 'a'", "1, 'a'", "1, 'c'"), "id=1, name=a (2 rows)"),
-            (
-                "id || '-' || name",
-                ("1, 'a'", "1, 'a'", "1, 'c'"),
-                "id || '-' || name=1-a (2 rows)",
-            ),
-        ],
-        3,
-    ),
-)
-@pytest.mark.parametrize("when", ["first", "later"])
-def test_keys_of_a_snapshot_that_are_not_unique_are_shown(
-    project: Project, key: Any, rows_: tuple[str, ...], shown: str, when: str
-) -> None:
-    snapshot(project, **CHECK_ALL, unique_key=key)
-    columns = "as t(id, name)"
-    if when == "later":
-        source(project, f"select *, 0 as n from values (1, 'a'), (2, 'c') {columns}")
-        take(project)
-    source(project, f"select *, 1 as n from values ({'), ('.join(rows_)}) {columns}")
-    project.run("--select", "source")
-
-    message = project.fail(command="snapshot")
-
-    assert shown in message
-    assert "dbt_scd_id" not in message
+        for name, (_, _, shown) in REPEATED.items():
+            assert shown in messages(project)[name]
+            assert "dbt_scd_id" not in messages(project)[name]
 
 
 # incremental models
 
 
-# the stored value, one that its column cannot hold, its text in the message, and the type
+def cast(spark: SparkSession, value: str, type_: str) -> tuple[Any, str]:
+    """Return what a value is as a new value of a column of a type, and its text."""
+    [field] = spark.sql(f"select {value} as v").schema
+    columns = [("`v`", Cast.of(field.dataType.simpleString(), type_), "`found`")]
+    sql = warehouse().sql(
+        "mirror_typed_rows", rows=f"(select {value} as v)", columns=columns, remedy="Cast it."
+    )
+    [row] = spark.sql(f"select found, cast(found as string) from ({sql})").collect()
+    return tuple(row)
+
+
+def nearest(value: Any, type_: str) -> Any:
+    """Return the value of a type that is the nearest to a number; None if there is none."""
+    if type_ in ("float", "double"):
+        return _AS[type_](value)
+    if not math.isfinite(value):
+        return None
+    digits = decimal_of(type_)
+    if digits:
+        found = round(Fraction(str(value)) * 10 ** digits[1])
+        return Fraction(found, 10 ** digits[1]) if abs(found) < 10 ** digits[0] else None
+    bits = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}[type_]
+    return int(value) if -(2**bits) <= int(value) < 2**bits else None
+
+
+def _single(value: Any) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", float(value)))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+_AS: dict[str, Callable[[Any], Any]] = {"float": _single, "double": float}
+
+
+def is_kept(value: Any, found: Any, source: str, target: str) -> bool:
+    """Whether a number has lost nothing, or only digits that its new type does not have."""
+    if isinstance(value, float) and math.isnan(value):
+        return isinstance(found, float) and math.isnan(found)
+    if target in _AS and source not in _AS:
+        return abs(Fraction(found) - Fraction(value)) < 1
+    if (source, target) == ("double", "float"):
+        return math.isinf(found) == math.isinf(value)
+    return bool(_AS.get(source, lambda same: same)(found) == value)
+
+
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+NUMBERS = (*INTEGERS, "float", "double", "decimal(3,2)", "decimal(38,18)")
+
+
+@pytest.mark.session("a session of its own")
+@pytest.mark.parametrize("ansi", some(["true", "false"]))
+@pytest.mark.parametrize("source", NUMBERS)
+def test_a_number_becomes_one_of_another_type_if_that_holds_it(
+    spark: SparkSession, source: str, ansi: str
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    for sql in TYPES[source].values:
+        [[value]] = session.sql(f"select {sql}").collect()
+        for target in NUMBERS:
+            try:
+                found, _ = cast(session, sql, target)
+            except PySparkException as error:
+                if "`v` has the value '" not in str(error):
+                    raise
+                found = nearest(value, target)
+                is_held = found is not None and is_kept(value, found, source, target)
+                assert not is_held, f"{sql} is refused as {target}"
+            else:
+                assert is_kept(value, found, source, target), f"{sql} is {found} as {target}"
+
+
+# a value that a type does not hold, and its text in the message
 LOST = [
-    ("1", "1.9D", "1.9", "int"),
-    ("cast(1.25 as decimal(5,2))", "1.239", "1.239", "decimal(5,2)"),
-    ("date'2024-01-01'", "timestamp'2024-01-01 10:00:00'", "2024-01-01 10:00:00", "date"),
-    ("date'2024-01-01'", "timestamp_ntz'2024-01-01 10:00:00'", "2024-01-01 10:00:00", "date"),
-    ("date'2024-01-01'", "'2024-01-01 10:00'", "2024-01-01 10:00", "date"),
-    ("1.5D", "9007199254740993", "9007199254740993", "double"),
-    ("1.5D", "9223372036854775807", "9223372036854775807", "double"),
-    ("1.5D", "-9007199254740993", "-9007199254740993", "double"),
-    ("1.5D", "12345678901234567890123", "12345678901234567890123", "double"),
-    ("cast(1.5 as float)", "16777217", "16777217", "float"),
-    ("cast(1.5 as float)", "1e300D", "1.0E300", "float"),
-    ("1", "'1.9'", "1.9", "int"),
-    ("cast(1.25 as decimal(5,2))", "'1.239'", "1.239", "decimal(5,2)"),
-    ("cast(1.25 as decimal(5,2))", "'1239e-3'", "1239e-3", "decimal(5,2)"),
-    ("cast(1.25 as decimal(38,2))", "'1.239'", "1.239", "decimal(38,2)"),
-    (
-        "cast(1.25 as decimal(38,2))",
-        "cast(1.239 as decimal(38,10))",
-        "1.2390000000",
-        "decimal(38,2)",
-    ),
-    ("cast(1.25 as decimal(5,2))", "1.239D", "1.239", "decimal(5,2)"),
-    ("1", "double('nan')", "NaN", "int"),
-    ("1", "double('infinity')", "Infinity", "int"),
-    ("true", "2", "2", "boolean"),
-    ("array(1)", "array(1, null, 1.9D)", "1.9", "int"),
-    ("map('k', 1)", "map('k', 1.9D)", "1.9", "int"),
-    ("array(named_struct('a', 1))", "array(named_struct('a', 1.9D))", "1.9", "int"),
+    ("1.9D", "int", "1.9"),
+    ("9223372036854775807", "double", "9223372036854775807"),
+    ("1e300D", "float", "1.0E300"),
+    ("timestamp'2024-01-01 10:00:00'", "date", "2024-01-01 10:00:00"),
+    ("timestamp_ntz'2024-01-01 10:00:00'", "date", "2024-01-01 10:00:00"),
+    ("'2024-01-01 10:00'", "date", "2024-01-01 10:00"),
+    ("'1.9'", "int", "1.9"),
+    ("'1.239'", "decimal(5,2)", "1.239"),
+    ("'1239e-3'", "decimal(5,2)", "1239e-3"),
+    ("'1.239'", "decimal(38,2)", "1.239"),
+    ("double('nan')", "int", "NaN"),
+    ("2", "boolean", "2"),
+    ("array(1, null, 1.9D)", "array<int>", "1.9"),
+    ("map('k', 1.9D)", "map<string,int>", "1.9"),
+    ("array(named_struct('a', 1.9D))", "array<struct<a:int>>", "1.9"),
+]
+# a value that a type holds, and its text there
+HELD = [
+    ("true", "int", "1"),
+    ("2.5D", "decimal(5,1)", "2.5"),
+    ("0.1D", "float", "0.1"),
+    ("timestamp'2024-01-02 00:00:00'", "date", "2024-01-02"),
+    ("'2024-01-03 00:00:00.000'", "date", "2024-01-03"),
+    ("' 12e-1 '", "decimal(38,2)", "1.20"),
+    ("'1.5000'", "decimal(38,2)", "1.50"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("stored", "later", "text", "type_", "ansi"),
-    few(
-        [
-            *((*values, "true") for values in LOST),
-            *((*values, "false") for values in LOST[:3] + LOST[-7:]),
-        ],
-        3,
+@pytest.mark.session("a session of its own")
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_values_take_another_type_if_that_holds_them(spark: SparkSession, ansi: str) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    for value, type_, text in HELD:
+        assert cast(session, value, type_)[1] == text
+    for value, type_, text in LOST:
+        with pytest.raises(PySparkException) as error:
+            cast(session, value, type_)
+        assert f"has the value '{text}', which is no " in str(error.value)
+
+
+# stored values, values that they do not hold, and what the message shows of these
+REFUSED_VALUES = {
+    "scalar": ("7", "1.9D", "`its value` has the value '1.9', which is no int"),
+    "day": (
+        "date'2024-01-01'",
+        "timestamp'2024-01-01 10:00:00'",
+        "`its value` has the value '2024-01-01 10:00:00', which is no date",
     ),
-)
-def test_a_value_that_would_lose_something_in_its_column_is_refused(
-    project: Project, stored: str, later: str, text: str, type_: str, ansi: str
+    "nested": (
+        "array(named_struct('a', 1))",
+        "array(named_struct('a', 1.9D))",
+        "`its value`.element.`a` has the value '1.9', which is no int",
+    ),
+}
+
+
+@pytest.mark.core
+def test_a_value_that_would_lose_something_in_its_column_is_refused_with_ways_out(
+    project: Project,
 ) -> None:
-    project.target["server_side_parameters"] = {"spark.sql.ansi.enabled": ansi}
-    project.write_project()
-    first = f"select 1 as id, {stored} as `its value`"
-    incremental(project, first, f"select 2 as id, {later} as `its value`", unique_key="id")
+    for name, (stored, later, _) in REFUSED_VALUES.items():
+        first = f"select 1 as id, {stored} as `its value`"
+        new = f"select 2 as id, {later} as `its value`"
+        incremental(project, first, new, name, unique_key="id")
     project.run()
-    before = project.state()
+    before = states(project)
 
-    message = project.fail()
+    project.fail()
 
-    assert f"has the value '{text}', which is no {type_}. Cast it in the model" in message
-    assert "`its value`" in message
-    assert project.state() == before
+    assert states(project) == before
     project.assert_tidy()
-
-
-@pytest.mark.parametrize("way_out", some(["cast", "--full-refresh", "sync_all_columns"]))
-def test_a_value_that_its_column_cannot_hold_can_be_published(
-    project: Project, way_out: str
-) -> None:
-    incremental(project, "select 1 as id, 7 as n", "select 2 as id, 1.9D as n", unique_key="id")
-    project.run()
-    assert "--full-refresh" in project.fail()
-    if way_out == "cast":
-        later = "select 2 as id, cast(1.9D as int) as n"
-        incremental(project, "select 1 as id, 7 as n", later, unique_key="id")
-        project.run()
-        assert rows(project) == [(1, 7), (2, 1)]
-    elif way_out == "--full-refresh":
-        project.model("select 2 as id, 1.9D as n", materialized="incremental", unique_key="id")
-        project.run(way_out)
-        assert rows(project) == [(2, 1.9)]
-    else:
-        options = {"unique_key": "id", "on_schema_change": way_out}
-        incremental(project, "", "select 2 as id, 1.9D as n", **options)
-        project.run()
-        assert rows(project) == [(1, 7.0), (2, 1.9)]
-    project.assert_mirrored()
-
-
-def test_values_that_lose_nothing_take_the_type_of_their_column(project: Project) -> None:
-    stored = (
-        "1 as id, 1 as n, cast(1.5 as decimal(5,1)) as d, 1.5D as x, cast(1.5 as float) as f, "
-        "date'2024-01-01' as day, cast(1.5 as decimal(38,2)) as t, 1 as y"
-    )
-    later = (
-        "2L as id, -0.0D as n, cast(1.10 as decimal(5,2)) as d, 9007199254740992 as x, 0.1D as f, "
-        "timestamp'2024-01-02 00:00:00' as day, ' 12e-1 ' as t, true as y"
-    )
-    more = (
-        "3L as id, 7.0 as n, 2.5D as d, double('nan') as x, double('infinity') as f, "
-        "'2024-01-03 00:00:00.000' as day, '1.5000' as t, false as y"
-    )
-    incremental(project, f"select {stored}", f"select {later}", unique_key="id")
-    project.run()
-    project.run()
-    incremental(project, "", f"select {more}", unique_key="id")
-
-    project.run()
-
-    found = project.sql(f"select * except (f, day) from {project.schema}.orders where id = 2")
-    assert [str(value) for value in found[0]] == [
-        "2",
-        "0",
-        "1.1",
-        "9007199254740992.0",
-        "1.20",
-        "1",
-    ]
-    assert len(rows(project)) == 3
-    project.assert_mirrored()
-
-
-def test_a_stored_value_that_a_synchronised_type_cannot_hold_is_refused(project: Project) -> None:
+    for name, (_, _, told) in REFUSED_VALUES.items():
+        assert f"{told}. Cast it in the model" in messages(project)[name]
+        assert "--full-refresh" in messages(project)[name]
+    new = "select 2 as id, cast(1.9D as int) as `its value`"
+    incremental(project, "", new, "scalar", unique_key="id")
+    new = f"select 2 as id, {REFUSED_VALUES['nested'][1]} as `its value`"
     options = {"unique_key": "id", "on_schema_change": "sync_all_columns"}
-    incremental(project, "select 1 as id, 1.9D as n", "select 2 as id, 2 as n", **options)
-    project.run()
-    before = project.state()
+    incremental(project, "", new, "nested", **options)
+    project.run("--exclude", "day")
+    assert rows(project, "scalar") == [(1, 7), (2, 1)]
+    assert rows(project, "nested") == [(1, [(1.0,)]), (2, [(1.9,)])]
+    new = f"select 2 as id, {REFUSED_VALUES['day'][1]} as `its value`"
+    incremental(project, new, new, "day", unique_key="id")
+    project.run("--full-refresh", "--select", "day")
+    assert len(rows(project, "day")) == 1
+    for name in REFUSED_VALUES:
+        project.assert_mirrored(name)
 
-    assert "`n` has the value '1.9', which is no int. Cast it in the model" in project.fail()
 
-    assert project.state() == before
-    incremental(project, "", "select 2 as id, cast(2 as double) as n", **options)
-    project.run()
-    assert rows(project) == [(1, 1.9), (2, 2.0)]
-    project.assert_mirrored()
+MODES = ("ignore", "append_new_columns", "sync_all_columns")
 
 
-@pytest.mark.parametrize(
-    "on_schema_change", some(["ignore", "append_new_columns", "sync_all_columns"])
-)
-def test_types_that_cannot_be_cast_are_refused(project: Project, on_schema_change: str) -> None:
-    options = {"unique_key": "id", "on_schema_change": on_schema_change}
+def test_types_that_cannot_be_cast_and_stored_values_that_do_not_fit_are_refused(
+    project: Project,
+) -> None:
     later = "select 2 as id, 2L as m, date'2024-01-01' as n"
-    incremental(project, "select 1 as id, 1 as m, 7 as n", later, **options)
+    for mode in MODES:
+        options = {"unique_key": "id", "on_schema_change": mode}
+        incremental(project, "select 1 as id, 1 as m, 7 as n", later, mode, **options)
+    first, new = "select 1 as id, 1.9D as n", "select 2 as id, {} as n".format
+    incremental(project, first, new("2"), "stored", **options)
     project.run()
-    before = project.state()
+    before = states(project)
 
-    message = project.fail()
+    project.fail()
 
-    assert "`n` has the type int in the table, and date in the new rows" in message
-    assert "DATATYPE_MISMATCH" not in message
-    assert project.state() == before
+    assert states(project) == before
     project.assert_tidy()
-    incremental(project, later, later, **options)
-    project.run("--full-refresh")
-    assert project.run()["publication"] == "unchanged"
-    project.assert_mirrored()
+    found = messages(project)
+    for mode in MODES:
+        assert "`n` has the type int in the table, and date in the new rows" in found[mode]
+        assert "DATATYPE_MISMATCH" not in found[mode]
+    assert "`n` has the value '1.9', which is no int. Cast it in the model" in found["stored"]
+    for mode in MODES:
+        options = {"unique_key": "id", "on_schema_change": mode}
+        incremental(project, later, later, mode, **options)
+    incremental(project, "", new("cast(2 as double)"), "stored", **options)
+    project.run("--select", "stored")
+    assert rows(project, "stored") == [(1, 1.9), (2, 2.0)]
+    project.run("--full-refresh", "--exclude", "stored")
+    for mode in (*MODES, "stored"):
+        project.assert_mirrored(mode)
 
 
 STRUCT = "named_struct('a', 1, 'b', 'x')"
 GAINED = "named_struct('c', true, 'B', 'y', 'a', 2L)"
 LOSES = "named_struct('b', 'y')"
+TURNED = "named_struct('b', 'y', 'a', 2)"
+# what becomes of a struct with new rows, and its type; nothing where it is refused
+STRUCTS: dict[tuple[str, str], tuple[str, list[Any]] | None] = {
+    ("ignore", GAINED): None,
+    ("ignore", LOSES): None,
+    ("append_new_columns", GAINED): (
+        "struct<a:int,b:string,c:boolean>",
+        [(1, "x", None), (2, "y", True)],
+    ),
+    ("sync_all_columns", GAINED): (
+        "struct<a:bigint,b:string,c:boolean>",
+        [(1, "x", None), (2, "y", True)],
+    ),
+    ("append_new_columns", LOSES): ("struct<a:int,b:string>", [(1, "x"), (None, "y")]),
+    ("sync_all_columns", LOSES): ("struct<b:string>", [("x",), ("y",)]),
+    **{(mode, TURNED): ("struct<a:int,b:string>", [(1, "x"), (2, "y")]) for mode in MODES},
+}
+NESTED = {"s": "{}", "list": "array({})", "part": "named_struct('s', {})"}
 
 
-@pytest.mark.parametrize(
-    ("on_schema_change", "later", "type_", "expected"),
-    [
-        (
-            "append_new_columns",
-            GAINED,
-            "struct<a:int,b:string,c:boolean>",
-            [(1, "x", None), (2, "y", True)],
-        ),
-        (
-            "sync_all_columns",
-            GAINED,
-            "struct<a:bigint,b:string,c:boolean>",
-            [(1, "x", None), (2, "y", True)],
-        ),
-        ("append_new_columns", LOSES, "struct<a:int,b:string>", [(1, "x"), (None, "y")]),
-        ("sync_all_columns", LOSES, "struct<b:string>", [("x",), ("y",)]),
-        *(
-            (
-                mode,
-                "named_struct('b', 'y', 'a', 2)",
-                "struct<a:int,b:string>",
-                [(1, "x"), (2, "y")],
-            )
-            for mode in ("ignore", "append_new_columns", "sync_all_columns")
-        ),
-    ],
-)
-@pytest.mark.parametrize("place", some(["{}", "array({})", "named_struct('s', {})"]))
-def test_fields_of_a_struct_are_found_by_name(
-    project: Project,
-    on_schema_change: str,
-    later: str,
-    type_: str,
-    expected: list[tuple[Any, ...]],
-    place: str,
-) -> None:
-    options = {"unique_key": "id", "on_schema_change": on_schema_change}
-    first = f"select 1 as id, {place.format(STRUCT)} as orders, 9 as a union all select 3, null, 9"
-    incremental(
-        project, first, f"select 2 as id, {place.format(later)} as orders, 9 as a", **options
-    )
+def test_fields_of_a_struct_are_found_by_name_and_change_as_columns_do(project: Project) -> None:
+    def write(n: int, mode: str, later: str) -> None:
+        selected = [
+            ", ".join(f"{place.format(value)} as {name}" for name, place in NESTED.items())
+            for value in (STRUCT, later)
+        ]
+        # a column may have the name of a field, and of the table
+        first = f"select 1 as id, {selected[0]}, 9 as a, 9 as m{n} union all select 3, "
+        first += ", ".join(["null"] * len(NESTED)) + ", 9, 9"
+        new = f"select 2 as id, {selected[1]}, 9 as a, 9 as m{n}"
+        incremental(project, first, new, f"m{n}", unique_key="id", on_schema_change=mode)
+
+    for n, (mode, later) in enumerate(STRUCTS):
+        write(n, mode, later)
     project.run()
 
-    project.run()
+    project.fail()
 
-    found = {id_: value for id_, value, _ in rows(project)}
-    inner = [found[1], found[2]] if place == "{}" else [found[1][0], found[2][0]]
-    assert inner == expected
-    assert found[3] is None
-    assert type_ in types(project)["orders"]
-    project.assert_mirrored()
-    assert project.run()["publication"] == "unchanged"
-
-
-@pytest.mark.parametrize(
-    "way_out", some(["append_new_columns", "sync_all_columns", "--full-refresh"])
-)
-@pytest.mark.parametrize("later", some([GAINED, LOSES], 2))
-def test_a_struct_with_other_fields_is_refused_where_columns_are_not_changed(
-    project: Project, later: str, way_out: str
-) -> None:
-    selected = f"select 2 as id, {later} as s"
-    incremental(project, f"select 1 as id, {STRUCT} as s", selected, unique_key="id")
-    project.run()
-    before = project.state()
-
-    message = project.fail()
-
-    assert (
-        "The column `s` has the type struct<a:int,b:string> in the table, and struct<" in message
-    )
-    assert way_out in message
-    assert project.state() == before
-    project.assert_tidy()
-    if way_out == "--full-refresh":
-        incremental(project, selected, selected, unique_key="id")
-        project.run(way_out)
-    else:
-        incremental(project, "", selected, unique_key="id", on_schema_change=way_out)
-        project.run()
-    project.assert_mirrored()
+    for n, outcome in enumerate(STRUCTS.values()):
+        if outcome is None:
+            told = "The column `s` has the type struct<a:int,b:string> in the table, and struct<"
+            message = messages(project)[f"m{n}"]
+            assert told in message
+            for way_out in (*MODES[1:], "--full-refresh"):
+                assert way_out in message
+            assert len(rows(project, f"m{n}")) == 2
+            continue
+        stored = {row[0]: row[1:4] for row in rows(project, f"m{n}")}
+        assert stored[3] == (None, None, None)
+        for values, expected in zip((stored[1], stored[2]), outcome[1], strict=True):
+            assert (values[0], values[1][0], values[2][0]) == (expected,) * 3
+        assert all(outcome[0] in types(project, f"m{n}")[name] for name in NESTED)
+        project.assert_mirrored(f"m{n}")
+    project.run("--exclude", "m0", "m1")
+    assert {r["adapter_response"]["publication"] for r in project.results().values()} == {
+        "unchanged"
+    }
 
 
 # seeds
 
 
-@pytest.mark.parametrize(
-    ("type_", "value"),
-    [("decimal(5,2)", "1.239"), ("int", "1.9"), ("date", "2024-13-01 10:00:00")],
-)
-def test_a_value_of_a_seed_that_would_lose_something_is_refused(
-    project: Project, type_: str, value: str
-) -> None:
-    project.write_project(seeds={"+column_types": {"price": type_}})
-    project.write("seeds/orders.csv", f"id,price\n1,{value}\n")
+def test_a_value_of_a_seed_that_would_lose_something_is_refused(project: Project) -> None:
+    project.write_project(seeds={"+column_types": {"price": "decimal(5,2)"}})
+    project.write("seeds/orders.csv", "id,price\n1,1.239\n")
 
     message = project.fail(command="seed")
 
-    refused = f"`price` has the value '{value}', which is no {type_}. Correct the seed, or set"
-    assert refused in message
+    told = "`price` has the value '1.239', which is no decimal(5,2). Correct the seed, or set"
+    assert told in message
     project.write_project(seeds={"+column_types": {"price": "string"}})
     project.run(command="seed")
     project.assert_mirrored()

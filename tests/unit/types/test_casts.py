@@ -53,5 +53,7 @@ def test_a_cast_of_a_nested_type_has_the_casts_of_its_parts() -> None:
 @pytest.mark.parametrize(
     ("target", "scale"), [("decimal(5,2)", 2), ("decimal(5)", 0), ("numeric( 5 , 3 )", 3)]
 )
-def test_a_cast_knows_the_digits_of_its_target(target: str, scale: int) -> None:
-    assert Cast.of("string", target).scale == scale
+def test_a_cast_knows_its_types_and_the_digits_of_its_target(target: str, scale: int) -> None:
+    cast = Cast.of("struct<a b:int>", target)
+
+    assert (cast.source_type, cast.type, cast.scale) == ("struct<`a b`:int>", target, scale)

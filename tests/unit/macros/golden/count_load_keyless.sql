@@ -1,1 +1,0 @@
-select count(*) as inserted, false as refused from `shop`.`orders__next`

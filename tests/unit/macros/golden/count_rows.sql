@@ -1,1 +1,0 @@
-select count(*) from `shop`.`it's ``odd```

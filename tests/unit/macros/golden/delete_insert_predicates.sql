@@ -1,8 +1,0 @@
-select
-    DBT_INTERNAL_DEST.`id` as `id`,
-    DBT_INTERNAL_DEST.`status` as `status` from `shop`.`orders` as DBT_INTERNAL_DEST
-  left anti join `shop`.`new_rows` as DBT_INTERNAL_SOURCE on (DBT_INTERNAL_DEST.`day` is null or DBT_INTERNAL_DEST.`day` > date'2026-01-01') and (DBT_INTERNAL_SOURCE.`ok`) and DBT_INTERNAL_SOURCE.`id` = DBT_INTERNAL_DEST.`id`
-  union all
-  select
-    DBT_INTERNAL_SOURCE.`id` as `id`,
-    DBT_INTERNAL_SOURCE.`status` as `status` from `shop`.`new_rows` as DBT_INTERNAL_SOURCE

@@ -1,1 +1,0 @@
-describe history `shop`.`orders__next`

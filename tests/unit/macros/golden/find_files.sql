@@ -1,1 +1,0 @@
-refresh table `shop`.`it's ``odd```

@@ -1,1 +1,0 @@
-alter table `shop`.`it's ``odd``` recover partitions

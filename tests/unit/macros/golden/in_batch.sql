@@ -1,1 +1,0 @@
-coalesce(DBT_INTERNAL_DEST.`at` >= '2024-01-01 00:00:00+00:00' and DBT_INTERNAL_DEST.`at` < '2024-01-02 00:00:00+00:00', false) or not coalesce(DBT_INTERNAL_SOURCE.`at` >= '2024-01-01 00:00:00+00:00' and DBT_INTERNAL_SOURCE.`at` < '2024-01-02 00:00:00+00:00', false)

@@ -1,1 +1,0 @@
-coalesce(DBT_INTERNAL_DEST.`at` >= '2024-01-01' and DBT_INTERNAL_DEST.`at` < '2024-01-02', false) or not coalesce(DBT_INTERNAL_SOURCE.`at` >= '2024-01-01' and DBT_INTERNAL_SOURCE.`at` < '2024-01-02', false) or DBT_INTERNAL_SOURCE.`a` <=> DBT_INTERNAL_DEST.`a` and DBT_INTERNAL_SOURCE.`b` <=> DBT_INTERNAL_DEST.`b`

@@ -1,1 +1,0 @@
-insert into `shop`.`orders` (`id`, `it's ``odd```) select `id`, `it's ``odd``` from `shop`.`orders__next`

@@ -1,2 +1,0 @@
-select distinct _metadata.file_path from `shop`.`orders` as DBT_INTERNAL_DEST
-  left semi join `shop`.`new_rows` as DBT_INTERNAL_SOURCE on DBT_INTERNAL_SOURCE.`id` <=> DBT_INTERNAL_DEST.`id` and DBT_INTERNAL_SOURCE.`it's ``odd``` <=> DBT_INTERNAL_DEST.`it's ``odd``` and (DBT_INTERNAL_DEST.`id` between -5 and 7 or DBT_INTERNAL_DEST.`id` is null) and (DBT_INTERNAL_DEST.`it's ``odd``` between date '2026-01-01' and date '2026-01-31' or DBT_INTERNAL_DEST.`it's ``odd``` is null)

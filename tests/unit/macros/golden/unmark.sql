@@ -1,1 +1,0 @@
-alter table `shop`.`orders__next` unset tblproperties if exists ('openmirroring.held', 'it\'s')

@@ -1,4 +1,0 @@
-select `id`, `it's ``odd``` from `shop`.`orders` as DBT_INTERNAL_DEST
-  left anti join `shop`.`new_rows` as DBT_INTERNAL_SOURCE on DBT_INTERNAL_SOURCE.`id` <=> DBT_INTERNAL_DEST.`id` and DBT_INTERNAL_SOURCE.`it's ``odd``` <=> DBT_INTERNAL_DEST.`it's ``odd```
-  union all
-  select `id`, `it's ``odd``` from `shop`.`part`
