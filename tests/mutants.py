@@ -28,7 +28,7 @@ COPIED = ("dbt", "macros", "tests", "docs", "pyproject.toml", "README.md")
 
 # the unit tests of a room, if they are not in a folder of its name
 TESTS = {
-    "": ("test_credentials.py", "test_rooms.py"),
+    "": ("test_connections.py", "test_credentials.py", "test_rooms.py"),
     "dbt_core": ("operations",),
     "destination": ("landing_zone", "operations", "service"),
     "rest": ("landing_zone", "service"),
