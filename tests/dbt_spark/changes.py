@@ -120,7 +120,11 @@ class WithTypesOfSparkOnParquet(SparksTypes, OnParquet):
 
 @mixin_for("TestSparkIncrementalConstraintsRollback", "TestSparkTableConstraintsRollback")
 class WithErrorsOfOurs(OurErrors, OnParquet):
-    """The error is ours, not Delta's."""
+    """The error is ours, not Delta's, and the table stays as it was."""
+
+    @pytest.fixture(scope="class")
+    def expected_color(self) -> str:
+        return "blue"
 
 
 @mixin_for(

@@ -58,7 +58,7 @@ class WithoutClauses:
     @pytest.fixture(autouse=True)
     def without_clauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
         normalized = constraints._normalize_whitespace
-        clauses = re.compile(r"(or replace|using \w+|(options|tblproperties)\s*\([^)]*\)) ")
+        clauses = re.compile(r"(or replace|using \w+|(options|tblproperties)\s*\([^)]*\))\s")
         monkeypatch.setattr(
             constraints, "_normalize_whitespace", lambda sql: normalized(clauses.sub("", sql))
         )
