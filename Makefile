@@ -14,8 +14,8 @@ quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show 
 test: $(INSTALLED) ## Set up everything and test what matters most, in ten minutes
 	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "core and not slow and not variant"
 
-test-more: $(INSTALLED) ## Test every other behaviour once
-	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not core and not slow and not variant"
+test-more: $(INSTALLED) ## Test every behaviour once, also those of make test
+	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow and not variant"
 
 test-all: $(INSTALLED) ## Test everything: other sizes, kinds of failures and processes, dbt's own suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
@@ -79,15 +79,18 @@ benchmark: $(INSTALLED) ## Compare with dbt-spark, and with what else would do t
 
 install: $(INSTALLED) ## Set up .venv from the locked dependencies
 
+# the tests that install packages take them from the cache of uv
+INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation
+
 $(INSTALLED): build.lock requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --only-binary :all: --requirement build.lock
-	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --no-build-isolation --use-pep517 --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(INSTALL) --require-hashes --requirement requirements.lock
+	$(INSTALL) --editable .
 	touch $@
 
 $(INSTALLED_DOCS): docs.lock $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement docs.lock
+	$(INSTALL) --require-hashes --requirement docs.lock
 	touch $@
 
 # above the bounds of pyproject.toml. dbt-core 2 is another program, which loads no adapters in Python

@@ -28,7 +28,7 @@ COPIED = ("dbt", "macros", "tests", "docs", "pyproject.toml", "README.md")
 
 # the unit tests of a room, if they are not in a folder of its name
 TESTS = {
-    "": ("test_credentials.py", "test_rooms.py"),
+    "": ("test_connections.py", "test_credentials.py", "test_rooms.py"),
     "dbt_core": ("operations",),
     "destination": ("landing_zone", "operations", "service"),
     "rest": ("landing_zone", "service"),
@@ -141,10 +141,10 @@ def is_noticed(mutant: Mutant, copy: Path) -> bool:
     source = file.read_text()
     file.write_text(source[: mutant.start] + mutant.text + source[mutant.end :])
     tests = [f"tests/unit/{name}" for name in TESTS.get(mutant.room, (mutant.room,))]
-    program = [sys.executable, *"-m pytest -x -q -p no:xdist -p no:cacheprovider".split()]
+    program = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "core", "-p", "no:xdist"]
     try:
         done = subprocess.run(
-            [*program, "-m", "core", "--basetemp", copy / "tmp", *tests],
+            [*program, "-p", "no:cacheprovider", "--basetemp", copy / "tmp", *tests],
             cwd=copy,
             env=os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,

@@ -5,15 +5,14 @@ Each class here is a mixin for the classes of dbt-spark that it names, and says 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import pytest
-from dbt.tests.adapter.constraints import test_constraints
 from pyspark.sql.functions import expr
 
 from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
+from tests.functional.dbt_suite.test_constraints import OurErrors, SparksTypes, WithoutClauses
 from tests.functional.dbt_suite.translation import Translated
 
 MIXINS: dict[str, type] = {}
@@ -103,34 +102,11 @@ class ModelIsInserted:
     changed_by_hand = ("m_1",)
 
 
-@mixin_for(
+mixin_for(
     "TestSparkIncrementalConstraintsColumnsEqualDatabricksHTTP",
     "TestSparkTableConstraintsColumnsEqualDatabricksHTTP",
     "TestSparkViewConstraintsColumnsEqualDatabricksHTTP",
-)
-class WithTypesOfSpark:
-    """Types have Spark's names, not those of a driver."""
-
-    @pytest.fixture
-    def string_type(self) -> str:
-        return "string"
-
-    @pytest.fixture
-    def int_type(self) -> str:
-        return "int"
-
-    @pytest.fixture
-    def data_types(self) -> list[list[str]]:
-        return [
-            ["1", "int", "int"],
-            ["'1'", "string", "string"],
-            ["true", "boolean", "boolean"],
-            ["array('1', '2', '3')", "array<string>", "array<string>"],
-            ["array(1, 2, 3)", "array<int>", "array<int>"],
-            ["6.45", "decimal(3,2)", "decimal"],
-            ["date '2019-01-01'", "date", "date"],
-            ["timestamp '2019-01-01'", "timestamp", "timestamp"],
-        ]
+)(SparksTypes)
 
 
 @mixin_for(
@@ -138,17 +114,17 @@ class WithTypesOfSpark:
     "TestSparkTableConstraintsColumnsEqualPyodbc",
     "TestSparkViewConstraintsColumnsEqualPyodbc",
 )
-class WithTypesOfSparkOnParquet(WithTypesOfSpark, OnParquet):
+class WithTypesOfSparkOnParquet(SparksTypes, OnParquet):
     """Both."""
 
 
 @mixin_for("TestSparkIncrementalConstraintsRollback", "TestSparkTableConstraintsRollback")
-class WithErrorsOfOurs(OnParquet):
-    """The error is ours, not Delta's."""
+class WithErrorsOfOurs(OurErrors, OnParquet):
+    """The error is ours, not Delta's, and the table stays as it was."""
 
     @pytest.fixture(scope="class")
-    def expected_error_messages(self) -> list[str]:
-        return ["The model breaks its contract", "not_null (id) by 1 row"]
+    def expected_color(self) -> str:
+        return "blue"
 
 
 @mixin_for(
@@ -157,18 +133,8 @@ class WithErrorsOfOurs(OnParquet):
     "TestSparkModelConstraintsRuntimeEnforcement",
     "TestSparkTableConstraintsDdlEnforcement",
 )
-class WithStatementForParquet(OnParquet):
+class WithStatementForParquet(WithoutClauses, OnParquet):
     """Only Delta knows REPLACE, and the table carries the batch that it is published with."""
-
-    @pytest.fixture(autouse=True)
-    def statement(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        normalized = test_constraints._normalize_whitespace
-
-        def normalized_for_both(sql: str) -> str:
-            sql = sql.replace("or replace ", "").replace("using delta", "using parquet")
-            return str(normalized(re.sub(r"tblproperties\s*\([^)]*\)", "", sql)))
-
-        monkeypatch.setattr(test_constraints, "_normalize_whitespace", normalized_for_both)
 
 
 _GRANTS = "Spark has no permissions without a service around it"

@@ -12,21 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import trustme
 from deltalake import DeltaTable
 
 from tests import fabric_server
+from tests.delta_tables import content
 from tests.fabric_server import Database, FabricServer, answers_of
 from tests.functional.onelake import apply
 from tests.onelake_driver import proxy
-from tests.onelake_server import (
-    ITEM,
-    TOKEN,
-    WORKSPACE,
-    OneLakeServer,
-    listening,
-)
+from tests.onelake_server import ITEM, TOKEN, WORKSPACE, OneLakeServer, listening
 from tests.recipes.recipe import published
 
 # `az` after a login; it knows nothing else
@@ -62,11 +56,12 @@ class Cloud(OneLakeServer):
         """The numbers of rows in the files of each mirrored table."""
         return published(self._folder_of_database / "Files" / "LandingZone")
 
-    def mirrored(self, table: str) -> list[dict[str, Any]]:
-        """The rows of a mirrored table, once everything is applied."""
+    @property
+    def amounts(self) -> dict[int, int]:
+        """The amount of each mirrored customer, once everything is applied."""
         apply(self._folder_of_database / "Files" / "LandingZone")
-        delta = DeltaTable(self._folder_of_database / "Tables" / "sales" / table)
-        return list(pa.table(delta.scan()).to_pylist())
+        rows = content(DeltaTable(self._folder_of_database / "Tables" / "sales" / "customers"))
+        return {row["customer"]: row["amount"] for row in rows.to_pylist()}
 
     @property
     def changes(self) -> list[str]:

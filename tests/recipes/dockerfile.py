@@ -25,13 +25,10 @@ class Dockerfile:
     def __init__(self, context: Path, image: Recipe) -> None:
         self._context = context
         self._image = image
-        lines = re.sub(r"\\\n", " ", (context / "Dockerfile").read_text()).splitlines()
-        self._steps = [line.partition(" ")[::2] for line in lines if re.match(r"[A-Z]", line)]
-        self.environment: dict[str, str] = {}
-        for _, variables in self._of("ENV"):
-            for variable in variables.split():
-                name, _, value = variable.partition("=")
-                self.environment[name] = value
+        text = (context / "Dockerfile").read_text().replace("\\\n", " ")
+        self._steps = re.findall(r"^([A-Z]+) (.+)$", text, re.MULTILINE)
+        variables = " ".join(self._of("ENV")).split()
+        self.environment = dict(variable.split("=", 1) for variable in variables)
 
     def build(self, environment: dict[str, str]) -> Iterator[str]:
         """Take the steps, and yield what each command prints."""
@@ -47,20 +44,17 @@ class Dockerfile:
 
     @property
     def command(self) -> str:
-        [(_, command)] = self._of("CMD")
+        [command] = self._of("CMD")
         return " ".join(json.loads(command))
 
-    def _of(self, step: str) -> list[tuple[str, str]]:
-        return [each for each in self._steps if each[0] == step]
+    def _of(self, step: str) -> list[str]:
+        return [arguments for each, arguments in self._steps if each == step]
 
     def _copy(self, name: str) -> None:
-        ignored = (self._context / ".dockerignore").read_text().replace("/", "").split()
-        if (self._context / name).is_file():
-            shutil.copy2(self._context / name, self._image.folder)
+        source, target = self._context / name, self._image.folder
+        if source.is_file():
+            shutil.copy2(source, target)
         else:
-            shutil.copytree(
-                self._context / name,
-                self._image.folder,
-                ignore=shutil.ignore_patterns(*ignored),
-                dirs_exist_ok=True,
-            )
+            names = (self._context / ".dockerignore").read_text().replace("/", "").split()
+            ignored = shutil.ignore_patterns(*names)
+            shutil.copytree(source, target, ignore=ignored, dirs_exist_ok=True)

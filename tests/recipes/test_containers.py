@@ -87,25 +87,18 @@ def start_machine(recipe: Recipe, files: Path) -> None:
     (recipe.folder / ".venv").symlink_to(environment)
 
 
-def workflow_environment(recipe: Recipe, place: Place) -> dict[str, str]:
-    path = f"{place.programs}:{recipe.folder}/.venv/bin:{os.environ['PATH']}"
-    return {**place.network, "HOME": str(home_of(recipe)), "PATH": path}
-
-
-def steps_of(recipe: Recipe) -> list[str]:
-    """The commands of the workflow; its environment has the packages."""
-    workflow = yaml.safe_load((recipe.folder / ".github/workflows/nightly.yml").read_text())
-    commands = [step.get("run", "") for step in workflow["jobs"]["build"]["steps"]]
-    return [each for each in commands if each and not each.startswith("pip ")]
-
-
 def test_each_run_of_the_workflow_publishes_what_has_changed_and_a_dry_run_says_so(
     recipe: Recipe, place: Place, tmp_path: Path
 ) -> None:
-    steps, project = steps_of(recipe), move(recipe, tmp_path / "project")
+    workflow = yaml.safe_load((recipe.folder / ".github/workflows/nightly.yml").read_text())
+    commands = [step.get("run", "pip ") for step in workflow["jobs"]["build"]["steps"]]
+    # the environment has the packages
+    steps = [each for each in commands if not each.startswith("pip ")]
+    path = f"{place.programs}:{recipe.folder}/.venv/bin:{os.environ['PATH']}"
+    environment = {**place.network, "HOME": str(home_of(recipe)), "PATH": path}
+    project = move(recipe, tmp_path / "project")
     for old, new, rows in NIGHTS:
         start_machine(recipe, project)
-        environment = workflow_environment(recipe, place)
         recipe.replace("models/orders.sql", old, new)
         if rows == NIGHTS[1][2]:
             dry_run(recipe, place, environment)
@@ -117,7 +110,7 @@ def test_each_run_of_the_workflow_publishes_what_has_changed_and_a_dry_run_says_
 
         assert place.cloud.published() == rows
         shutil.copy(recipe.folder / "models" / "orders.sql", project / "models")
-    assert amounts(place) == AMOUNTS
+    assert place.cloud.amounts == AMOUNTS
 
 
 def dry_run(recipe: Recipe, place: Place, environment: dict[str, str]) -> None:
@@ -138,10 +131,6 @@ def dry_run(recipe: Recipe, place: Place, environment: dict[str, str]) -> None:
     assert done.stdout.count("would publish +") == 2
     assert place.cloud.changes == before
     assert place.cloud.published() == rows
-
-
-def amounts(place: Place) -> dict[int, int]:
-    return {row["customer"]: row["amount"] for row in place.cloud.mirrored("customers")}
 
 
 def test_each_container_starts_from_the_image_of_classes_and_publishes_what_has_changed(
@@ -170,7 +159,7 @@ def test_each_container_starts_from_the_image_of_classes_and_publishes_what_has_
         assert sum("org.apache.spark" in x and "shared objects file" in x for x in loaded) > 1000
         assert place.cloud.published() == rows
         shutil.copy(recipe.folder / "models" / "orders.sql", image / "models")
-    assert amounts(place) == AMOUNTS
+    assert place.cloud.amounts == AMOUNTS
 
 
 def commands_of_pod(recipe: Recipe, image: Path, folder: Path) -> list[str]:

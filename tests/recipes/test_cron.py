@@ -34,22 +34,6 @@ def test_a_run_prints_nothing_and_publishes_everything(cron: Recipe) -> None:
     assert cron.published() == FULL_LOAD
 
 
-def test_a_failed_test_is_printed_and_holds_its_table_until_it_passes(cron: Recipe) -> None:
-    cron.shell(line(cron))
-    cron.replace("models/orders.sql", "id * 10 as amount", "nullif(id, 5) * 10 as amount")
-
-    night = cron.shell(line(cron))
-
-    assert night.returncode
-    assert "not_null_orders_amount" in night.stdout
-    assert cron.published() == FULL_LOAD
-
-    cron.replace("models/orders.sql", "nullif(id, 5) * 10 as amount", "(id + 1) * 10 as amount")
-
-    assert not cron.shell(line(cron)).returncode
-    assert cron.published() == {"orders": [6, 6], "customers": [3, 3]}
-
-
 def test_a_run_is_skipped_while_the_one_before_runs(cron: Recipe) -> None:
     with (cron.folder / "nightly.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -60,20 +44,23 @@ def test_a_run_is_skipped_while_the_one_before_runs(cron: Recipe) -> None:
     assert cron.published() == {}
 
 
-def test_a_mail_says_what_a_held_table_waits_for_and_none_comes_if_all_is_fine(
-    cron: Recipe,
-) -> None:
+def test_a_failed_test_is_printed_and_a_mail_says_what_waits_for_it(cron: Recipe) -> None:
     nightly = line(cron)
     cron.shell(nightly)
     cron.take("alerts")
-
     fine = cron.shell(line(cron))
-
     assert (fine.returncode, fine.stdout, fine.stderr) == (0, "", "")
     cron.replace("models/orders.sql", "id * 10 as amount", "nullif(id, 5) * 10 as amount")
-    cron.shell(nightly)
 
-    held = cron.shell(line(cron))
+    night, held = cron.shell(nightly), cron.shell(line(cron))
 
+    assert night.returncode
+    assert "not_null_orders_amount" in night.stdout
+    assert cron.published() == FULL_LOAD
     assert held.returncode
     assert told("alerts", "sales.orders: held") in held.stdout
+
+    cron.replace("models/orders.sql", "nullif(id, 5) * 10 as amount", "(id + 1) * 10 as amount")
+
+    assert not cron.shell(nightly).returncode
+    assert cron.published() == {"orders": [6, 6], "customers": [3, 3]}

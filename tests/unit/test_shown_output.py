@@ -93,6 +93,11 @@ HOURS = timedelta(hours=31)
 COLUMNS = (MirroredColumn("id", "int", "int"), MirroredColumn("status", "string", "string"))
 DEFINITION = TableDefinition(COLUMNS, ("id",), "parquet")
 ID = "202611232146495e1f4e07"
+OWNER = Owner("shop", "model.shop.orders", "analytics")
+BATCH = Batch(
+    *(ID, ID, "changes", "", OWNER, DEFINITION, RowCounts(), "parquet"),
+    *(1, 1, 1, 1000, 0),
+)
 
 
 def paragraphs(text: str) -> Iterator[list[str]]:
@@ -258,8 +263,7 @@ def is_text_of_the_source(line: str) -> bool:
 def printed() -> set[str]:
     """Lines that are printed for the tables of the examples."""
     found = (
-        *status_of_four_tables(),
-        *status_after_a_kill(),
+        *statuses(),
         *history_of_a_table(),
         *problems(),
         *behind(),
@@ -274,34 +278,14 @@ def printed() -> set[str]:
 
 
 def batch(
-    counts: RowCounts,
-    last: int,
-    table_rows: int,
-    publication: str = "changes",
-    *,
-    size: int = 1000,
-    invocation: str = "",
-    id: str = ID,
-    reason: str = "",
+    counts: RowCounts, last: int, table_rows: int, publication: str = "changes", **more: Any
 ) -> Batch:
     """A batch of one file, or of none if nothing has changed."""
-    files = 0 if publication == "unchanged" else 1
-    owner = Owner("shop", "model.shop.orders", "analytics", invocation)
-    return Batch(
-        id=id,
-        build=id,
-        publication=publication,
-        reason=reason,
-        owner=owner,
-        definition=DEFINITION,
-        rows=counts,
-        extension="parquet",
-        first_file=last if files else None,
-        last_file=last,
-        files_written=files,
-        bytes_written=size if files else 0,
-        table_rows=table_rows,
-    )
+    more |= {"rows": counts, "table_rows": table_rows, "publication": publication}
+    more |= {"first_file": last, "last_file": last}
+    if publication == "unchanged":
+        more |= {"first_file": None, "files_written": 0, "bytes_written": 0}
+    return replace(BATCH, **more)
 
 
 def status(
@@ -331,39 +315,35 @@ def tables(*statuses: TableStatus) -> Any:
 INITIAL, CHANGES = RowCounts(1000), RowCounts(2, 1, 4)
 
 
-def status_of_four_tables() -> list[str]:
-    """One of them is not shown: its run was killed."""
+def statuses() -> Iterator[str]:
+    """Of four tables, and of one after a kill."""
     gone = batch(RowCounts(40), 1, 40, "initial")
-    killed = batch(RowCounts(98, 20, 3), 1, 998)
+    first = batch(INITIAL, 1, 1000, "initial")
     changed = batch(CHANGES, 2, 998)
-    return status_lines(
-        tables(
-            status("analytics.old_orders", ORPHAN, gone, note="model.shop.old_orders is gone"),
-            status("analytics.customers", UNFINISHED, killed, changed),
-            status("analytics.orders", PUBLISHED, changed),
-            status("analytics.returns", NOT_PUBLISHED),
-        ),
-        ServiceReport(),
+    # this one is not shown: its run was killed
+    killed = batch(RowCounts(98, 20, 3), 1, 998)
+    customers = status("analytics.customers", UNFINISHED, killed, changed)
+    of_four = (
+        status("analytics.old_orders", ORPHAN, gone, note="model.shop.old_orders is gone"),
+        customers,
+        status("analytics.orders", PUBLISHED, changed),
+        status("analytics.returns", NOT_PUBLISHED),
     )
-
-
-def status_after_a_kill() -> list[str]:
-    last, pending = batch(INITIAL, 1, 1000, "initial"), batch(CHANGES, 2, 998)
-    killed = status("analytics.orders", UNFINISHED, last, pending)
-    return status_lines(tables(killed), ServiceReport())
+    after_a_kill = status("analytics.orders", UNFINISHED, first, changed)
+    for each in (of_four, (after_a_kill,)):
+        yield from status_lines(tables(*each), ServiceReport())
 
 
 def history_of_a_table() -> Sequence[str]:
     """The first batch of the table is not shown."""
-    first, second = "edf16dd5-c280-4a62-bf81-83484c048bab", "06de180f-8617-44c1-9f1f-285ae054cc7c"
+    first = replace(OWNER, invocation_id="edf16dd5-c280-4a62-bf81-83484c048bab")
+    second = replace(OWNER, invocation_id="06de180f-8617-44c1-9f1f-285ae054cc7c")
     before = (
-        batch(CHANGES, 2, 998, size=1400, invocation=first),
-        batch(INITIAL, 1, 1000, "initial", size=4000),
+        batch(CHANGES, 2, 998, bytes_written=1400, owner=first),
+        batch(INITIAL, 1, 1000, "initial", bytes_written=4000),
     )
-    dropped = "column dropped: amount"
-    rebuild = batch(
-        RowCounts(998), 1, 998, "rebuild", size=2500, invocation=second, reason=dropped
-    )
+    more = {"bytes_written": 2500, "owner": second, "reason": "column dropped: amount"}
+    rebuild = batch(RowCounts(998), 1, 998, "rebuild", **more)
     past = tuple(PastBatch.of(each, NOW.isoformat()) for each in before)
     orders: Any = SimpleNamespace(table="analytics.orders", journal=Journal.of(rebuild, NOW, past))
     return history(tables(orders), None, 20, as_json=False).lines

@@ -12,10 +12,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
@@ -85,8 +85,20 @@ with LocalStorage(Path(sys.argv[1])).lock("_scratchPad/sales.orders"):
 """
 
 
-def test_a_table_is_held_by_one_process_and_free_when_that_is_killed(tmp_path: Path) -> None:
-    storage = LocalStorage(tmp_path)
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(tmp_path)
+
+
+@pytest.fixture
+def on_windows(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given Windows, as far as this adapter asks which system it is on, but with paths of here."""
+    monkeypatch.setattr(sys, "platform", "win32")
+
+
+def test_a_table_is_held_by_one_process_and_free_when_that_is_killed(
+    storage: LocalStorage, tmp_path: Path
+) -> None:
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert holder.stdout
@@ -99,12 +111,6 @@ def test_a_table_is_held_by_one_process_and_free_when_that_is_killed(tmp_path: P
 
     with storage.lock("_scratchPad/sales.orders"):
         pass
-
-
-@pytest.fixture
-def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given Windows, as far as this adapter asks which system it is on."""
-    monkeypatch.setattr(sys, "platform", "win32")
 
 
 def test_the_embedded_spark_is_refused_with_what_to_use_instead(
@@ -134,63 +140,42 @@ def test_the_replicator_is_refused_and_so_is_a_profile_that_wants_it(
     ["aux.schema/orders/_journal.json", "sales.schema/NUL/_journal.json", "com1.schema/con/x"],
 )
 def test_a_table_with_the_name_of_a_device_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+    on_windows: None, storage: LocalStorage, path: str
 ) -> None:
-    storage = LocalStorage(tmp_path)
-    monkeypatch.setattr(sys, "platform", "win32")
-
     for act in (storage.read, storage.list, lambda path: storage.write(path, b"")):
         with pytest.raises(NotPlainError, match=r"Windows takes .* for a device.*`alias`"):
             act(path)
 
 
 def test_a_table_whose_name_begins_like_a_device_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    on_windows: None, storage: LocalStorage
 ) -> None:
-    storage = LocalStorage(tmp_path)
-    monkeypatch.setattr(sys, "platform", "win32")
-
     storage.write("console.schema/auxiliary/x", b"1")
 
     assert storage.read("console.schema/auxiliary/x") == b"1"
 
 
-def held(times: int) -> Callable[[], str]:
-    """A call that is refused so many times because a virus scanner has the file open."""
-    left = [PermissionError(errno.EACCES, "in use")] * times
-
-    def call() -> str:
-        if left:
-            raise left.pop()
-        return "done"
-
-    return call
-
-
-def test_a_file_that_a_virus_scanner_holds_is_tried_again(
-    on_windows: None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("times", "is_done"), [(3, True), (100, False)])
+def test_a_file_that_a_virus_scanner_holds_is_tried_again_for_seconds(
+    on_windows: None, monkeypatch: pytest.MonkeyPatch, times: int, is_done: bool
 ) -> None:
     waited: list[float] = []
     monkeypatch.setattr(time, "sleep", waited.append)
+    call = Mock(side_effect=[*[PermissionError(errno.EACCES, "in use")] * times, "done"])
 
-    assert patiently(held(3)) == "done"
-
-    assert len(waited) == 3
-
-
-def test_a_file_that_may_not_be_changed_is_refused_after_seconds(
-    on_windows: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr(time, "sleep", waited.append)
-
-    with pytest.raises(PermissionError):
-        patiently(held(100))
-
-    assert 1 < sum(waited) < 10
+    if is_done:
+        assert patiently(call) == "done"
+        assert len(waited) == times
+    else:
+        with pytest.raises(PermissionError):
+            patiently(call)
+        assert 1 < sum(waited) < 10
 
 
-@pytest.mark.skipif(os.name != "nt", reason="other systems let an open file be moved")
+on_nt = pytest.mark.skipif(os.name != "nt", reason="only Windows does it so")
+
+
+@on_nt
 def test_a_file_that_another_program_closes_soon_is_moved(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"1")
     scanner = (tmp_path / "a").open("rb")
@@ -203,7 +188,7 @@ def test_a_file_that_another_program_closes_soon_is_moved(tmp_path: Path) -> Non
     assert (tmp_path / "b").read_bytes() == b"1"
 
 
-@pytest.mark.skipif(os.name != "nt", reason="paths of other systems may be long")
+@on_nt
 def test_a_path_may_be_longer_than_260_characters(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path / "LandingZone")
     path = "/".join(["x" * 100] * 4)
@@ -215,9 +200,8 @@ def test_a_path_may_be_longer_than_260_characters(tmp_path: Path) -> None:
     assert storage.list("") == []
 
 
-@pytest.mark.skipif(os.name != "nt", reason="other systems tell upper from lower case")
-def test_a_folder_that_is_there_in_another_case_is_refused(tmp_path: Path) -> None:
-    storage = LocalStorage(tmp_path)
+@on_nt
+def test_a_folder_that_is_there_in_another_case_is_refused(storage: LocalStorage) -> None:
     storage.write("sales.schema/Orders/_journal.json", b"1")
 
     with pytest.raises(NotPlainError, match=r"is there as 'Orders'.*`alias`"):
@@ -241,7 +225,7 @@ def test_a_junction_is_a_link_and_a_placeholder_of_onedrive_is_none(
     assert (oddity(state) == "a link") == is_link
 
 
-@pytest.mark.skipif(os.name != "nt", reason="these are paths of Windows")
+@on_nt
 def test_the_url_of_a_path_of_windows_has_its_drive() -> None:
     assert file_url(Path("C:\\zone\\a b")) == "file:///C:/zone/a b"
 

@@ -33,9 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="class")  # type: ignore[no-redef]
 def dbt_profile_target(
-    request: pytest.FixtureRequest,
-    project_root: str,
-    spark_server: SparkServer | None,
+    request: pytest.FixtureRequest, project_root: str, spark_server: SparkServer | None
 ) -> Iterator[dict[str, Any]]:
     # the adapter of another project, which a test may have left, would be taken for this one's
     reset_adapters()
@@ -55,9 +53,7 @@ def dbt_profile_target(
 
 @pytest.fixture(scope="class")  # type: ignore[no-redef]
 def dbt_project_yml(
-    project_root: str,
-    project_config_update: dict[str, Any] | str | None,
-    file_format: str,
+    project_root: str, project_config_update: dict[str, Any] | str | None, file_format: str
 ) -> dict[str, Any]:
     """The project of a test, with its tables in a format."""
     given = project_config_update
@@ -87,9 +83,7 @@ def profile_user(
 
 @pytest.fixture(scope="class", autouse=True)
 def replica(
-    request: pytest.FixtureRequest,
-    spark: SparkSession,
-    project: TestProjInfo,
+    request: pytest.FixtureRequest, spark: SparkSession, project: TestProjInfo
 ) -> Iterator[None]:
     """At the end, all that was published is in the mirror, as Spark has it."""
     yield
@@ -97,10 +91,7 @@ def replica(
 
 
 @pytest.fixture(autouse=True)
-def mirror_of_what_is_there(
-    spark: SparkSession,
-    project: TestProjInfo,
-) -> Iterator[None]:
+def mirror_of_what_is_there(spark: SparkSession, project: TestProjInfo) -> Iterator[None]:
     """The mirror of a schema that a test drops at its end goes too.
 
     This is set up before a fixture of the test's class, so it is torn down after it.
@@ -129,11 +120,7 @@ def replica_before_clean_up(
         assert_replicated(request.cls, spark, project)
 
 
-def assert_replicated(
-    test: Any,
-    spark: SparkSession,
-    project: TestProjInfo,
-) -> None:
+def assert_replicated(test: Any, spark: SparkSession, project: TestProjInfo) -> None:
     """All that a test has published is in the mirror, as Spark has it.
 
     Args:

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from dbt.tests.adapter.constraints import test_constraints as constraints
-from dbt.tests.adapter.constraints.test_constraints import (
-    BaseConstraintQuotedColumn,
-    BaseConstraintsRollback,
-    BaseConstraintsRuntimeDdlEnforcement,
-    BaseIncrementalConstraintsColumnsEqual,
-    BaseIncrementalConstraintsRollback,
-    BaseIncrementalConstraintsRuntimeDdlEnforcement,
-    BaseIncrementalContractSqlHeader,
-    BaseModelConstraintsRuntimeEnforcement,
-    BaseTableConstraintsColumnsEqual,
-    BaseTableContractSqlHeader,
-    BaseViewConstraintsColumnsEqual,
-)
-from dbt.tests.util import read_file
 
-from .translation import Translated
+from tests.functional.dbt_suite.translation import adapted
 
 STRINGS = {r"\btext\b": "string"}
+HEADER = {
+    "set session time zone": "set time zone",
+    r"current_setting\('timezone'\)": "current_timezone()",
+    **STRINGS,
+}
 
 
-class SparksTypes(Translated):
-    translation = STRINGS
+class SparksTypes:
+    """Types have Spark's names."""
 
     @pytest.fixture
     def string_type(self) -> str:
@@ -54,121 +44,67 @@ class SparksTypes(Translated):
         ]
 
 
-class TestTableConstraintsColumnsEqual(SparksTypes, BaseTableConstraintsColumnsEqual):
-    pass
-
-
-class TestViewConstraintsColumnsEqual(SparksTypes, BaseViewConstraintsColumnsEqual):
-    pass
-
-
-class TestIncrementalConstraintsColumnsEqual(SparksTypes, BaseIncrementalConstraintsColumnsEqual):
-    pass
-
-
-class Told(Translated):
-    translation = STRINGS
+class OurErrors:
+    """A broken constraint is reported before a publication, in our words."""
 
     @pytest.fixture(scope="class")
     def expected_error_messages(self) -> list[str]:
         return ["The model breaks its contract", "not_null (id) by 1 row"]
 
 
-class TestConstraintsRollback(Told, BaseConstraintsRollback):
-    pass
+class WithoutClauses:
+    """The statement that builds the next snapshot is compared without the clauses of its table."""
+
+    @pytest.fixture(autouse=True)
+    def without_clauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        normalized = constraints._normalize_whitespace
+        clauses = re.compile(r"(or replace|using \w+|(options|tblproperties)\s*\([^)]*\))\s")
+        monkeypatch.setattr(
+            constraints, "_normalize_whitespace", lambda sql: normalized(clauses.sub("", sql))
+        )
 
 
-class TestIncrementalConstraintsRollback(Told, BaseIncrementalConstraintsRollback):
-    pass
-
-
-class Header(Translated):
-    translation: ClassVar[dict[str, str]] = {
-        "set session time zone": "set time zone",
-        r"current_setting\('timezone'\)": "current_timezone()",
-        **STRINGS,
-    }
-
-
-class TestTableContractSqlHeader(Header, BaseTableContractSqlHeader):
-    pass
-
-
-class TestIncrementalContractSqlHeader(Header, BaseIncrementalContractSqlHeader):
-    pass
-
-
-class SparksStatement(Translated):
-    """The statement that builds the next snapshot; the name of each is another."""
-
-    translation = STRINGS
-
-    @pytest.fixture(scope="class", autouse=True)
-    def one_batch(self) -> Iterator[None]:
-        def read_without_batch(*path: Any) -> str:
-            text = re.sub(r"\b\d{14}\w{8}\b", "<batch>", read_file(*path))
-            return re.sub(r"'[0-9a-f]{16}'", "'<zone>'", text)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(constraints, "read_file", read_without_batch)
-            yield
-
+class SparksStatement(WithoutClauses):
     @pytest.fixture(scope="class")
-    def create(self, file_format: str) -> str:
-        files = f"using {file_format}"
-        if file_format == "parquet":
-            files = "options ('compression' 'zstd')"
-        marks = "'openmirroring.batch_id' = '<batch>', 'openmirroring.landing_zone' = '<zone>'"
-        properties = f"tblproperties({marks})"
-        return f"create table <model_identifier> {files} {properties} as"
+    def expected_sql(self) -> str:
+        return """
+            create table <model_identifier> as
+            select id, color, date_day from (
+                -- depends_on: <foreign_key_model_identifier>
+                select 'blue' as color, 1 as id, '2019-01-01' as date_day
+            ) as model_subq
+        """
 
+
+class QuotedColumn(WithoutClauses):
     @pytest.fixture(scope="class")
-    def expected_sql(self, create: str) -> str:
-        return f"""
-{create}
-    select
-       id,
-       color,
-       date_day
-       from
-    (
-        -- depends_on: <foreign_key_model_identifier>
-        select
-            'blue' as color,
-            1 as id,
-            '2019-01-01' as date_day
-    ) as model_subq
-"""
+    def expected_sql(self) -> str:
+        return """
+            create table <model_identifier> as
+            select id, `from`, date_day from (
+                select 'blue' as `from`, 1 as id, '2019-01-01' as date_day
+            ) as model_subq
+        """
 
 
-class TestConstraintsRuntimeDdlEnforcement(SparksStatement, BaseConstraintsRuntimeDdlEnforcement):
-    pass
+def in_spark(test: type, mixin: type) -> Any:
+    return adapted(test, mixin, translation=STRINGS)
 
 
-class TestIncrementalConstraintsRuntimeDdlEnforcement(
-    SparksStatement, BaseIncrementalConstraintsRuntimeDdlEnforcement
-):
-    pass
-
-
-class TestModelConstraintsRuntimeEnforcement(
-    SparksStatement, BaseModelConstraintsRuntimeEnforcement
-):
-    pass
-
-
-class TestConstraintQuotedColumn(SparksStatement, BaseConstraintQuotedColumn):
-    translation: ClassVar[dict[str, str]] = {'"from"': "`from`", **STRINGS}
-
-    @pytest.fixture(scope="class")
-    def expected_sql(self, create: str) -> str:
-        return f"""
-{create}
-    select id, `from`, date_day
-    from (
-        select
-          'blue' as `from`,
-          1 as id,
-          '2019-01-01' as date_day
-    ) as model_subq
-"""
+TestTableColumns = in_spark(constraints.BaseTableConstraintsColumnsEqual, SparksTypes)
+TestViewColumns = in_spark(constraints.BaseViewConstraintsColumnsEqual, SparksTypes)
+TestIncrementalColumns = in_spark(constraints.BaseIncrementalConstraintsColumnsEqual, SparksTypes)
+TestRollback = in_spark(constraints.BaseConstraintsRollback, OurErrors)
+TestIncrementalRollback = in_spark(constraints.BaseIncrementalConstraintsRollback, OurErrors)
+TestDdl = in_spark(constraints.BaseConstraintsRuntimeDdlEnforcement, SparksStatement)
+TestIncrementalDdl = in_spark(
+    constraints.BaseIncrementalConstraintsRuntimeDdlEnforcement, SparksStatement
+)
+TestModelDdl = in_spark(constraints.BaseModelConstraintsRuntimeEnforcement, SparksStatement)
+TestQuotedColumn = adapted(
+    constraints.BaseConstraintQuotedColumn,
+    QuotedColumn,
+    translation={'"from"': "`from`", **STRINGS},
+)
+TestHeader = adapted(constraints.BaseTableContractSqlHeader, translation=HEADER)
+TestIncrementalHeader = adapted(constraints.BaseIncrementalContractSqlHeader, translation=HEADER)

@@ -14,11 +14,6 @@ from dbt.tests.adapter.basic.test_get_catalog_for_single_relation import (
 )
 from dbt.tests.adapter.catalog import files
 from dbt.tests.adapter.catalog.relation_types import CatalogRelationTypes
-from dbt.tests.adapter.persist_docs.test_persist_docs import (
-    BasePersistDocs,
-    BasePersistDocsColumnMissing,
-    BasePersistDocsCommentOnQuotedColumn,
-)
 from dbt.tests.fixtures.project import TestProjInfo
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
@@ -42,18 +37,6 @@ class TestCatalogRelationTypes(CatalogRelationTypes):
         self, docs: CatalogArtifact, node_name: str, relation_type: str
     ) -> None:
         super().test_relation_types_populate_correctly(docs, node_name, relation_type)
-
-
-class TestPersistDocs(BasePersistDocs):
-    pass
-
-
-class TestPersistDocsColumnMissing(BasePersistDocsColumnMissing):
-    pass
-
-
-class TestPersistDocsCommentOnQuotedColumn(BasePersistDocsCommentOnQuotedColumn):
-    pass
 
 
 @pytest.fixture(scope="class")
@@ -80,13 +63,9 @@ class TestDocsGenerate(BaseDocsGenerate):
     def expected_catalog(
         self, project: TestProjInfo, profile_user: str | None, mirror_stats: dict[str, Any]
     ) -> Any:
-        return expected_catalog.base_expected_catalog(
-            project,
-            role=profile_user,
-            model_stats=expected_catalog.no_stats(),
-            seed_stats=mirror_stats,
-            **TYPES,
-        )
+        none = expected_catalog.no_stats()
+        stats = {"model_stats": none, "seed_stats": mirror_stats}
+        return expected_catalog.base_expected_catalog(project, profile_user, **stats, **TYPES)
 
 
 class TestDocsGenReferences(BaseDocsGenReferences):
@@ -94,14 +73,9 @@ class TestDocsGenReferences(BaseDocsGenReferences):
     def expected_catalog(
         self, project: TestProjInfo, profile_user: str | None, mirror_stats: dict[str, Any]
     ) -> Any:
-        return expected_catalog.expected_references_catalog(
-            project,
-            role=profile_user,
-            bigint_type="bigint",
-            model_stats=mirror_stats,
-            view_summary_stats=expected_catalog.no_stats(),
-            **TYPES,
-        )
+        none = expected_catalog.no_stats()
+        more = {"model_stats": mirror_stats, "view_summary_stats": none, "bigint_type": "bigint"}
+        return expected_catalog.expected_references_catalog(project, profile_user, **more, **TYPES)
 
 
 class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
@@ -109,32 +83,20 @@ class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
     def expected_catalog_my_seed(
         self, project: TestProjInfo, profile_user: str | None, mirror_stats: dict[str, Any]
     ) -> CatalogTable:
-        statistics = {name: mock.ANY for name in mirror_stats if name != "has_stats"}
+        statistics: Any = {name: mock.ANY for name in mirror_stats if name != "has_stats"}
         metadata = TableMetadata("table", project.test_schema, "my_seed", owner=profile_user)
-        return self.expected_catalog(metadata, statistics)
+        return CatalogTable(metadata, self.columns(), statistics)
 
     @pytest.fixture(scope="class")
     def expected_catalog_my_view_model(
         self, project: TestProjInfo, profile_user: str | None
     ) -> CatalogTable:
         metadata = TableMetadata("view", project.test_schema, "my_view_model", owner=profile_user)
-        return self.expected_catalog(metadata, {})
+        return CatalogTable(metadata, self.columns(), {})
 
-    def expected_catalog(
-        self, metadata: TableMetadata, statistics: dict[str, Any]
-    ) -> CatalogTable:
-        types = {
-            "id": "bigint",
-            "first_name": "string",
-            "email": "string",
-            "ip_address": "string",
-            "updated_at": "timestamp",
+    def columns(self) -> dict[str, ColumnMetadata]:
+        types = {"id": "bigint", "first_name": "string", "email": "string", "ip_address": "string"}
+        return {
+            name: ColumnMetadata(dtype, index, name)
+            for index, (name, dtype) in enumerate({**types, "updated_at": "timestamp"}.items(), 1)
         }
-        return CatalogTable(
-            metadata=metadata,
-            columns={
-                column: ColumnMetadata(type=dtype, index=index, name=column)
-                for index, (column, dtype) in enumerate(types.items(), start=1)
-            },
-            stats=statistics,
-        )

@@ -5,16 +5,14 @@ Those of what is refused look for dbt's own words: `tests/functional/test_functi
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import pytest
 
 pytest.importorskip("dbt.task.function", reason="dbt-core has functions since 1.11")
 
-from dbt.adapters.events.types import SQLQuery
 from dbt.tests.adapter.functions import test_udfs
 from dbt_common.events.base_types import EventMsg
-from dbt_common.events.event_catcher import EventCatcher
+
+from tests.functional.dbt_suite.translation import adapted
 
 
 @pytest.fixture(autouse=True)
@@ -23,54 +21,24 @@ def catalog_of_spark(file_format: str) -> None:
         pytest.skip("Iceberg's catalogs have no functions")
 
 
-class Shouted(EventCatcher):
-    """Statements in upper case, as dbt looks for their words."""
-
-    def catch(self, event: EventMsg) -> None:
-        if self._check_event_type(event):
-            event = deepcopy(event)
-            event.data.sql = event.data.sql.upper()
-        super().catch(event)
-
-
 class InSpark(test_udfs.UDFsBasic):
-    """Volatility has another name in Spark."""
+    """Statements are in lower case, and volatility has another name."""
 
-    volatility = ""
+    volatility: str | None = None
 
-    @pytest.fixture(scope="class")
-    def sql_event_catcher(self) -> EventCatcher:
-        return Shouted(SQLQuery, predicate=self.is_function_create_event)
+    def is_function_create_event(self, event: EventMsg) -> bool:
+        return "create or replace function" in event.data.sql
 
     def check_function_volatility(self, sql: str) -> None:
         lines = [line.strip() for line in sql.splitlines()]
-        found = [line for line in lines if line.endswith("DETERMINISTIC")]
+        found = [line for line in lines if line.endswith("deterministic")]
         assert found == ([self.volatility] if self.volatility else [])
 
 
-class TestFunction(InSpark):
-    pass
-
-
-class TestDeterministic(InSpark, test_udfs.DeterministicUDF):
-    volatility = "DETERMINISTIC"
-
-
-class TestNonDeterministic(InSpark, test_udfs.NonDeterministicUDF):
-    volatility = "NOT DETERMINISTIC"
-
-
-class TestStable(InSpark, test_udfs.StableUDF):
-    """Spark knows nothing between these two: dbt warns."""
-
-
-class TestDefaultArgument(InSpark, test_udfs.SqlUDFDefaultArgSupport):
-    expect_default_arg_support = True
-
-
-class TestRuntimeVersion(test_udfs.PythonUDFRuntimeVersionRequired):
-    pass
-
-
-class TestEntryPoint(test_udfs.PythonUDFEntryPointRequired):
-    pass
+TestFunction = InSpark
+TestDeterministic = adapted(test_udfs.DeterministicUDF, InSpark, volatility="deterministic")
+TestNonDeterministic = adapted(
+    test_udfs.NonDeterministicUDF, InSpark, volatility="not deterministic"
+)
+# Spark knows nothing between these two: dbt warns
+TestStable = adapted(test_udfs.StableUDF, InSpark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import yaml
@@ -13,6 +13,7 @@ from dbt.tests.adapter.hooks import test_model_hooks as model_hooks
 from dbt.tests.adapter.hooks.test_run_hooks import BasePrePostRunHooks
 
 from tests.functional.dbt_suite.postgres import postgres  # noqa: F401
+from tests.functional.dbt_suite.translation import adapted
 
 IN_SPARK = {
     "vacuum": "refresh table",
@@ -39,79 +40,46 @@ def project_files(project_root: Path, project_files: None) -> None:
 
 
 class Target:
-    """The target that hooks see is one of this adapter, not of Postgres."""
-
-    # the value here, and the one that dbt's test expects
-    of_target: ClassVar = {
-        "target_dbname": ("", "dbt"),
-        "target_host": ("", None),
-        "target_type": ("openmirroring", "postgres"),
-        "target_user": ("", "root"),
-    }
-
-    @pytest.fixture(scope="class", autouse=True)
-    def of_server(self, dbt_profile_target: dict[str, Any]) -> None:
-        host = dbt_profile_target.get("host")
-        self.of_target["target_host"] = (host or "", host)
+    """The target that hooks see is one of this adapter, where dbt's tests expect Postgres."""
 
     def get_ctx_vars(self, *args: Any, **kwargs: Any) -> Any:
         found = super().get_ctx_vars(*args, **kwargs)  # type: ignore[misc]
         for context in found if isinstance(found, list) else [found]:
-            for name, (ours, of_postgres) in self.of_target.items():
-                assert context[name] == ours
-                context[name] = of_postgres
+            assert context["target_type"] == "openmirroring"
+            assert (context["target_dbname"], context["target_user"]) == ("", "")
+            context |= {"target_type": "postgres", "target_dbname": "dbt", "target_user": "root"}
+            if context["target_host"] == "localhost":  # the profile has none
+                context["target_host"] = None
         return found
 
 
-class TestPrePostModelHooks(Target, model_hooks.BasePrePostModelHooks):
-    pass
+TestPrePostModelHooks = adapted(model_hooks.BasePrePostModelHooks, Target)
+TestPrePostModelHooksUnderscores = adapted(model_hooks.TestPrePostModelHooksUnderscores, Target)
+TestHookRefs = adapted(model_hooks.BaseHookRefs, Target)
+TestPrePostModelHooksInConfig = adapted(model_hooks.BasePrePostModelHooksInConfig, Target)
+TestPrePostModelHooksInConfigWithCount = adapted(
+    model_hooks.BasePrePostModelHooksInConfigWithCount, Target
+)
+TestPrePostModelHooksInConfigKwargs = adapted(
+    model_hooks.BasePrePostModelHooksInConfigKwargs, Target
+)
+TestPrePostRunHooks = adapted(BasePrePostRunHooks, Target)
 
+SEED = ("example_seed",)
+TestPrePostModelHooksOnSeeds = adapted(
+    model_hooks.BasePrePostModelHooksOnSeeds, changed_by_hand=SEED
+)
+TestPrePostModelHooksOnSeedsPlusPrefixed = adapted(
+    model_hooks.BasePrePostModelHooksOnSeedsPlusPrefixed, changed_by_hand=SEED
+)
+TestPrePostModelHooksOnSeedsPlusPrefixedWhitespace = adapted(
+    model_hooks.BasePrePostModelHooksOnSeedsPlusPrefixedWhitespace, changed_by_hand=SEED
+)
 
-class TestPrePostModelHooksUnderscores(Target, model_hooks.TestPrePostModelHooksUnderscores):
-    pass
-
-
-class TestHookRefs(Target, model_hooks.BaseHookRefs):
-    pass
-
-
-class TestPrePostModelHooksInConfig(Target, model_hooks.BasePrePostModelHooksInConfig):
-    pass
-
-
-class TestPrePostModelHooksInConfigWithCount(
-    Target, model_hooks.BasePrePostModelHooksInConfigWithCount
-):
-    pass
-
-
-class TestPrePostModelHooksInConfigKwargs(Target, model_hooks.BasePrePostModelHooksInConfigKwargs):
-    pass
-
-
-class TestPrePostModelHooksOnSeeds(model_hooks.BasePrePostModelHooksOnSeeds):
-    changed_by_hand = ("example_seed",)
-
-
-class TestPrePostModelHooksOnSeedsPlusPrefixed(
-    model_hooks.BasePrePostModelHooksOnSeedsPlusPrefixed
-):
-    changed_by_hand = ("example_seed",)
-
-
-class TestPrePostModelHooksOnSeedsPlusPrefixedWhitespace(
-    model_hooks.BasePrePostModelHooksOnSeedsPlusPrefixedWhitespace
-):
-    changed_by_hand = ("example_seed",)
-
-
-class TestPrePostModelHooksOnSnapshots(model_hooks.BasePrePostModelHooksOnSnapshots):
-    changed_by_hand = ("example_snapshot",)
-
-
-class TestPrePostSnapshotHooksInConfigKwargs(model_hooks.BasePrePostSnapshotHooksInConfigKwargs):
-    changed_by_hand = ("example_snapshot",)
-
-
-class TestPrePostRunHooks(Target, BasePrePostRunHooks):
-    pass
+SNAPSHOT = ("example_snapshot",)
+TestPrePostModelHooksOnSnapshots = adapted(
+    model_hooks.BasePrePostModelHooksOnSnapshots, changed_by_hand=SNAPSHOT
+)
+TestPrePostSnapshotHooksInConfigKwargs = adapted(
+    model_hooks.BasePrePostSnapshotHooksInConfigKwargs, changed_by_hand=SNAPSHOT
+)

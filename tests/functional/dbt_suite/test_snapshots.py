@@ -9,24 +9,16 @@ from typing import Any
 import pytest
 from dbt.tests.adapter.basic.test_snapshot_check_cols import BaseSnapshotCheckCols
 from dbt.tests.adapter.basic.test_snapshot_timestamp import BaseSnapshotTimestamp
+from dbt.tests.adapter.simple_snapshot import new_record_check_mode as check_mode
+from dbt.tests.adapter.simple_snapshot import new_record_dbt_valid_to_current as valid_to_current
+from dbt.tests.adapter.simple_snapshot import new_record_timestamp_mode as timestamp_mode
+from dbt.tests.adapter.simple_snapshot import test_ephemeral_snapshot_hard_deletes as hard_deletes
+from dbt.tests.adapter.simple_snapshot import test_snapshot as simple
 from dbt.tests.adapter.simple_snapshot import test_various_configs as various_configs
-from dbt.tests.adapter.simple_snapshot.new_record_check_mode import BaseSnapshotNewRecordCheckMode
-from dbt.tests.adapter.simple_snapshot.new_record_dbt_valid_to_current import (
-    BaseSnapshotNewRecordDbtValidToCurrent,
-)
-from dbt.tests.adapter.simple_snapshot.new_record_timestamp_mode import (
-    BaseSnapshotNewRecordTimestampMode,
-)
-from dbt.tests.adapter.simple_snapshot.test_ephemeral_snapshot_hard_deletes import (
-    BaseSnapshotEphemeralHardDeletes,
-    BaseSnapshotNewColumnSpecificCheckCols,
-    BaseSnapshotNewColumnTimestampStrategy,
-    BaseSnapshotNewColumnWithDeletes,
-)
-from dbt.tests.adapter.simple_snapshot.test_snapshot import BaseSimpleSnapshot, BaseSnapshotCheck
 from dbt.tests.util import run_sql_with_adapter
 
 from tests.functional.dbt_suite.postgres import postgres  # noqa: F401
+from tests.functional.dbt_suite.translation import adapted
 
 
 @pytest.fixture(scope="class")
@@ -34,14 +26,6 @@ def project_files(project_root: Path, project_files: None) -> None:
     """Name tables without their database: Spark has none."""
     for file in Path(project_root).glob("*/*.sql"):
         file.write_text(file.read_text().replace("{{target.database}}.", ""))
-
-
-class TestSnapshotCheckCols(BaseSnapshotCheckCols):
-    changed_by_hand = ("added",)
-
-
-class TestSnapshotTimestamp(BaseSnapshotTimestamp):
-    changed_by_hand = ("added",)
 
 
 class Forgotten:
@@ -55,24 +39,21 @@ class Forgotten:
             shutil.rmtree(folder)
 
 
-class TestSimpleSnapshot(Forgotten, BaseSimpleSnapshot):
-    pass
-
-
-class TestSnapshotCheck(Forgotten, BaseSnapshotCheck):
-    pass
-
-
-class TestSnapshotColumnNames(various_configs.BaseSnapshotColumnNames):
-    pass
-
-
-class TestSnapshotColumnNamesFromDbtProject(various_configs.BaseSnapshotColumnNamesFromDbtProject):
-    pass
-
-
-class TestSnapshotInvalidColumnNames(various_configs.BaseSnapshotInvalidColumnNames):
-    pass
+TestSnapshotCheckCols = adapted(BaseSnapshotCheckCols, changed_by_hand=("added",))
+TestSnapshotTimestamp = adapted(BaseSnapshotTimestamp, changed_by_hand=("added",))
+TestSimpleSnapshot = adapted(simple.BaseSimpleSnapshot, Forgotten)
+TestSnapshotCheck = adapted(simple.BaseSnapshotCheck, Forgotten)
+TestSnapshotColumnNames = various_configs.BaseSnapshotColumnNames
+TestSnapshotColumnNamesFromDbtProject = various_configs.BaseSnapshotColumnNamesFromDbtProject
+TestSnapshotInvalidColumnNames = various_configs.BaseSnapshotInvalidColumnNames
+TestSnapshotMultiUniqueKey = various_configs.BaseSnapshotMultiUniqueKey
+TestSnapshotNewRecordTimestampMode = timestamp_mode.BaseSnapshotNewRecordTimestampMode
+TestSnapshotNewRecordCheckMode = check_mode.BaseSnapshotNewRecordCheckMode
+TestSnapshotNewRecordDbtValidToCurrent = valid_to_current.BaseSnapshotNewRecordDbtValidToCurrent
+TestSnapshotEphemeralHardDeletes = hard_deletes.BaseSnapshotEphemeralHardDeletes
+TestSnapshotNewColumnTimestampStrategy = hard_deletes.BaseSnapshotNewColumnTimestampStrategy
+TestSnapshotNewColumnSpecificCheckCols = hard_deletes.BaseSnapshotNewColumnSpecificCheckCols
+TestSnapshotNewColumnWithDeletes = hard_deletes.BaseSnapshotNewColumnWithDeletes
 
 
 class TestSnapshotDbtValidToCurrent(various_configs.BaseSnapshotDbtValidToCurrent):
@@ -87,35 +68,3 @@ class TestSnapshotDbtValidToCurrent(various_configs.BaseSnapshotDbtValidToCurren
             return run_sql_with_adapter(adapter, ordered, fetch)
 
         monkeypatch.setattr(various_configs, "run_sql_with_adapter", run_in_order)
-
-
-class TestSnapshotMultiUniqueKey(various_configs.BaseSnapshotMultiUniqueKey):
-    pass
-
-
-class TestSnapshotNewRecordTimestampMode(BaseSnapshotNewRecordTimestampMode):
-    pass
-
-
-class TestSnapshotNewRecordCheckMode(BaseSnapshotNewRecordCheckMode):
-    pass
-
-
-class TestSnapshotNewRecordDbtValidToCurrent(BaseSnapshotNewRecordDbtValidToCurrent):
-    pass
-
-
-class TestSnapshotEphemeralHardDeletes(BaseSnapshotEphemeralHardDeletes):
-    pass
-
-
-class TestSnapshotNewColumnTimestampStrategy(BaseSnapshotNewColumnTimestampStrategy):
-    pass
-
-
-class TestSnapshotNewColumnSpecificCheckCols(BaseSnapshotNewColumnSpecificCheckCols):
-    pass
-
-
-class TestSnapshotNewColumnWithDeletes(BaseSnapshotNewColumnWithDeletes):
-    pass

@@ -109,67 +109,52 @@ def test_a_code_names_the_address_that_the_package_was_built_with(
     assert with_code(HELD) == f"{HELD} [OM319: {page}#om319]"
 
 
-class Project:
-    """A dbt project, for commands that need no Spark."""
+def fail(folder: Path, *command: str, config: str = "mirror=False", **settings: Any) -> str:
+    """Run a command that fails in a project that needs no Spark, and return what it tells.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        (folder / "models").mkdir()
-        (folder / "models" / "orders.sql").write_text("select 1 as id")
-        self._write("dbt_project.yml", name="shop", version="1.0", profile="shop")
-        self.set(landing_zone="Files/LandingZone")
-
-    def set(self, **settings: Any) -> None:
-        output = {"type": "openmirroring", "schema": "s", "spark_idle_timeout": 0, **settings}
-        self._write("profiles.yml", shop={"target": "local", "outputs": {"local": output}})
-
-    def configure(self, **config: Any) -> None:
-        (self._folder / "models" / "orders.sql").write_text(
-            f"{{{{ config(materialized='table', **{config!r}) }}}} select 1 as id"
-        )
-
-    def _write(self, file: str, **content: Any) -> None:
-        (self._folder / file).write_text(yaml.safe_dump(content))
-
-    def fail(self, *command: str) -> str:
-        """Run a command that fails, and return what it tells."""
-        events: list[Any] = []
-        folders = ["--project-dir", str(self._folder), "--profiles-dir", str(self._folder)]
-        result = dbtRunner(callbacks=[events.append]).invoke([*command, *folders])
-        assert not result.success
-        told = [event.info.msg for event in events if event.info.level in ("info", "error")]
-        return str(result.exception) if result.exception else "\n".join(told)
+    Args:
+        config: of its model, as in `config()`
+        settings: of its profile
+    """
+    settings = {"landing_zone": "Files/LandingZone", "spark_idle_timeout": 0, **settings}
+    output = {"type": "openmirroring", "schema": "s", **settings}
+    profile = {"shop": {"target": "local", "outputs": {"local": output}}}
+    project = {"name": "shop", "version": "1.0", "profile": "shop"}
+    (folder / "profiles.yml").write_text(yaml.safe_dump(profile))
+    (folder / "dbt_project.yml").write_text(yaml.safe_dump(project))
+    (folder / "models").mkdir()
+    (folder / "models" / "orders.sql").write_text(f"{{{{ config({config}) }}}} select 1 as id")
+    events: list[Any] = []
+    folders = ["--project-dir", str(folder), "--profiles-dir", str(folder)]
+    result = dbtRunner(callbacks=[events.append]).invoke([*command, *folders])
+    assert not result.success
+    told = [event.info.msg for event in events if event.info.level in ("info", "error")]
+    return str(result.exception) if result.exception else "\n".join(told)
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path)
+def test_a_refused_profile_has_its_code(tmp_path: Path) -> None:
+    assert found(fail(tmp_path, "parse", landing_zone="s3:/a")) == ["OM203"]
 
 
-def test_a_refused_profile_has_its_code(project: Project) -> None:
-    project.set(landing_zone="s3:/a")
+def test_a_node_that_is_not_configured_right_has_its_code(tmp_path: Path) -> None:
+    config = "materialized='table', on_breaking_changes='fail'"
 
-    assert found(project.fail("parse")) == ["OM203"]
-
-
-def test_a_node_that_is_not_configured_right_has_its_code(project: Project) -> None:
-    project.configure(on_breaking_changes="fail")
-
-    assert found(project.fail("parse")) == ["OM201"]
+    assert found(fail(tmp_path, "parse", config=config)) == ["OM201"]
 
 
-def test_a_refused_operation_has_its_code(project: Project) -> None:
-    told = project.fail("run-operation", "mirror_history", "--args", "{tabel: orders}")
+def test_a_refused_operation_has_its_code(tmp_path: Path) -> None:
+    told = fail(tmp_path, "run-operation", "mirror_history", "--args", "{tabel: orders}")
 
     assert set(found(told)) == {"OM102"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need an administrator")
-def test_a_failed_check_of_the_landing_zone_has_its_code(project: Project, tmp_path: Path) -> None:
-    (tmp_path / "Files" / "LandingZone").mkdir(parents=True)
-    (tmp_path / "Files" / "LandingZone" / "_scratchPad").symlink_to(tmp_path)
+def test_a_failed_check_of_the_landing_zone_has_its_code(tmp_path: Path) -> None:
+    landing_zone = tmp_path / "Files" / "LandingZone"
+    landing_zone.mkdir(parents=True)
+    (landing_zone / "_scratchPad").symlink_to(tmp_path)
 
-    assert set(found(project.fail("debug"))) == {"OM426"}
+    assert set(found(fail(tmp_path, "debug"))) == {"OM426"}
 
 
 def test_a_table_that_the_replicator_refuses_has_its_code() -> None:

@@ -1,0 +1,40 @@
+"""What a connection knows of its Spark before and after it asks."""
+
+from __future__ import annotations
+
+from multiprocessing import get_context
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.openmirroring.connections import OpenMirroringConnectionManager
+from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+
+
+def manager(project: Path, **settings: Any) -> OpenMirroringConnectionManager:
+    given = {"schema": "analytics", "landing_zone": "landing", **settings}
+    credentials = OpenMirroringCredentials.from_dict(given)
+    profile: Any = SimpleNamespace(credentials=credentials, project_root=str(project))
+    return OpenMirroringConnectionManager(profile, get_context("spawn"))
+
+
+def test_only_a_target_with_the_embedded_spark_has_a_folder_of_it(tmp_path: Path) -> None:
+    found = manager(tmp_path, spark_folder="warehouse").own_spark
+
+    assert found.home == tmp_path / "warehouse"
+    with pytest.raises(DbtConfigError, match="does not use the embedded Spark"):
+        assert manager(tmp_path, method="thrift", host="spark").own_spark
+
+
+def test_spark_is_asked_for_its_version_once(tmp_path: Path) -> None:
+    connections = manager(tmp_path)
+    answer = SimpleNamespace(rows=[("4.1.0 2f9e1f1",)])
+    connections.execute = Mock(return_value=(None, answer))  # type: ignore[method-assign]
+
+    assert [connections.spark_major() for _ in range(2)] == [4, 4]
+
+    connections.execute.assert_called_once()
