@@ -398,42 +398,27 @@ def test_another_current_schema_of_a_hook_does_not_matter(project: Project) -> N
 
 @pytest.mark.usefixtures("each_size")
 @pytest.mark.parametrize("strategy", some(["merge", "append"]))
+@pytest.mark.parametrize("by_hand", some([True, False]), ids=["by hand", "by a hook"])
 def test_a_column_that_somebody_adds_and_fills_is_mirrored(
-    project: Project, strategy: str
+    project: Project, strategy: str, by_hand: bool
 ) -> None:
     config: dict[str, Any] = {"materialized": "incremental", "incremental_strategy": strategy}
     config |= {"unique_key": "id"} if strategy == "merge" else {}
     config["on_schema_change"] = "append_new_columns"
+    statements = ["alter table {{ this }} add columns (x string default 'filled')"]
+    if project.file_format != "parquet":
+        added = "alter table {{ this }} add columns (x string)"
+        statements = [added, "update {{ this }} set x = 'filled'"]
     rows = "select id, 'n' as name from range({{ var('from') }}, {{ var('from') }} + 12)"
-    project.model(rows, **config)
+    project.model(rows, **config, post_hook=[] if by_hand else statements)
     project.run("--vars", "from: 0")
-    table = f"{project.schema}.orders"
-    filled = "old" if project.file_format == "parquet" else "filled"
-    if project.file_format == "parquet":
-        project.sql(f"alter table {table} add columns (x string default 'old')")
-    else:
-        project.sql(f"alter table {table} add columns (x string)")
-        project.sql(f"update {table} set x = 'filled'")
+    project.assert_mirrored()
+    for statement in statements if by_hand else ():
+        project.sql(statement.replace("{{ this }}", f"{project.schema}.orders"))
     project.model(f"select *, 'new' as x from ({rows})", **config)
 
     for start in (11, 20):
         project.run("--vars", f"from: {start + (strategy == 'append')}")
         project.assert_mirrored()
 
-    assert {dict(row).get("x") for row in project.mirror()} == {f"str {filled}", "str new"}
-
-
-@pytest.mark.parquet("a default of a new column is for Parquet tables")
-def test_the_default_of_a_column_that_a_hook_adds_stays_in_old_rows(project: Project) -> None:
-    config = {"materialized": "incremental", "incremental_strategy": "append"}
-    config["on_schema_change"] = "append_new_columns"
-    hook = "alter table {{ this }} add columns (x string default 'old')"
-    project.model("select {{ var('n') }} as id", post_hook=hook, **config)
-    project.run("--vars", "n: 1")
-    project.assert_mirrored()
-    project.model("select {{ var('n') }} as id, 'new' as x", **config)
-
-    project.run("--vars", "n: 2")
-
-    project.assert_mirrored()
-    assert {dict(row).get("x") for row in project.mirror()} == {"str old", "str new"}
+    assert {dict(row).get("x") for row in project.mirror()} == {"str filled", "str new"}

@@ -21,6 +21,7 @@ from dbt.adapters.openmirroring.node import mirrored_rows
 from tests.functional.nodes import KINDS, told, write_node
 from tests.functional.project import Project
 from tests.functional.typed_tables import Generator
+from tests.variants import some
 
 pytestmark = pytest.mark.pyspark("the mirrored tables are on this machine")
 
@@ -79,23 +80,26 @@ def test_a_node_that_is_not_selected_is_restored_for_those_that_read_it(project:
     project.run(command="test")
 
 
+@pytest.mark.parametrize("kind", some(["table", "append", "seed", "dbt snapshot"]))
 @pytest.mark.core
-def test_without_the_setting_a_run_is_refused_and_names_it(project: Project) -> None:
+def test_without_the_setting_a_run_is_refused_and_names_the_ways_out(
+    project: Project, kind: str
+) -> None:
     project.target["restore_snapshots"] = False
     project.write_project()
-    project.model(ORDERS, unique_key="id")
-    project.run()
+    write_node(project, kind, 0)
+    project.run(command="build")
     project.go_to_another_machine()
     files = project.files()
 
-    refused = project.fail()
+    refused = project.fail(command="build")
 
     assert "Spark has no published snapshot" in refused
     assert "set `restore_snapshots: true` in the target" in refused
     assert project.files() == files
-    project.target["restore_snapshots"] = True
-    project.write_project()
-    assert project.run()["_message"].startswith("unchanged")
+    (way_out,) = re.findall(r"`dbt (build --full-refresh [^`]+)`", refused)
+    assert project.dbt(*way_out.split())
+    project.assert_mirrored()
 
 
 @pytest.mark.core
@@ -189,18 +193,6 @@ def forget_mirror(project: Project) -> None:
     """Take the mirrored table out of reach, so that nothing can be restored."""
     delta = Path(table(project).table_uri.removeprefix("file://"))
     delta.rename(delta.with_name("elsewhere"))
-
-
-def test_a_table_without_rows_comes_back_without_rows(project: Project) -> None:
-    nested = "array(named_struct('a b', 1)) as list, cast(1 as decimal(9, 2)) as price"
-    project.model(f"select id, name, {nested} from ({ORDERS}) where id > 5", unique_key="id")
-    project.run()
-    project.go_to_another_machine()
-    forget_mirror(project)
-
-    project.run()
-
-    assert published(project) == "unchanged"
 
 
 @pytest.mark.core

@@ -29,17 +29,6 @@ def test_seeds_keep_nulls_large_integers_quotes_and_timestamps(project: Project)
     assert 'str back\\slash "quoted", comma' in values
 
 
-def test_column_types_of_a_seed_are_those_configured(project: Project) -> None:
-    types = {"id": "string", "price": "decimal(10,2)"}
-    project.write_project(seeds={"+column_types": types})
-    project.write("seeds/orders.csv", "id,price\n001,1.10\n")
-
-    project.run(command="seed")
-
-    assert project.relation() == project.mirror()
-    assert dict(*project.relation()) == {"id": "str 001", "price": "Decimal 1.10"}
-
-
 def test_numbers_with_an_exponent_nan_and_infinity_are_doubles(project: Project) -> None:
     project.write(
         "seeds/orders.csv",
@@ -57,15 +46,6 @@ def test_numbers_with_an_exponent_nan_and_infinity_are_doubles(project: Project)
     }
     [row] = project.sql(f"select large, none, most from {project.schema}.orders where id = 1")
     assert (row[0], str(row[1]), row[2]) == (100000.0, "nan", float("inf"))
-
-
-def test_an_empty_seed_is_mirrored_with_its_columns(project: Project) -> None:
-    project.write("seeds/orders.csv", "id,name\n")
-
-    project.run(command="seed")
-
-    project.assert_mirrored()
-    assert len(project.files()) == 1
 
 
 def test_a_seed_of_twenty_thousand_rows_arrives_whole(project: Project) -> None:
