@@ -80,19 +80,6 @@ def test_rows_that_fail_a_test_never_reach_the_mirror(tested: Project) -> None:
     assert len(tested.files()) == 2
 
 
-def test_held_rows_make_way_for_a_build_with_the_published_rows(tested: Project) -> None:
-    orders(tested, "(1, null)")
-    assert not tested.dbt("build")
-    orders(tested, "(1, 'a')", "(2, 'b')")
-
-    assert tested.dbt("build")
-
-    tested.assert_mirrored()
-    assert published(tested) == {("1", "a"), ("2", "b")}
-    assert tested.tables() == ["orders"]
-    assert len(tested.files()) == 1
-
-
 @pytest.mark.core
 def test_tests_may_run_in_a_later_command(tested: Project) -> None:
     orders(tested, "(1, 'x')")
@@ -103,23 +90,6 @@ def test_tests_may_run_in_a_later_command(tested: Project) -> None:
 
     tested.assert_mirrored()
     assert published(tested) == {("1", "x")}
-
-
-def test_many_builds_before_a_publication_lose_and_double_nothing(tested: Project) -> None:
-    for n in range(3):
-        new = f"select {n + 1} as id, 'n{n}' as name union all select {n + 10}, 'new'"
-        tested.model(new, materialized="incremental", **GATED)
-        assert tested.dbt("run")
-        assert published(tested) == {("1", "a"), ("2", "b")}
-
-    assert tested.dbt("test")
-
-    tested.assert_mirrored()
-    assert published(tested) == {
-        *(("1", "n0"), ("2", "n1"), ("3", "n2")),
-        *((str(n + 10), "new") for n in range(3)),
-    }
-    assert len(tested.files()) == 2
 
 
 def test_rows_whose_tests_see_nothing_stay_held(tested: Project) -> None:

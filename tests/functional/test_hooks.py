@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.functional.nodes import write_node
 from tests.functional.project import Project
 from tests.functional.test_python_models import python_model
-from tests.functional.test_snapshots import CHECK, snapshot, source
 from tests.variants import some
 
 THREE = (
@@ -144,24 +144,19 @@ def test_hooks_that_read_their_relation_see_its_rows_of_the_moment(project: Proj
     assert ids == {0, 1, 2, 101, 201, 301}
 
 
-def test_the_unknown_member_of_a_seed_is_mirrored(project: Project) -> None:
-    project.write("seeds/orders.csv", "id,name\n1,a\n")
-    project.write_project(seeds={"+post-hook": UNKNOWN, "+unique_key": "id"})
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [("seed", "-1, 'unknown'"), ("dbt snapshot", "-1, 'unknown', 'h', now(), now(), null")],
+)
+def test_rows_that_a_hook_adds_to_a_seed_or_a_dbt_snapshot_are_mirrored(
+    project: Project, kind: str, row: str
+) -> None:
+    write_node(project, kind, 0, post_hook=f"insert into {{{{ this }}}} select {row}")
 
-    project.run(command="seed")
+    project.run(command="build")
+
     project.assert_mirrored()
-    assert len(project.mirror()) == 2
-    assert project.run(command="seed")["publication"] == "unchanged"
-
-
-def test_the_hook_of_a_dbt_snapshot_is_mirrored(project: Project) -> None:
-    hook = "insert into {{ this }} select 9, 'x', now(), 'h', now(), now(), null"
-    snapshot(project, post_hook=hook, **CHECK)
-    source(project, "(1, 'a', timestamp'2024-01-01 00:00:00')")
-    project.run("--select", "source")
-    project.run(command="snapshot")
-    project.assert_mirrored()
-    assert len(project.mirror()) == 2
+    assert len(project.mirror()) == 3
 
 
 PYTHON = {
@@ -246,28 +241,6 @@ ADD = """
 """
 
 
-@pytest.mark.parametrize("place", ["pre_hook", "post_hook"])
-def test_statements_that_a_macro_in_a_hook_runs_belong_to_the_node(
-    project: Project, place: str
-) -> None:
-    project.write("macros/add.sql", ADD)
-    config: dict[str, Any] = {"materialized": "incremental", "incremental_strategy": "append"}
-    sql = "select {{ var('n') }} as id, 'model' as name"
-    project.model(sql, **config)
-    project.run("--vars", "n: 1")
-    project.model(sql, **config, **{place: "{{ add(100) }}"})
-
-    for n in (2, 3):
-        project.run("--vars", f"n: {n}")
-        project.assert_mirrored()
-
-    before = project.state()
-    project.run("--empty", "--vars", "n: 4")
-    with project.dry_run():
-        project.run("--vars", "n: 4")
-    assert project.state() == before
-
-
 @pytest.mark.parametrize("args", [[], ["--empty"]])
 def test_a_model_whose_sql_changes_its_own_table_is_refused_before_it_has_changed_it(
     project: Project, args: list[str]
@@ -284,10 +257,11 @@ def test_a_model_whose_sql_changes_its_own_table_is_refused_before_it_has_change
     assert "model.shop.orders calls a macro that changes" in error
     assert "Call it in a `pre_hook` or `post_hook`" in error
     assert project.state() == before
-    project.model("select 2 as id, 'model' as name", pre_hook="{{ add(100) }}", **config)
+    hooks = {"pre_hook": "{{ add(100) }}", "post_hook": "{{ add(200) }}"}
+    project.model("select 2 as id, 'model' as name", **hooks, **config)
     project.run()
     project.assert_mirrored()
-    assert sum(project.relation().values()) == 3
+    assert sum(project.relation().values()) == 4
 
 
 def test_a_model_may_read_its_own_table_in_a_macro(project: Project) -> None:
@@ -366,24 +340,6 @@ def test_settings_of_hooks_do_not_reach_the_files(
         legacy = [key for key in footer.metadata or {} if b"legacy" in key]
         assert not legacy
         assert set(pq.read_table(path)["day"].to_pylist()) == {dt.date(1400, 2, 28)}
-
-
-@pytest.mark.parametrize("setting", ["writeLegacyFormat=true", "datetimeRebaseModeInWrite=LEGACY"])
-def test_files_written_under_settings_of_hooks_are_not_linked_as_a_load(
-    project: Project, setting: str
-) -> None:
-    project.model(
-        "select 1 as id, date'1400-02-28' as day, cast(1.5 as decimal(9, 2)) as price",
-        unique_key="id",
-        pre_hook=f"set spark.sql.parquet.{setting}",
-    )
-
-    project.run()
-
-    (file,) = project.files()
-    assert pq.read_table(file)["day"].to_pylist() == [dt.date(1400, 2, 28)]
-    assert pq.read_metadata(file).schema.column(2).physical_type == "INT32"
-    project.assert_mirrored()
 
 
 def test_another_current_schema_of_a_hook_does_not_matter(project: Project) -> None:

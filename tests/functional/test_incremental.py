@@ -385,30 +385,6 @@ def test_files_of_rows_that_stay_as_they_are_are_not_written_again(
     project.assert_mirrored()
 
 
-@pytest.mark.session("only on this machine are files linked")
-@pytest.mark.parquet("files of other formats are not linked")
-def test_only_partitions_of_new_rows_are_written_again(project: Project) -> None:
-    incremental(
-        project,
-        values("(1, 'a')", "(2, 'b')", "(3, 'c')"),
-        values("(4, 'b')"),
-        incremental_strategy="insert_overwrite",
-        partition_by="name",
-        unique_key="id",
-    )
-    project.run()
-    before = data_files(project)
-
-    assert project.run()["_message"].startswith("+1 ~0 -1")
-
-    assert {partition for file, partition in data_files(project).items() if file in before} == {
-        "name=a",
-        "name=c",
-    }
-    assert rows(project) == [(1, "a"), (3, "c"), (4, "b")]
-    project.assert_mirrored()
-
-
 def test_rows_of_a_large_table_are_found_by_keys_of_every_type(
     project: Project, file_format: str
 ) -> None:
