@@ -34,7 +34,7 @@ class Scenario:
     """
 
     command = "run"
-    config = KEYED
+    config: ClassVar[dict[str, Any]] = KEYED
 
     def begin(self, project: Project) -> None:
         self.change(project, 0)
