@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.functional.nodes import told, write_node
 from tests.functional.project import Project
 
 SAME = "select id, 'a' as name from range(5)"
@@ -51,7 +52,7 @@ HOOKS = dict.fromkeys(("pre_hook", "post_hook"), "drop table {{ this }}")
 
 
 @pytest.mark.parametrize(
-    ("sql", "config", "arguments", "told"),
+    ("sql", "config", "arguments", "message"),
     [
         (SAME, {}, [], "would publish nothing"),
         (
@@ -69,11 +70,11 @@ HOOKS = dict.fromkeys(("pre_hook", "post_hook"), "drop table {{ this }}")
     ids=["nothing", "changes", "rebuild", "full refresh", "incremental", "hooks"],
 )
 def test_every_kind_of_publication_is_reported_and_nothing_is_changed(
-    orders: Project, sql: str, config: dict[str, Any], arguments: list[str], told: str
+    orders: Project, sql: str, config: dict[str, Any], arguments: list[str], message: str
 ) -> None:
     orders.model(sql, unique_key="id", **config)
 
-    assert dry(orders, *arguments)["orders"]["message"] == told
+    assert dry(orders, *arguments)["orders"]["message"] == message
 
 
 @pytest.mark.core
@@ -105,22 +106,15 @@ def test_no_operation_changes_anything_in_a_dry_run(orders: Project) -> None:
     assert not orders.dbt("run-operation", "mirror_drop_orphans", "--args", "{dry_run: false}")
 
 
-def test_seeds_and_snapshots_are_reported(project: Project) -> None:
-    project.write("seeds/orders.csv", "id,n\n1,2\n")
-    project.model("select 1 as id, 'a' as name", "source", materialized="view")
-    project.write(
-        "snapshots/history.yml",
-        "snapshots:\n  - name: history\n    relation: ref('source')\n"
-        "    config: {unique_key: id, strategy: check, check_cols: [name]}\n",
-    )
+@pytest.mark.parametrize("kind", ["seed", "dbt snapshot"])
+def test_seeds_and_snapshots_are_reported(project: Project, kind: str) -> None:
+    write_node(project, kind, 0)
     assert project.dbt("build")
-    project.write("seeds/orders.csv", "id,n\n1,3\n2,2\n")
-    project.model("select 1 as id, 'b' as name", "source", materialized="view")
+    write_node(project, kind, 1)
 
-    results = dry(project, command="build")
+    message = dry(project, command="build")["orders"]["message"]
 
-    assert results["orders"]["message"].startswith("would publish rebuild +2")
-    assert results["history"]["message"] == "would publish +1 ~1 -0"
+    assert message == f"would publish {told(kind, 1)}"
 
 
 def test_a_microbatch_model_is_reported_batch_by_batch(project: Project) -> None:
