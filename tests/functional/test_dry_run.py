@@ -93,9 +93,9 @@ def test_nodes_downstream_and_tests_see_what_would_be(orders: Project) -> None:
 def test_a_node_that_a_dry_run_does_not_build_is_read_as_it_is(orders: Project) -> None:
     orders.model("select count(*) as n from {{ ref('orders') }}", "counted")
 
-    told = dry(orders, "--select", "counted")["counted"]["message"]
+    message = dry(orders, "--select", "counted")["counted"]["message"]
 
-    assert told == "would publish initial +1"
+    assert message == "would publish initial +1"
 
 
 def test_no_operation_changes_anything_in_a_dry_run(orders: Project) -> None:
