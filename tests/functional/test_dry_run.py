@@ -115,28 +115,3 @@ def test_seeds_and_snapshots_are_reported(project: Project, kind: str) -> None:
     message = dry(project, command="build")["orders"]["message"]
 
     assert message == f"would publish {told(kind, 1)}"
-
-
-def test_a_microbatch_model_is_reported_batch_by_batch(project: Project) -> None:
-    days = "select timestamp'2024-01-0{0}' as day, '2024-01-0{0}' as d, {0} as id"
-    rows = " union all ".join(days.format(n) for n in range(1, 4))
-    project.model(rows, "days", materialized="view", event_time="day")
-    project.model(
-        "select * from {{ ref('days') }}",
-        materialized="incremental",
-        incremental_strategy="microbatch",
-        event_time="day",
-        begin="2024-01-01",
-        batch_size="day",
-        partition_by="d",
-        unique_key="id",
-    )
-    period = ["--event-time-start", "2024-01-01", "--event-time-end", "2024-01-04"]
-    with project.dry_run():
-        project.run(*period)
-    assert project.tables() == []
-    assert not project.landing_zone.exists()
-
-    project.run(*period)
-
-    project.assert_mirrored()

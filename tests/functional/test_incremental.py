@@ -125,14 +125,6 @@ STRATEGIES = {
     "append": NewRows(
         AB, values("(1, 'a')"), {}, "+1 ~0 -0", [(1, "a"), (1, "a"), (2, "b")], in_place=True
     ),
-    "append with a key": NewRows(
-        AB,
-        values("(3, 'c')"),
-        {**KEYED, "incremental_strategy": "append"},
-        "+1 ~0 -0",
-        [(1, "a"), (2, "b"), (3, "c")],
-        in_place=True,
-    ),
     **{
         name: NewRows(
             values("(1, 'a')", "(2, 'b')", "(3, 'c')"),
@@ -256,11 +248,6 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         {},
         "Several new rows have the same key (id), e.g. id=1 (2 rows)",
     ),
-    "new rows with the same key, without a mirror": (
-        values("(1, 'x')", "(1, 'y')"),
-        {"mirror": False},
-        "Several new rows have the same key (id), e.g. id=1 (2 rows)",
-    ),
     "a key in a file that is kept": (
         values("(1, 'again')"),
         {"incremental_strategy": "append"},
@@ -344,10 +331,6 @@ def test_new_rows_are_computed_once(project: Project) -> None:
     ("later", "config", "publication", "kept"),
     [
         pytest.param("(4, 'd')", {}, "changes", (True, True), marks=pytest.mark.core, id="append"),
-        pytest.param(
-            *("(4, 'd')", {**KEYED, "incremental_strategy": "append"}, "changes", (True, True)),
-            id="append with a key",
-        ),
         pytest.param("(3, 'C')", KEYED, "changes", (True, False), id="merge"),
         pytest.param("(3, 'C')", REPLACES, "changes", (True, False), id="delete+insert"),
         pytest.param(
