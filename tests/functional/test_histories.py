@@ -333,6 +333,7 @@ tested_rows = st.dictionaries(
     st.integers(0, 4), st.sampled_from([None, "a", "b", "c", "d"]), min_size=1, max_size=4
 )
 kinds = st.sampled_from(["table", "incremental"])
+HeldStep = tuple[str, str, dict[int, str | None]]
 
 
 @few_or_many(3)
@@ -344,14 +345,15 @@ def test_only_rows_that_have_passed_their_tests_are_seen(
         are_large=st.booleans(),
         history=st.lists(st.tuples(commands, kinds, tested_rows), min_size=3, max_size=7),
     )
-    def check(are_large: bool, history: list[tuple[str, str, dict[int, str | None]]]) -> None:
+    def check(are_large: bool, history: list[HeldStep]) -> None:
         with a_project() as project:
             if are_large:
                 project.take_tables_for_large()
             test = "{name: orders, columns: [{name: name, data_tests: [not_null]}]}"
             project.write("models/orders.yml", f"models: [{test}]")
             # the first one is there, so that there is something to test
-            for command, kind, rows in [("run", "table", {0: "a"}), *history]:
+            first: HeldStep = ("run", "table", {0: "a"})
+            for command, kind, rows in (first, *history):
                 sql = query("id, cast(name as string) as name", "id, name", rows.items())
                 if command != "test":
                     config = {"unique_key": "id", "publish": "after_tests"}
