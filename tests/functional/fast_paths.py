@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from dbt.adapters.openmirroring.node import next_rows, planning, stage
 from dbt.adapters.openmirroring.node.snapshot import swap
+
+SMALL = "small tables"
+# the functions that find whether a way can be taken: their name, and the modules that call them
+FUNCTIONS: dict[str, tuple[str, tuple[ModuleType, ...]]] = {
+    "identical files left out": ("same_files", (planning,)),
+    "ready files linked as a load": ("ready_files", (stage,)),
+    "unchanged files linked": ("can_keep_files", (next_rows,)),
+    "touched rows": ("can_merge", (next_rows,)),
+    "ranges of keys": ("key_ranges", (next_rows, swap)),
+}
+OFF = (*FUNCTIONS, SMALL)
 
 
 def take_tables_for_large(project: Path) -> None:
@@ -20,43 +33,8 @@ def take_tables_for_large(project: Path) -> None:
     )
 
 
-def _never(*_: object) -> None:
-    return None
-
-
-def _compare_identical_files(project: Path, patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(planning, "same_files", _never)
-
-
-def _write_loads_again(project: Path, patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(stage, "ready_files", _never)
-
-
-def _link_no_files(project: Path, patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(next_rows, "can_keep_files", _never)
-
-
-def _look_at_all_rows(project: Path, patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(next_rows, "can_merge", _never)
-
-
-def _know_no_ranges(project: Path, patched: pytest.MonkeyPatch) -> None:
-    for module in (next_rows, swap):
-        patched.setattr(module, "key_ranges", lambda *_: ())
-
-
-def _take_tables_for_large(project: Path, patched: pytest.MonkeyPatch) -> None:
-    take_tables_for_large(project)
-
-
-OFF: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {
-    "identical files left out": _compare_identical_files,
-    "ready files linked as a load": _write_loads_again,
-    "unchanged files linked": _link_no_files,
-    "touched rows": _look_at_all_rows,
-    "ranges of keys": _know_no_ranges,
-    "small tables": _take_tables_for_large,
-}
+def _find(nothing: object, *_: object) -> object:
+    return nothing
 
 
 @contextmanager
@@ -64,5 +42,11 @@ def without(project: Path, paths: Collection[str]) -> Iterator[None]:
     """Force fast paths off in a project."""
     with pytest.MonkeyPatch.context() as patched:
         for path in paths:
-            OFF[path](project, patched)
+            if path == SMALL:
+                take_tables_for_large(project)
+                continue
+            name, modules = FUNCTIONS[path]
+            nothing = () if path == "ranges of keys" else None
+            for module in modules:
+                patched.setattr(module, name, partial(_find, nothing))
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,45 +21,34 @@ ROWS = "select id, sha2(concat(id, '{salt}'), 512) as name from range({first}, {
 
 
 def test_a_table_is_published_while_the_service_reads_and_cleans(project: Project) -> None:
-    service = Service(project)
-    with service:
-        for n in range(9):
-            dropped = f", {n} as c{n}" if n % 3 == 2 else ""
-            rows = ROWS.format(salt=n, first=n, end=60 + n)
-            project.model(f"select *{dropped} from ({rows})", **KEYED)
-            project.run()
+    ended = threading.Event()
+    applied: list[int] = []
+    errors: list[str] = []
+
+    def serve() -> None:
+        """Apply files, and delete at once what is applied."""
+        while not ended.wait(0.05):
+            report = Replicator(project.landing_zone).replicate(project.schema, "orders")
+            shutil.rmtree(project.folder() / "_ProcessedFiles", ignore_errors=True)
+            if report:
+                applied.append(report.files)
+                errors.extend([str(report.error)] if report.error else [])
+
+    with ThreadPoolExecutor() as pool:
+        service = pool.submit(serve)
+        try:
+            for n in range(9):
+                dropped = f", {n} as c{n}" if n % 3 == 2 else ""
+                rows = ROWS.format(salt=n, first=n, end=60 + n)
+                project.model(f"select *{dropped} from ({rows})", **KEYED)
+                project.run()
+        finally:
+            ended.set()
+        service.result()
 
     project.assert_mirrored()
-    assert service.applied, "it has read something meanwhile"
-    assert not service.errors
-
-
-class Service:
-    """Applies files, and deletes at once what it has applied."""
-
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._serve)
-        self.applied = 0
-        self.errors: list[str] = []
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *exception: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _serve(self) -> None:
-        while not self._ended.wait(0.05):
-            report = Replicator(self._project.landing_zone).replicate(
-                self._project.schema, "orders"
-            )
-            shutil.rmtree(self._project.folder() / "_ProcessedFiles", ignore_errors=True)
-            if report:
-                self.applied += report.files
-                self.errors += [str(report.error)] if report.error else []
+    assert sum(applied), "it has read something meanwhile"
+    assert not errors
 
 
 @pytest.mark.slow

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.functional.nodes import told, write_node
 from tests.functional.project import Project
+
+SAME = "select id, 'a' as name from range(5)"
 
 
 @contextmanager
@@ -40,44 +43,38 @@ def dry(project: Project, *args: str, command: str = "run") -> dict[str, Any]:
 
 @pytest.fixture
 def orders(project: Project) -> Project:
-    project.model("select id, 'a' as name from range(5)", unique_key="id")
+    project.model(SAME, unique_key="id")
     project.run()
     return project
 
 
-def test_the_changes_are_reported_and_nothing_is_changed(orders: Project) -> None:
-    orders.model("select id, if(id = 2, 'b', 'a') as name from range(1, 8)", unique_key="id")
-
-    result = dry(orders)["orders"]
-
-    assert result["message"] == "would publish +3 ~1 -1"
-    response = result["adapter_response"]
-    assert [response[f"rows_{kind}"] for kind in ("inserted", "updated", "deleted")] == [3, 1, 1]
-    assert response["publication"] == "changes"
-    assert orders.run()["_message"] == "+3 ~1 -1 · #2"
+HOOKS = dict.fromkeys(("pre_hook", "post_hook"), "drop table {{ this }}")
 
 
 @pytest.mark.parametrize(
-    ("sql", "config", "arguments", "told"),
+    ("sql", "config", "arguments", "message"),
     [
-        ("select id, 'a' as name from range(5)", {}, [], "would publish nothing"),
-        ("select id from range(5)", {}, [], "would publish rebuild +5 · column dropped: name"),
+        (SAME, {}, [], "would publish nothing"),
         (
-            *("select id, 'a' as name from range(5)", {}, ["--full-refresh"]),
-            "would publish rebuild +5 · --full-refresh",
+            *("select id, if(id = 2, 'b', 'a') as name from range(1, 8)", {}, []),
+            "would publish +3 ~1 -1",
         ),
+        ("select id from range(5)", {}, [], "would publish rebuild +5 · column dropped: name"),
+        (SAME, {}, ["--full-refresh"], "would publish rebuild +5 · --full-refresh"),
         (
             *("select id, 'b' as name from range(3, 7)", {"materialized": "incremental"}, []),
             "would publish +2 ~2 -0",
         ),
+        (SAME, HOOKS, [], "would publish nothing"),
     ],
+    ids=["nothing", "changes", "rebuild", "full refresh", "incremental", "hooks"],
 )
-def test_every_kind_of_publication_is_reported(
-    orders: Project, sql: str, config: dict[str, Any], arguments: list[str], told: str
+def test_every_kind_of_publication_is_reported_and_nothing_is_changed(
+    orders: Project, sql: str, config: dict[str, Any], arguments: list[str], message: str
 ) -> None:
     orders.model(sql, unique_key="id", **config)
 
-    assert dry(orders, *arguments)["orders"]["message"] == told
+    assert dry(orders, *arguments)["orders"]["message"] == message
 
 
 @pytest.mark.core
@@ -96,30 +93,9 @@ def test_nodes_downstream_and_tests_see_what_would_be(orders: Project) -> None:
 def test_a_node_that_a_dry_run_does_not_build_is_read_as_it_is(orders: Project) -> None:
     orders.model("select count(*) as n from {{ ref('orders') }}", "counted")
 
-    told = dry(orders, "--select", "counted")["counted"]["message"]
+    message = dry(orders, "--select", "counted")["counted"]["message"]
 
-    assert told == "would publish initial +1"
-
-
-def test_a_new_table_is_reported_where_there_is_no_landing_zone_yet(project: Project) -> None:
-    project.model("select id from range(3)")
-    project.target["dry_run"] = True
-    project.write_project()
-
-    assert project.run()["_message"] == "would publish initial +3"
-
-    assert not project.landing_zone.exists()
-    assert project.tables() == []
-
-
-@pytest.mark.variant
-def test_a_dry_run_compares_held_rows_with_the_rows_published_last(orders: Project) -> None:
-    config = {"unique_key": "id", "publish": "on_request"}
-    orders.model("select id, 'a' as name from range(9)", **config)
-    orders.run()
-    orders.model("select id, 'a' as name from range(7)", **config)
-
-    assert dry(orders)["orders"]["message"] == "would publish +2 ~0 -0"
+    assert message == "would publish initial +1"
 
 
 def test_no_operation_changes_anything_in_a_dry_run(orders: Project) -> None:
@@ -130,55 +106,12 @@ def test_no_operation_changes_anything_in_a_dry_run(orders: Project) -> None:
     assert not orders.dbt("run-operation", "mirror_drop_orphans", "--args", "{dry_run: false}")
 
 
-def test_hooks_are_left_out(orders: Project) -> None:
-    orders.model(
-        "select id, 'a' as name from range(5)",
-        unique_key="id",
-        pre_hook="drop table {{ this }}",
-        post_hook="drop table {{ this }}",
-    )
-
-    assert dry(orders)["orders"]["message"] == "would publish nothing"
-
-
-def test_seeds_and_snapshots_are_reported(project: Project) -> None:
-    project.write("seeds/orders.csv", "id,n\n1,2\n")
-    project.model("select 1 as id, 'a' as name", "source", materialized="view")
-    project.write(
-        "snapshots/history.yml",
-        "snapshots:\n  - name: history\n    relation: ref('source')\n"
-        "    config: {unique_key: id, strategy: check, check_cols: [name]}\n",
-    )
+@pytest.mark.parametrize("kind", ["seed", "dbt snapshot"])
+def test_seeds_and_snapshots_are_reported(project: Project, kind: str) -> None:
+    write_node(project, kind, 0)
     assert project.dbt("build")
-    project.write("seeds/orders.csv", "id,n\n1,3\n2,2\n")
-    project.model("select 1 as id, 'b' as name", "source", materialized="view")
+    write_node(project, kind, 1)
 
-    results = dry(project, command="build")
+    message = dry(project, command="build")["orders"]["message"]
 
-    assert results["orders"]["message"].startswith("would publish rebuild +2")
-    assert results["history"]["message"] == "would publish +1 ~1 -0"
-
-
-def test_a_microbatch_model_is_reported_batch_by_batch(project: Project) -> None:
-    days = "select timestamp'2024-01-0{}' as day, '2024-01-0{}' as d, {} as id"
-    rows = " union all ".join(days.format(n, n, n) for n in range(1, 4))
-    project.model(rows, "days", materialized="view", event_time="day")
-    project.model(
-        "select * from {{ ref('days') }}",
-        materialized="incremental",
-        incremental_strategy="microbatch",
-        event_time="day",
-        begin="2024-01-01",
-        batch_size="day",
-        partition_by="d",
-        unique_key="id",
-    )
-    period = ["--event-time-start", "2024-01-01", "--event-time-end", "2024-01-04"]
-    with project.dry_run():
-        assert project.dbt("run", *period)
-    assert project.tables() == []
-    assert project.results()["orders"]["status"] == "success"
-    assert not project.landing_zone.exists()
-
-    assert project.dbt("run", *period)
-    project.assert_mirrored()
+    assert message == f"would publish {told(kind, 1)}"

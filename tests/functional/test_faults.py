@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from tests.functional.faults import KILLED, KINDS, Fault
+from tests.functional.nodes import write_node
 from tests.functional.project import Project
 
 pytestmark = pytest.mark.slow
@@ -25,34 +26,36 @@ ROWS = "select id, sha2(concat(id, '{salt}'), 512) as name from range({rows})"
 
 
 class Scenario:
-    """A table that changes before each run; `n` counts the changes."""
+    """A table that changes before each run; `n` counts the changes.
+
+    Attributes:
+        command: runs the node
+        config: of the model
+    """
 
     command = "run"
+    config: ClassVar[dict[str, Any]] = KEYED
 
     def begin(self, project: Project) -> None:
         self.change(project, 0)
         project.run(command=self.command)
 
     def change(self, project: Project, n: int) -> None:
-        raise NotImplementedError
+        project.model(self.selected(n), self.table(n), **self.config)
 
     def table(self, n: int) -> str:
         return "orders"
 
+    def selected(self, n: int) -> str:
+        """The query of the model."""
+        return self.expected(n)
+
     def expected(self, n: int) -> str:
         """The rows after the change, as a query."""
-        raise NotImplementedError
-
-
-class Table(Scenario):
-    def expected(self, n: int) -> str:
         return ROWS.format(salt=n % 2, rows=60 + n)
 
-    def change(self, project: Project, n: int) -> None:
-        project.model(self.expected(n), self.table(n), **KEYED)
 
-
-class Initial(Table):
+class Initial(Scenario):
     def begin(self, project: Project) -> None:
         pass
 
@@ -64,7 +67,7 @@ class Initial(Table):
         super().change(project, n)
 
 
-class Changes(Table):
+class Changes(Scenario):
     """Deletes, updates and new rows."""
 
     def expected(self, n: int) -> str:
@@ -74,61 +77,44 @@ class Changes(Table):
 class Held(Changes):
     """Built, and published at the end of the command."""
 
-    def change(self, project: Project, n: int) -> None:
-        project.model(self.expected(n), publish="after_tests", **KEYED)
+    config: ClassVar = {**KEYED, "publish": "after_tests"}
 
 
-class Rebuild(Table):
+class Rebuild(Scenario):
     def expected(self, n: int) -> str:
         return f"select *, 1 as c{n} from ({super().expected(n)})"
 
 
-class ColumnAdded(Table):
+class ColumnAdded(Scenario):
+    # every column makes each file larger: with small ones, each run would have more of them
+    config: ClassVar = {"unique_key": "id"}
+
     def expected(self, n: int) -> str:
         columns = "".join(f", id as c{i}" for i in range(n))
         return f"select *{columns} from ({super().expected(n)})"
 
-    def change(self, project: Project, n: int) -> None:
-        # every column makes each file larger: with small ones, each run would have more of them
-        project.model(self.expected(n), self.table(n), unique_key="id")
-
 
 class Append(Scenario):
-    def change(self, project: Project, n: int) -> None:
-        project.model(
-            f"select id, 'x' as name from range({10 + n})"
-            "{% if is_incremental() %} where id > (select max(id) from {{ this }}){% endif %}",
-            materialized="incremental",
-            **SMALL_FILES,
-        )
+    config: ClassVar = {"materialized": "incremental", **SMALL_FILES}
+
+    def selected(self, n: int) -> str:
+        new = "where id > (select max(id) from {{ this }})"
+        return f"{self.expected(n)} {{% if is_incremental() %}} {new} {{% endif %}}"
 
     def expected(self, n: int) -> str:
         return f"select id, 'x' as name from range({10 + n})"
 
 
-class Watermark(Append):
-    """A model whose new rows depend on a query that runs when dbt compiles it."""
-
-    def change(self, project: Project, n: int) -> None:
-        project.model(
-            "{% set last = run_query('select max(id) from ' ~ this).rows[0][0]"
-            " if execute and is_incremental() else -1 %}"
-            f"select id, 'x' as name from range({10 + n}) where id > {{{{ last }}}}",
-            materialized="incremental",
-            incremental_strategy="append",
-            **SMALL_FILES,
-        )
-
-
 class Merge(Scenario):
+    config: ClassVar = {"materialized": "incremental", **KEYED}
+
     def begin(self, project: Project) -> None:
         # for a large table, only rows in files that new rows touch are looked at
         project.take_tables_for_large()
         super().begin(project)
 
-    def change(self, project: Project, n: int) -> None:
-        new_rows = f"select id, {n} as name from range({n % 3}, {10 + n})"
-        project.model(new_rows, materialized="incremental", **KEYED)
+    def selected(self, n: int) -> str:
+        return f"select id, {n} as name from range({n % 3}, {10 + n})"
 
     def expected(self, n: int) -> str:
         # rows that a run has left keep the number of the last run that had them
@@ -138,31 +124,7 @@ class Merge(Scenario):
 
 
 class HeldMerge(Merge):
-    def change(self, project: Project, n: int) -> None:
-        new_rows = f"select id, {n} as name from range({n % 3}, {10 + n})"
-        project.model(new_rows, materialized="incremental", publish="after_tests", **KEYED)
-
-
-UNKNOWN = "select -1L as id, 'unknown' as name"
-
-
-class PostHook(Changes):
-    """Rows that a hook adds after the build."""
-
-    def change(self, project: Project, n: int) -> None:
-        hook = f"insert into {{{{ this }}}} {UNKNOWN}"
-        project.model(super().expected(n), self.table(n), post_hook=hook, **KEYED)
-
-    def expected(self, n: int) -> str:
-        return f"{super().expected(n)} union all {UNKNOWN}"
-
-
-class DropBefore(Changes):
-    """A table that a hook drops before each build."""
-
-    def change(self, project: Project, n: int) -> None:
-        drop = "drop table if exists {{ this }}"
-        project.model(self.expected(n), self.table(n), pre_hook=drop, **KEYED)
+    config: ClassVar = {**Merge.config, "publish": "after_tests"}
 
 
 class HookedMerge(Merge):
@@ -174,10 +136,7 @@ class HookedMerge(Merge):
             return f"insert into {{{{ this }}}} select {id_}L, {-id_} where {absent}"
 
         before = f"{{% if is_incremental() %}}{add(-n)}{{% endif %}}"
-        new_rows = f"select id, {n} as name from range({n % 3}, {10 + n})"
-        project.model(
-            new_rows, materialized="incremental", pre_hook=before, post_hook=add(-1000), **KEYED
-        )
+        project.model(self.selected(n), pre_hook=before, post_hook=add(-1000), **self.config)
 
     def expected(self, n: int) -> str:
         added = f"select -id as id, cast(id as int) as name from range(1, {n + 1})"
@@ -200,17 +159,13 @@ class Snapshot(Scenario):
     command = "build"
 
     def change(self, project: Project, n: int) -> None:
-        project.model(f"select {n} as version, 1 as id", "source", materialized="view")
-        project.write(
-            "snapshots/orders.yml",
-            "snapshots:\n  - name: orders\n    relation: ref('source')\n"
-            "    config: {unique_key: id, strategy: check, check_cols: [version]}\n",
-        )
+        write_node(project, "dbt snapshot", n)
 
     def expected(self, n: int) -> str:
-        return (
-            f"select cast(id as int) as version, 1 as id, id < {n} as closed from range({n + 1})"
+        versions = (
+            f"select 0 as id, concat('v', id) as name, id < {n} as closed from range({n + 1})"
         )
+        return f"{versions} union all select 1, 'a', false"
 
 
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
@@ -221,10 +176,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "rebuild": Rebuild,
     "column added": ColumnAdded,
     "append": Append,
-    "watermark": Watermark,
     "merge": Merge,
-    "post-hook": PostHook,
-    "dropped before": DropBefore,
     "hooked merge": HookedMerge,
     "seed": Seed,
     "dbt snapshot": Snapshot,
@@ -272,7 +224,7 @@ def test_the_next_run_brings_mirror_and_model_together(
 def assert_right(project: Project, scenario: Scenario, n: int) -> None:
     relation = f"{project.schema}.{scenario.table(n)}"
     if isinstance(scenario, Snapshot):
-        relation = f"(select version, id, dbt_valid_to is not null as closed from {relation})"
+        relation = f"(select id, name, dbt_valid_to is not null as closed from {relation})"
     found, expected = f"select * from {relation}", scenario.expected(n)
     assert not project.sql(f"({found}) except all ({expected})")
     assert not project.sql(f"({expected}) except all ({found})")

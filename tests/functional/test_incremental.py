@@ -1,13 +1,17 @@
-"""Incremental models: what their new rows do to the snapshot is what is published."""
+"""Incremental models: what their new rows do to the snapshot is what is published.
+
+More about predicates and columns that come and go is in dbt's own tests, also with a mirror.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from tests.functional.project import Project
@@ -24,15 +28,6 @@ def incremental(
 
 def values(*rows: str, columns: str = "id, name") -> str:
     return f"select * from values {', '.join(rows)} as t({columns})"
-
-
-def counts(response: dict[str, Any]) -> tuple[str, int, int, int]:
-    return (
-        response["publication"],
-        response["rows_inserted"],
-        response["rows_updated"],
-        response["rows_deleted"],
-    )
 
 
 def rows(project: Project) -> list[tuple[Any, ...]]:
@@ -95,74 +90,202 @@ def test_a_key_in_another_case_is_found_where_spark_tells_names_by_case(
     assert rows(project) == [(1, "a"), (2, "b"), (3, "c")]
 
 
-@pytest.mark.core
-def test_without_a_key_new_rows_are_appended_and_carry_no_row_markers(project: Project) -> None:
-    incremental(project, values("(1, 'a')"), values("(1, 'a')", "(2, 'b')"))
+# a date with a range, and partitions
+JAN, FEB, MAR = (dt.date(2026, month, 1) for month in (1, 2, 3))
+AB = values("(1, 'a')", "(2, 'b')")
+STOCK = "id, name, stock"
+GONE = "select *, {} as gone from ({})"
+FIELDS = ", ".join(f"'f{number}', {number}" for number in range(30))
 
-    assert counts(project.run()) == ("initial", 1, 0, 0)
-    assert counts(project.run()) == ("changes", 2, 0, 0)
-
-    assert rows(project) == [(1, "a"), (1, "a"), (2, "b")]
-    assert pq.read_schema(project.files()[-1]).names == ["id", "name"]
-    project.assert_mirrored()
-
-
-@pytest.mark.usefixtures("each_size")
-@pytest.mark.core
-def test_with_a_key_new_rows_are_merged(project: Project) -> None:
-    incremental(
-        project,
-        values("(1, 'a')", "(2, 'b')", "(3, 'c')"),
-        values("(2, 'B')", "(3, 'c')", "(4, 'd')"),
-        unique_key="id",
-    )
-    project.run()
-
-    assert counts(project.run()) == ("changes", 1, 1, 0)
-
-    assert rows(project) == [(1, "a"), (2, "B"), (3, "c"), (4, "d")]
-    project.assert_mirrored()
-    assert project.run()["publication"] == "unchanged"
-    project.assert_mirrored()
+KEYED = {"unique_key": "id"}
+REPLACES = {**KEYED, "incremental_strategy": "delete+insert"}
+OVERWRITES = {**KEYED, "incremental_strategy": "insert_overwrite"}
 
 
-@pytest.mark.usefixtures("each_size")
-def test_a_new_row_may_mean_a_delete(project: Project) -> None:
-    for strategy in ("merge", "delete+insert"):
-        incremental(
-            project,
-            "select *, false as gone from ({})".format(values("(1, 'a')", "(2, 'b')")),
-            "select *, id < 2 as gone from ({})".format(
-                values("(1, 'x')", "(0, 'y')", "(3, 'c')")
-            ),
-            unique_key="id",
-            incremental_strategy=strategy,
-            delete_when="gone",
+@dataclass(frozen=True)
+class NewRows:
+    """What the new rows of the second run do.
+
+    Args:
+        first, later: the queries of both runs
+        told: how the message of the second run begins
+        rows: those of the table after it
+        in_place: whether a table that can be changed is not replaced
+    """
+
+    first: str
+    later: str
+    config: dict[str, Any]
+    told: str
+    rows: list[tuple[Any, ...]]
+    in_place: bool = False
+
+
+STRATEGIES = {
+    "append": NewRows(
+        AB, values("(1, 'a')"), {}, "+1 ~0 -0", [(1, "a"), (1, "a"), (2, "b")], in_place=True
+    ),
+    **{
+        name: NewRows(
+            values("(1, 'a')", "(2, 'b')", "(3, 'c')"),
+            values("(2, 'B')", "(3, 'c')", "(4, 'd')"),
+            config,
+            "+1 ~1 -0",
+            [(1, "a"), (2, "B"), (3, "c"), (4, "d")],
+            in_place=True,
         )
-        project.run("--full-refresh")
-
-        assert counts(project.run()) == ("changes", 1, 0, 1)
-
-        assert rows(project) == [(2, "b", False), (3, "c", False)]
-        project.assert_mirrored()
+        for name, config in (("merge", KEYED), ("delete+insert", REPLACES))
+    },
+    "delete+insert of several rows of a key": NewRows(
+        values("(1, 'a')", "(1, 'b')", "(2, 'c')"),
+        values("(1, 'x')", "(3, 'y')", "(3, 'z')"),
+        {**REPLACES, "mirror": False},
+        "",
+        [(1, "x"), (2, "c"), (3, "y"), (3, "z")],
+    ),
+    **{
+        f"deletes of {name}": NewRows(
+            GONE.format("false", AB),
+            GONE.format("id < 2", values("(1, 'x')", "(0, 'y')", "(3, 'c')")),
+            {**config, "delete_when": "gone"},
+            "+1 ~0 -1",
+            [(2, "b", False), (3, "c", False)],
+            in_place=True,
+        )
+        for name, config in (("merge", KEYED), ("delete+insert", REPLACES))
+    },
+    "deletes after predicates in small letters": NewRows(
+        GONE.format("false", AB),
+        GONE.format("true", values("(1, 'a')", "(2, 'x')")),
+        {
+            **KEYED,
+            "delete_when": "gone",
+            "incremental_predicates": ["dbt_internal_source.name = dbt_internal_dest.name"],
+        },
+        "+0 ~0 -1",
+        [(2, "b", False)],
+    ),
+    "merge_update_columns": NewRows(
+        values("(1, 'a', 5)", columns=STOCK),
+        values("(1, 'b', 6)", "(2, 'c', 7)", columns=STOCK),
+        {**KEYED, "merge_update_columns": ["Name"]},
+        "+1 ~1 -0",
+        [(1, "b", 5), (2, "c", 7)],
+    ),
+    "insert_overwrite": NewRows(
+        values(
+            *(f"(1, 'a', date'{JAN}')", f"(2, 'b', date'{JAN}')", "(3, 'c', null)"),
+            f"(6, 'f', date'{FEB}')",
+            columns="id, name, day",
+        ),
+        values(
+            *(f"(2, 'B', date'{JAN}')", "(4, 'd', null)", f"(5, 'e', date'{MAR}')"),
+            columns="id, name, day",
+        ),
+        {**OVERWRITES, "partition_by": "day"},
+        "+2 ~1 -2",
+        [(2, "B", JAN), (4, "d", None), (5, "e", MAR), (6, "f", FEB)],
+    ),
+    "insert_overwrite without partitions": NewRows(
+        values("(1, 'a')"), values("(2, 'b')"), OVERWRITES, "+1 ~0 -1", [(2, "b")]
+    ),
+    "more columns": NewRows(
+        values("(1, 'a')"),
+        values("(1, 'b', 7)", "(2, 'c', 8)", columns=STOCK),
+        {**KEYED, "on_schema_change": "append_new_columns"},
+        "+1 ~1 -0",
+        [(1, "b", 7), (2, "c", 8)],
+    ),
+    "fewer columns": NewRows(
+        values("(1, 'a', 5)", "(2, null, 0)", columns=STOCK),
+        values("(2, 6)", "(3, 7)", columns="id, stock"),
+        {**KEYED, "on_schema_change": "append_new_columns"},
+        "+1 ~1 -0",
+        [(1, "a", 5), (2, None, 6), (3, None, 7)],
+    ),
+    "other types": NewRows(
+        values("(1, 'a')"), "select 2L as id, 5 as name", KEYED, "+1 ~0 -0", [(1, "a"), (2, "5")]
+    ),
+    "a struct of many fields": NewRows(
+        "select 1 as id",
+        f"select 2 as id, named_struct({FIELDS}) as s",
+        {**KEYED, "on_schema_change": "append_new_columns"},
+        "+1 ~0 -0",
+        [(1, None), (2, tuple(range(30)))],
+    ),
+}
+CORE = ("append", "merge", "insert_overwrite", "more columns")
 
 
 @pytest.mark.usefixtures("each_size")
-def test_a_delete_follows_predicates_in_small_letters(project: Project) -> None:
-    incremental(
-        project,
-        "select *, false as gone from ({})".format(values("(1, 'a')", "(2, 'b')")),
-        "select *, true as gone from ({})".format(values("(1, 'a')", "(2, 'x')")),
-        unique_key="id",
-        delete_when="gone",
-        incremental_predicates=["dbt_internal_source.name = dbt_internal_dest.name"],
-    )
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.core] * (name in CORE)) for name in STRATEGIES]
+)
+def test_what_new_rows_do_to_a_table_is_published(
+    project: Project, file_format: str, name: str
+) -> None:
+    case = STRATEGIES[name]
+    can_be_changed = case.in_place and file_format != "parquet"
+    incremental(project, case.first, case.later, **case.config)
     project.run()
+    if can_be_changed:  # another table in its place would not have this
+        project.sql(f"alter table {project.schema}.orders set tblproperties ('mark' = 'there')")
 
-    assert counts(project.run()) == ("changes", 0, 0, 1)
+    assert str(project.run()["_message"]).startswith(case.told)
 
-    assert rows(project) == [(2, "b", False)]
-    project.assert_mirrored()
+    assert rows(project) == case.rows
+    if case.config.get("mirror", True):
+        project.assert_mirrored()
+    project.assert_tidy()
+    if can_be_changed:
+        properties = project.sql(f"show tblproperties {project.schema}.orders")
+        assert ("mark", "there") in [tuple(row) for row in properties]
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "new rows with the same key": (
+        values("(1, 'x')", "(1, 'y')"),
+        {},
+        "Several new rows have the same key (id), e.g. id=1 (2 rows)",
+    ),
+    "a key in a file that is kept": (
+        values("(1, 'again')"),
+        {"incremental_strategy": "append"},
+        "id=1 (published and new)",
+    ),
+    "a key that a predicate leaves out": (
+        values("(1, 'again')"),
+        {"incremental_predicates": ["DBT_INTERNAL_DEST.name = 'b'"]},
+        "id=1 (published and new)",
+    ),
+    "a value that its column cannot hold": (
+        "select 3000000000 as id, 'x' as name",
+        {},
+        "'3000000000', which is no int",
+    ),
+}
+
+
+@pytest.mark.usefixtures("each_size")
+@pytest.mark.parametrize(
+    "why",
+    [
+        pytest.param(why, marks=[pytest.mark.core] * (number == 0))
+        for number, why in enumerate(REFUSED)
+    ],
+)
+def test_new_rows_that_are_refused_change_nothing(project: Project, why: str) -> None:
+    later, config, told = REFUSED[why]
+    incremental(project, values("(1, 'a')"), values("(2, 'b')"), **KEYED, **config)
+    for _ in range(2):
+        project.run()
+    before = project.state()
+    incremental(project, "", later, **KEYED, **config)
+
+    assert told in project.fail()
+
+    assert project.state() == before
+    project.assert_tidy()
 
 
 @pytest.mark.parquet("in other tables the padding may be missing (docs/spark.md)")
@@ -179,259 +302,12 @@ def test_texts_of_a_fixed_length_land_as_spark_pads_them(project: Project) -> No
     )
     project.run()
 
-    assert counts(project.run()) == ("changes", 1, 1, 0)
+    assert project.run()["_message"].startswith("+1 ~1 -0")
 
     assert rows(project) == [(1, "xy   "), (2, "cd   "), (3, "z    ")]
     project.assert_mirrored()
     project.run()
     project.assert_mirrored()
-
-
-@pytest.mark.usefixtures("each_size")
-def test_columns_can_be_kept_from_updates(project: Project) -> None:
-    options: list[dict[str, Any]] = [
-        {"merge_update_columns": ["Name"]},
-        {"merge_exclude_columns": ["stock"]},
-    ]
-    for config in options:
-        incremental(
-            project,
-            values("(1, 'a', 5)", columns="id, name, stock"),
-            values("(1, 'b', 6)", "(2, 'c', 7)", columns="id, name, stock"),
-            unique_key="id",
-            **config,
-        )
-        project.run("--full-refresh")
-        project.run()
-
-        assert rows(project) == [(1, "b", 5), (2, "c", 7)]
-        project.assert_mirrored()
-
-
-def test_predicates_restrict_which_rows_are_merged(project: Project) -> None:
-    incremental(
-        project,
-        values("(1, 'a')", "(2, 'b')"),
-        values("(1, 'A')", "(2, 'B')"),
-        unique_key="id",
-        incremental_strategy="delete+insert",
-        incremental_predicates=["DBT_INTERNAL_DEST.id > 1"],
-        mirror=False,
-    )
-    project.run()
-    project.run()
-
-    assert rows(project) == [(1, "A"), (1, "a"), (2, "B")]
-
-
-@pytest.mark.core
-def test_delete_insert_replaces_all_rows_of_a_key(project: Project) -> None:
-    incremental(
-        project,
-        values("(1, 'a')", "(1, 'b')", "(2, 'c')"),
-        values("(1, 'x')", "(3, 'y')", "(3, 'z')"),
-        unique_key="id",
-        incremental_strategy="delete+insert",
-        mirror=False,
-    )
-    project.run()
-    project.run()
-
-    assert rows(project) == [(1, "x"), (2, "c"), (3, "y"), (3, "z")]
-
-
-@pytest.mark.core
-def test_insert_overwrite_replaces_the_partitions_of_the_new_rows(project: Project) -> None:
-    incremental(
-        project,
-        values("(1, 'a', 'x')", "(2, 'b', 'x')", "(3, 'c', null)", columns="id, name, part"),
-        values("(2, 'B', 'x')", "(4, 'd', null)", "(5, 'e', 'z')", columns="id, name, part"),
-        incremental_strategy="insert_overwrite",
-        partition_by="part",
-        unique_key="id",
-    )
-    project.run()
-
-    assert counts(project.run()) == ("changes", 2, 1, 2)
-
-    assert rows(project) == [(2, "B", "x"), (4, "d", None), (5, "e", "z")]
-    project.assert_mirrored()
-
-
-def test_insert_overwrite_without_partitions_replaces_everything(project: Project) -> None:
-    incremental(
-        project,
-        values("(1, 'a')"),
-        values("(2, 'b')"),
-        incremental_strategy="insert_overwrite",
-        unique_key="id",
-    )
-    project.run()
-    project.run()
-
-    assert rows(project) == [(2, "b")]
-    project.assert_mirrored()
-
-
-def test_microbatches_are_published_one_after_the_other(project: Project) -> None:
-    project.model(
-        "select id, at, date(at) as day from values (1, timestamp'2024-01-01 10:00:00'), "
-        "(2, timestamp'2024-01-02 10:00:00'), (3, timestamp'2024-01-03 10:00:00') as t(id, at)",
-        "events",
-        event_time="at",
-    )
-    project.model(
-        "select * from {{ ref('events') }}",
-        materialized="incremental",
-        incremental_strategy="microbatch",
-        event_time="at",
-        batch_size="day",
-        begin="2024-01-01",
-        partition_by="day",
-        unique_key="id",
-    )
-
-    project.run("--event-time-start", "2024-01-01", "--event-time-end", "2024-01-04")
-
-    assert [row[0] for row in rows(project)] == [1, 2, 3]
-    project.assert_mirrored()
-    project.model(
-        "select id, at, date(at) as day from values (1, timestamp'2024-01-01 10:00:00'), "
-        "(20, timestamp'2024-01-02 11:00:00'), (30, timestamp'2024-01-03 10:00:00') as t(id, at)",
-        "events",
-        event_time="at",
-    )
-    project.run("--event-time-start", "2024-01-02", "--event-time-end", "2024-01-03")
-    assert [row[0] for row in rows(project)] == [1, 3, 20]
-    project.assert_mirrored()
-
-
-WIDER = "select 1 as id, 'b' as name, 7 as stock union all select 2, 'c', 8"
-
-
-@pytest.mark.parametrize(
-    ("on_schema_change", "expected"),
-    [
-        ("ignore", [(1, "b"), (2, "c")]),
-        ("append_new_columns", [(1, "b", 7), (2, "c", 8)]),
-        ("sync_all_columns", [(1, "b", 7), (2, "c", 8)]),
-    ],
-)
-@pytest.mark.core
-def test_a_new_column_in_the_new_rows(
-    project: Project, on_schema_change: str, expected: list[tuple[Any, ...]]
-) -> None:
-    incremental(
-        project, values("(1, 'a')"), WIDER, unique_key="id", on_schema_change=on_schema_change
-    )
-    project.run()
-
-    assert project.run()["publication"] == "changes"
-
-    assert rows(project) == expected
-    project.assert_mirrored()
-
-
-@pytest.mark.parametrize(
-    ("on_schema_change", "publication", "expected"),
-    [
-        ("append_new_columns", "changes", [(1, "a", 5), (2, None, 6), (3, None, 7)]),
-        ("sync_all_columns", "rebuild", [(1, 5), (2, 6), (3, 7)]),
-    ],
-)
-def test_a_column_that_the_new_rows_do_not_have(
-    project: Project, on_schema_change: str, publication: str, expected: list[tuple[Any, ...]]
-) -> None:
-    incremental(
-        project,
-        values("(1, 'a', 5)", "(2, null, 0)", columns="id, name, stock"),
-        values("(2, 6)", "(3, 7)", columns="id, stock"),
-        unique_key="id",
-        on_schema_change=on_schema_change,
-    )
-    project.run()
-
-    assert project.run()["publication"] == publication
-
-    assert rows(project) == expected
-    project.assert_mirrored()
-
-
-@pytest.mark.parametrize("on_schema_change", ["ignore", "fail"])
-def test_a_column_that_is_gone_is_an_error_unless_somebody_says_what_to_do(
-    project: Project, on_schema_change: str
-) -> None:
-    incremental(
-        project,
-        values("(1, 'a')"),
-        "select 2 as id",
-        unique_key="id",
-        on_schema_change=on_schema_change,
-    )
-    project.run()
-    before = project.state()
-
-    assert "name" in project.fail()
-
-    assert project.state() == before
-    project.assert_tidy()
-
-
-def test_values_take_the_type_of_their_column_or_are_refused(project: Project) -> None:
-    incremental(
-        project, values("(1, 'a')"), "select cast(2 as bigint) as id, 5 as name", unique_key="id"
-    )
-    project.run()
-    assert project.run()["publication"] == "changes"
-    assert rows(project) == [(1, "a"), (2, "5")]
-    project.assert_mirrored()
-    before = project.state()
-    incremental(project, "", "select 3000000000 as id, 'x' as name", unique_key="id")
-
-    assert "'3000000000', which is no int" in project.fail()
-
-    assert project.state() == before
-    project.assert_tidy()
-
-
-def test_a_type_can_be_synchronised(project: Project) -> None:
-    incremental(
-        project,
-        values("(1, 'a')"),
-        "select cast(3000000000 as bigint) as id, 'b' as name",
-        unique_key="id",
-        on_schema_change="sync_all_columns",
-    )
-    project.run()
-
-    response = project.run()
-
-    assert (response["publication"], response["reason"]) == (
-        "rebuild",
-        "column type changed: id from int to bigint",
-    )
-    assert rows(project) == [(1, "a"), (3000000000, "b")]
-    project.assert_mirrored()
-
-
-@pytest.mark.usefixtures("each_size")
-@pytest.mark.core
-def test_new_rows_with_the_same_key_are_refused(project: Project) -> None:
-    for mirror in (True, False):
-        incremental(
-            project,
-            values("(1, 'a')"),
-            values("(1, 'x')", "(1, 'y')"),
-            unique_key="id",
-            mirror=mirror,
-            alias=f"orders_{mirror}",
-        )
-        project.run()
-
-        error = project.fail()
-
-        assert "Several new rows have the same key (id), e.g. id=1 (2 rows)" in error
-        assert not [table for table in project.tables() if "__n" in table]
 
 
 def test_new_rows_are_computed_once(project: Project) -> None:
@@ -443,104 +319,59 @@ def test_new_rows_are_computed_once(project: Project) -> None:
     )
     project.run()
 
-    assert counts(project.run()) == ("changes", 1, 0, 0)
+    assert project.run()["_message"].startswith("+1 ~0 -0")
     assert len({id for id, _ in rows(project)}) == 2
     project.assert_mirrored()
 
 
-@pytest.mark.parametrize("mode", ["--empty", "--sample=1 day"])
-def test_empty_and_sample_check_the_sql_of_the_new_rows_only(project: Project, mode: str) -> None:
-    incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
-    project.run()
-    before = project.state()
-
-    project.run(mode)
-
-    assert project.state() == before
-    incremental(project, "", "select nonsense", unique_key="id")
-    assert "nonsense" in project.fail(mode)
-    project.assert_mirrored()
-
-
-@pytest.mark.core
-def test_a_table_can_become_incremental_and_back(project: Project) -> None:
-    project.model(values("(1, 'a')"), unique_key="id")
-    project.run()
-    incremental(project, "", values("(2, 'b')"), unique_key="id")
-    assert counts(project.run()) == ("changes", 1, 0, 0)
-    project.model(values("(2, 'b')"), unique_key="id")
-
-    assert counts(project.run()) == ("changes", 0, 0, 1)
-    project.assert_mirrored()
-
-
-@pytest.mark.session("only on this machine are files linked")
-@pytest.mark.parquet("files of other formats are not linked")
-@pytest.mark.core
-def test_an_append_writes_the_new_rows_only(project: Project) -> None:
-    incremental(project, values("(1, 'a')"), values("(2, 'b')"))
-    project.run()
-    first = data_files(project)
-
-    assert counts(project.run()) == ("changes", 1, 0, 0)
-
-    assert first.items() < data_files(project).items()
-    project.assert_mirrored()
-
-
 @pytest.mark.usefixtures("each_size")
 @pytest.mark.session("only on this machine are files linked")
 @pytest.mark.parquet("files of other formats are not linked")
-@pytest.mark.parametrize("strategy", some(["merge", "delete+insert", "append"]))
-def test_only_files_with_a_key_of_a_new_row_are_written_again(
-    project: Project, strategy: str
+@pytest.mark.parametrize(
+    ("later", "config", "publication", "kept"),
+    [
+        pytest.param("(4, 'd')", {}, "changes", (True, True), marks=pytest.mark.core, id="append"),
+        pytest.param("(3, 'C')", KEYED, "changes", (True, False), id="merge"),
+        pytest.param("(3, 'C')", REPLACES, "changes", (True, False), id="delete+insert"),
+        pytest.param(
+            *("(4, 'd', 5)", {"on_schema_change": "append_new_columns"}, "changes"),
+            (False, False),
+            id="a column more",
+        ),
+        # no row is deleted, although the new rows are fewer than those of the table
+        pytest.param(
+            *("(3, 'c')", {"unique_key": ["id", "name"], "max_deleted": 0}, "rebuild"),
+            (True, False),
+            id="rebuild",
+        ),
+    ],
+)
+def test_files_of_rows_that_stay_as_they_are_are_not_written_again(
+    project: Project,
+    later: str,
+    config: dict[str, Any],
+    publication: str,
+    kept: tuple[bool, bool],
 ) -> None:
-    incremental(project, values("(1, 'a')", "(2, 'b')"), values("(3, 'c')"), unique_key="id")
+    incremental(project, AB, values("(3, 'c')"), **(KEYED if "unique_key" in config else {}))
     project.run()
-    first = data_files(project)
+    first = data_files(project).items()
     project.run()
-    second = data_files(project)
-    later = {
-        "merge": "(3, 'C')",
-        "delete+insert": "(3, 'C')",
-        "append": "(4, 'd')",
-    }[strategy]
+    second = data_files(project).items() - first
+    columns = STOCK if later.count(",") == 2 else "id, name"
+    incremental(project, "", values(later, columns=columns), **config)
 
-    incremental(project, "", values(later), unique_key="id", incremental_strategy=strategy)
-    project.run()
+    assert project.run()["publication"] == publication
 
-    third = data_files(project)
-    assert first.items() <= third.items()
-    assert (second.items() <= third.items()) == (strategy == "append")
+    found = data_files(project).items()
+    assert (first <= found, second <= found) == kept
     project.assert_mirrored()
 
 
-@pytest.mark.session("only on this machine are files linked")
-@pytest.mark.parquet("files of other formats are not linked")
-def test_only_partitions_of_new_rows_are_written_again(project: Project) -> None:
-    incremental(
-        project,
-        values("(1, 'a')", "(2, 'b')", "(3, 'c')"),
-        values("(4, 'b')"),
-        incremental_strategy="insert_overwrite",
-        partition_by="name",
-        unique_key="id",
-    )
-    project.run()
-    before = data_files(project)
-
-    assert counts(project.run()) == ("changes", 1, 0, 1)
-
-    assert {partition for file, partition in data_files(project).items() if file in before} == {
-        "name=a",
-        "name=c",
-    }
-    assert rows(project) == [(1, "a"), (3, "c"), (4, "b")]
-    project.assert_mirrored()
-
-
-@pytest.mark.usefixtures("each_size")
-def test_rows_are_found_by_keys_of_every_type(project: Project) -> None:
+def test_rows_of_a_large_table_are_found_by_keys_of_every_type(
+    project: Project, file_format: str
+) -> None:
+    project.take_tables_for_large()
     project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Europe/Berlin"}
     project.write_project()
     keys = {
@@ -548,8 +379,8 @@ def test_rows_are_found_by_keys_of_every_type(project: Project) -> None:
         "small": ("-32768S", "0S", "32767S"),
         "whole": ("-2147483648", "0", "2147483647"),
         "big": ("-9223372036854775808L", "0L", "9223372036854775807L"),
+        "day": ("date '1583-01-01'", "date '2024-10-27'", "date '9999-12-31'"),
         "price": ("-1.50", "0.00", "1.50"),
-        "day": ("date'1900-01-01'", "date'2024-10-27'", "date'9999-12-31'"),
         # twice the same time on a clock in Berlin
         "at": (
             "timestamp'1900-01-01 00:00:00Z'",
@@ -558,6 +389,9 @@ def test_rows_are_found_by_keys_of_every_type(project: Project) -> None:
         ),
         "code": ("''", "'it''s'", "'Z'"),
     }
+    ranges = [f"between {least} and {greatest}" for least, _, greatest in list(keys.values())[:5]]
+    if file_format == "iceberg":  # which stores small integers as `int`
+        ranges[:2] = ["between -128 and 127", "between -32768 and 32767"]
     all_rows = [f"({', '.join(row)}, '{{0}}')" for row in zip(*keys.values(), strict=True)]
     columns = ", ".join([*keys, "name"])
     for chosen in (all_rows[:1], all_rows[1:2], all_rows[2:], all_rows):
@@ -567,86 +401,12 @@ def test_rows_are_found_by_keys_of_every_type(project: Project) -> None:
         incremental(project, first, later, unique_key=list(keys))
         project.run("--full-refresh")
 
-        assert counts(project.run()) == ("changes", 0, len(chosen), 0)
+        assert project.run()["_message"].startswith(f"+0 ~{len(chosen)} -0")
         project.assert_mirrored()
-
-
-@pytest.mark.usefixtures("each_size")
-def test_a_key_of_a_row_in_a_file_that_is_kept_is_not_taken_twice(project: Project) -> None:
-    incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
-    for _ in range(2):
-        project.run()
-    before = project.state()
-
-    for later, options in (
-        ("(1, 'again')", {"incremental_strategy": "append"}),
-        ("(1, 'again')", {"incremental_predicates": ["DBT_INTERNAL_DEST.name = 'b'"]}),
-    ):
-        incremental(project, "", values(later), unique_key="id", **options)
-
-        assert "id=1 (published and new)" in project.fail()
-        assert project.state() == before
-
-
-@pytest.mark.usefixtures("each_size")
-@pytest.mark.session("only on this machine are files linked")
-@pytest.mark.parquet("files of other formats are not linked")
-def test_a_rebuild_has_the_rows_of_files_that_are_kept(project: Project) -> None:
-    incremental(project, values("(1, 'a')"), values("(2, 'b')"), unique_key="id")
-    project.run()
-    first = data_files(project)
-    incremental(project, "", values("(2, 'b')"), unique_key=["id", "name"])
-
-    assert counts(project.run()) == ("rebuild", 2, 0, 0)
-
-    assert first.items() < data_files(project).items()
-    project.assert_mirrored()
-
-
-@pytest.mark.parametrize(
-    ("dtype", "least", "greatest", "between"),
-    [
-        ("tinyint", "-128", "127", "between -128Y and 127Y"),
-        ("smallint", "-32768", "32767", "between -32768S and 32767S"),
-        ("int", "-2147483648", "2147483647", "between -2147483648 and 2147483647"),
-        (
-            "bigint",
-            "-9223372036854775808L",
-            "9223372036854775807L",
-            "between -9223372036854775808L and 9223372036854775807L",
-        ),
-        (
-            "date",
-            "date'1583-01-01'",
-            "date'9999-12-31'",
-            "between date '1583-01-01' and date '9999-12-31'",
-        ),
-    ],
-)
-def test_a_large_table_is_read_where_keys_of_new_rows_can_be(
-    project: Project, file_format: str, dtype: str, least: str, greatest: str, between: str
-) -> None:
-    if file_format == "iceberg":  # which stores small integers as `int`
-        between = between.replace("Y", "").replace("S", "")
-    project.take_tables_for_large()
-    first = [f"({least}, 'a')", f"({greatest}, 'b')"]
-    later = [f"({least}, 'A')", f"({greatest}, 'B')"]
-    typed = "select cast(id as {}) as id, name from ({})"
-    incremental(
-        project,
-        typed.format(dtype, values(*first)),
-        typed.format(dtype, values(*later)),
-        unique_key="id",
-    )
-    project.run()
-
-    assert counts(project.run()) == ("changes", 0, 2, 0)
-
     # elsewhere, all rows of Parquet tables are compared
     if file_format != "parquet" or not project.is_remote:
-        assert between in (project.path / "logs" / "dbt.log").read_text()
-    assert [name for _, name in rows(project)] == ["A", "B"]
-    project.assert_mirrored()
+        log = (project.path / "logs" / "dbt.log").read_text()
+        assert not [between for between in ranges if between not in log]
 
 
 def test_dates_in_old_calendars_are_found_however_they_are_stored(project: Project) -> None:
@@ -666,239 +426,32 @@ def test_dates_in_old_calendars_are_found_however_they_are_stored(project: Proje
     )
     project.run()
 
-    assert counts(project.run()) == ("changes", 0, 4, 0)
+    assert project.run()["_message"].startswith("+0 ~4 -0")
 
     assert [name for _, name in rows(project)] == ["b", "b", "b", "b", "a"]
     project.assert_mirrored()
 
 
-def test_a_large_table_is_read_where_null_is_too(project: Project) -> None:
-    project.take_tables_for_large()
-    columns = "id, name, day"
-    incremental(
-        project,
-        values(
-            *("(1, 'a', date'2026-01-01')", "(2, 'b', null)", "(3, 'c', date'2026-03-01')"),
-            columns=columns,
-        ),
-        values("(4, 'd', date'2026-01-01')", "(5, 'e', null)", columns=columns),
-        incremental_strategy="insert_overwrite",
-        partition_by="day",
-        unique_key="id",
-    )
-    project.run()
-
-    assert counts(project.run()) == ("changes", 2, 0, 2)
-
-    assert [id for id, *_ in rows(project)] == [3, 4, 5]
-    project.assert_mirrored()
-
-
-@pytest.fixture
-def merging(project: Project, file_format: str) -> Project:
-    """A project whose tables can be changed in place of being replaced."""
-    if file_format == "parquet":
-        pytest.skip("a table of Parquet files cannot be changed")
-    return project
-
-
-def mark_table(project: Project) -> None:
-    """Let the table have something that another in its place would not have."""
-    project.sql(f"alter table {project.schema}.orders set tblproperties ('mark' = 'there')")
-
-
-def is_marked(project: Project) -> bool:
-    properties = project.sql(f"show tblproperties {project.schema}.orders")
-    return ("mark", "there") in [tuple(row) for row in properties]
-
-
-@pytest.mark.parametrize(
-    ("config", "later", "changes", "expected"),
-    [
-        ({}, "(1, 'a')", (1, 0, 0), [(1, "a"), (1, "a"), (2, "b")]),
-        ({"unique_key": "id"}, "(1, 'A'), (3, 'c')", (1, 1, 0), [(1, "A"), (2, "b"), (3, "c")]),
-        (
-            {"unique_key": "id", "incremental_strategy": "delete+insert"},
-            "(1, 'A'), (3, 'c')",
-            (1, 1, 0),
-            [(1, "A"), (2, "b"), (3, "c")],
-        ),
-        (
-            {"unique_key": "id", "incremental_strategy": "append"},
-            "(3, 'c')",
-            (1, 0, 0),
-            [(1, "a"), (2, "b"), (3, "c")],
-        ),
-        (
-            {"unique_key": "id", "delete_when": "name = 'gone'"},
-            "(1, 'a'), (2, 'gone'), (3, 'c')",
-            (1, 0, 1),
-            [(1, "a"), (3, "c")],
-        ),
-    ],
-    ids=["append", "merge", "delete+insert", "append with a key", "deletes"],
-)
-def test_a_snapshot_that_can_be_changed_is_not_replaced(
-    merging: Project,
-    config: dict[str, Any],
-    later: str,
-    changes: tuple[int, int, int],
-    expected: list[tuple[Any, ...]],
-) -> None:
-    incremental(merging, values("(1, 'a')", "(2, 'b')"), values(later), **config)
-    merging.run()
-    mark_table(merging)
-
-    assert counts(merging.run()) == ("changes", *changes)
-
-    assert is_marked(merging)
-    assert rows(merging) == expected
-    merging.assert_mirrored()
-
-
-def test_a_table_that_is_not_mirrored_and_can_be_changed_takes_new_rows_without_a_key(
-    merging: Project,
-) -> None:
-    incremental(merging, values("(1, 'a')"), values("(1, 'a')", "(2, 'b')"), mirror=False)
-    merging.run()
-    mark_table(merging)
-
-    merging.run()
-
-    assert is_marked(merging)
-    assert rows(merging) == [(1, "a"), (1, "a"), (2, "b")]
-    merging.assert_tidy()
-
-
-def test_a_dbt_snapshot_that_can_be_changed_is_not_replaced(merging: Project) -> None:
-    merging.write(
-        "snapshots/orders.yml",
-        "snapshots:\n  - name: orders\n    relation: ref('source')\n"
-        "    config: {unique_key: id, strategy: check, check_cols: [name],"
-        " hard_deletes: invalidate}\n",
-    )
-    merging.model(values("(1, 'a')", "(2, 'b')"), "source", materialized="view")
-    merging.run(command="build")
-    mark_table(merging)
-    merging.model(values("(1, 'A')", "(3, 'c')"), "source", materialized="view")
-
-    assert counts(merging.run(command="build")) == ("changes", 2, 2, 0)
-
-    assert is_marked(merging)
-    merging.assert_mirrored()
-
-
-def test_rows_that_cannot_be_merged_replace_the_snapshot(merging: Project) -> None:
-    incremental(merging, values("(1, 'a')", "(2, 'b')"), values("(2, 'b')"), unique_key="id")
-    merging.run()
-    mark_table(merging)
-    # no row is deleted, although the new rows are fewer than those of the table
-    incremental(merging, "", values("(2, 'b')"), unique_key=["id", "name"], max_deleted=0)
-
-    assert counts(merging.run()) == ("rebuild", 2, 0, 0)
-
-    assert not is_marked(merging)
-    merging.assert_mirrored()
-
-
-@pytest.mark.variant
-@pytest.mark.parametrize("config", [{"unique_key": "id"}, {}], ids=["keyed", "keyless"])
-def test_rows_that_a_table_refuses_to_store_are_not_published(
-    merging: Project, file_format: str, config: dict[str, Any]
-) -> None:
-    if file_format != "delta":
-        pytest.skip("only Delta has constraints")
-    incremental(merging, values("(1, 'a')"), values("(2, 'bad')"), **config)
-    merging.run()
-    table = f"{merging.schema}.orders"
-    merging.sql(f"alter table {table} add constraint good check (name <> 'bad')")
-    before = merging.state()
-
-    assert "CHECK constraint good" in merging.fail()
-
-    assert merging.state() == before
-    merging.assert_tidy()
-    incremental(merging, "", values("(2, 'b')"), **config)
-    assert counts(merging.run()) == ("changes", 1, 0, 0)
-    merging.assert_mirrored()
-
-
 def test_a_late_insert_of_a_dead_run_is_refused_after_another_run_has_finished_its_batch(
-    merging: Project, file_format: str
+    project: Project, file_format: str
 ) -> None:
     """A server does not end a statement because its client is gone: the INSERT goes on."""
     if file_format != "delta":
-        pytest.skip("Iceberg has nothing that an INSERT fails for: it is not changed from afar")
-    incremental(merging, values("(1, 'a')"), values("(2, 'b')"))
-    merging.run()
-    table = f"{merging.schema}.orders"
+        pytest.skip("nothing lets an INSERT into another table fail")
+    incremental(project, values("(1, 'a')"), values("(2, 'b')"))
+    project.run()
+    table = f"{project.schema}.orders"
     slow = "cast(reflect('java.lang.Thread', 'sleep', 8000L) as string)"
     still_at_it = f"insert into {table} select cast(id as int), {slow} from range(1)"
     with ThreadPoolExecutor() as pool:
-        insert = pool.submit(merging.sql, still_at_it)
+        insert = pool.submit(project.sql, still_at_it)
         time.sleep(3)
-        merging.sql(f"alter table {table} set tblproperties ('openmirroring.recovered_by' = 'x')")
+        project.sql(f"alter table {table} set tblproperties ('openmirroring.recovered_by' = 'x')")
 
         with pytest.raises(Exception, match="METADATA_CHANGED"):
             insert.result()
 
-    assert rows(merging) == [(1, "a")]
-
-
-@pytest.mark.variant
-def test_a_refused_part_leaves_no_trace(merging: Project) -> None:
-    incremental(merging, values("(1, 'a')"), values("(2, 'b')", "(2, 'c')"), unique_key="id")
-    merging.run()
-    before = merging.state()
-
-    assert "id=2 (2 rows)" in merging.fail()
-
-    assert merging.state() == before
-    merging.assert_tidy()
-
-
-def test_a_table_that_gets_a_column_is_written_again(project: Project) -> None:
-    incremental(project, values("(1, 'a')"), values("(2, 'b')"))
-    project.run()
-    first = data_files(project)
-    later = values("(2, 'b', 3)", columns="id, name, price")
-    incremental(project, "", later, on_schema_change="append_new_columns")
-
-    project.run()
-
-    assert not first.keys() & data_files(project).keys()
-    assert rows(project) == [(1, "a", None), (2, "b", 3)]
-    project.assert_mirrored()
-
-
-@pytest.mark.parametrize(
-    ("config", "finding"),
-    [
-        ({"incremental_strategy": "upsert"}, "`incremental_strategy` is 'upsert'. Allowed:"),
-        ({"incremental_strategy": "delete+insert"}, "needs a `unique_key`"),
-        ({"incremental_strategy": "append", "delete_when": "gone"}, "`delete_when` is for"),
-        ({"delete_when": "gone"}, "`delete_when` is for"),
-        (
-            {
-                "unique_key": "id",
-                "merge_update_columns": ["name"],
-                "merge_exclude_columns": ["id"],
-            },
-            "`merge_update_columns` contradicts `merge_exclude_columns`",
-        ),
-    ],
-)
-def test_contradictions_are_refused(
-    project: Project, config: dict[str, Any], finding: str
-) -> None:
-    project.model(values("(1, 'a')"))
-    project.run()
-    before = project.state()
-    incremental(project, "", values("(1, 'a')"), **config)
-
-    assert finding in project.fail()
-
-    assert project.state() == before
+    assert rows(project) == [(1, "a")]
 
 
 def test_nested_values_take_the_type_of_their_column_or_are_refused(project: Project) -> None:
@@ -911,10 +464,7 @@ def test_nested_values_take_the_type_of_their_column_or_are_refused(project: Pro
     project.assert_mirrored()
     state = project.state()
     for later, refused in (
-        (
-            before.replace("array(1, null)", "array('7', 'x', null)"),
-            "`a`.element has the value 'x'",
-        ),
+        (before.replace("array(1,", "array('7', 'x',"), "`a`.element has the value 'x'"),
         (before.replace("'n', 1", "'n', 'x'"), "`s`.`n` has the value 'x'"),
     ):
         incremental(project, "", f"select 3 as id, {later}", unique_key="id")
@@ -922,28 +472,6 @@ def test_nested_values_take_the_type_of_their_column_or_are_refused(project: Pro
         assert f"{refused}, which is no " in project.fail()
 
         assert project.state() == state
-    options = {"unique_key": "id", "on_schema_change": "sync_all_columns"}
-    incremental(project, "", f"select 3 as id, {wider}", **options)
-    project.run()
-    assert rows(project)[0] == (1, [1, None], (1, "null"))
-    project.assert_mirrored()
-
-
-def test_a_new_struct_of_many_fields_is_appended(project: Project) -> None:
-    fields = ", ".join(f"'f{i}', {i}" for i in range(30))
-    incremental(
-        project,
-        "select 1 as id",
-        f"select 2 as id, named_struct({fields}) as s",
-        unique_key="id",
-        on_schema_change="append_new_columns",
-    )
-    project.run()
-
-    assert project.run()["publication"] == "changes"
-
-    assert rows(project) == [(1, None), (2, tuple(range(30)))]
-    project.assert_mirrored()
 
 
 @pytest.mark.parquet("other formats have fewer names")

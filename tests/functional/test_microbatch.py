@@ -65,7 +65,12 @@ def test_a_batch_of_an_hour_leaves_the_other_hours_of_its_partition(project: Pro
     events(project, "2024-01-01 00:10:00", "2024-01-01 01:10:00", "2024-01-01 01:50:00")
     batches(project, batch_size="hour", begin="2024-01-01T00:00:00")
 
-    project.run("--event-time-start", "2024-01-01", "--event-time-end", "2024-01-01T02:00:00")
+    period = (*ALL[:3], "2024-01-01T02:00:00")
+    with project.dry_run():
+        project.run(*period)
+    assert project.tables() == []
+    assert not project.landing_zone.exists()
+    project.run(*period)
 
     assert ids(project) == [1, 2, 3]
     project.assert_mirrored()

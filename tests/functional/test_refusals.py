@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import pytest
@@ -17,16 +16,6 @@ REFUSED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         "select * from values (1, 'a'), (1, 'b'), (2, 'b'), (2, 'c'), (3, 'x') as t(id, name)",
         {"unique_key": "id"},
         ["2 of the keys (id)", "id=1 (2 rows)", "id=2 (2 rows)", "unique_key"],
-    ),
-    "identical rows": (
-        "select * from values (1, 'a'), (1, 'a') as t(id, name)",
-        {"unique_key": "id"},
-        ["id=1 (2 rows)"],
-    ),
-    "a NULL key": (
-        "select * from values (1, 'a'), (null, 'b') as t(id, name)",
-        {"unique_key": "id"},
-        ["1 of the keys (id)", "id=NULL (1 row)"],
     ),
     "a NULL in a composite key": (
         "select * from values (1, 'a'), (2, null) as t(id, name)",
@@ -49,23 +38,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         {},
         ["`i`", "interval day", "Cast it"],
     ),
-    "an unknown option value": (
-        ROWS,
-        {"compression": "lz4"},
-        ["`compression` is 'lz4'", "none, snappy, gzip, zstd"],
-    ),
     "a misspelled option": (
         ROWS,
         {"on_breaking_changes": "fail"},
         ["`on_breaking_changes`", "Did you mean `on_breaking_change`?"],
     ),
-    "options that contradict": (
-        ROWS,
-        {"insert_marker": "insert"},
-        ["`insert_marker` needs a `unique_key`"],
-    ),
-    "grants": (ROWS, {"grants": {"select": ["me"]}}, ["`grants`", "in Fabric"]),
-    "SQL that fails at once": ("select nonsense", {}, ["nonsense"]),
     "SQL that fails half-way": (
         "select id, if(id = 999, raise_error('boom'), 'x') as name from range(0, 1000, 1, 4)",
         {},
@@ -120,72 +97,6 @@ def test_a_landing_zone_that_cannot_be_written(project: Project) -> None:
     assert "LandingZone" in error
     assert "Not a directory" in error
     assert "`landing_zone` in the profile" in error
-
-
-def test_a_table_folder_of_an_unknown_publisher(project: Project) -> None:
-    project.model(ROWS)
-    project.folder().mkdir(parents=True)
-    (project.folder() / "00000000000000000001.parquet").write_bytes(b"theirs")
-
-    for args in ([], ["--full-refresh"]):
-        error = project.fail(*args)
-        assert "has no _journal.json" in error
-        assert "`alias`" in error
-
-    assert [file.read_bytes() for file in project.files()] == [b"theirs"]
-
-
-@pytest.mark.core
-def test_a_table_folder_of_another_dbt_project(project: Project) -> None:
-    project.model(ROWS, unique_key="id")
-    project.run()
-    before = project.state()
-    project.name = "other"
-    project.write_project()
-
-    for args in ([], ["--full-refresh"]):
-        error = project.fail(*args)
-        assert "belongs to the dbt project 'shop'" in error
-        assert error.count("[OM402: ") == 1
-
-    assert project.state() == before
-
-
-def test_a_snapshot_of_another_batch(project: Project) -> None:
-    project.model(ROWS, unique_key="id")
-    project.run()
-    shutil.copytree(project.landing_zone, project.path / "old")
-    project.model(ROWS.replace("'b'", "'B'"), unique_key="id")
-    project.run()
-    shutil.rmtree(project.landing_zone)
-    shutil.copytree(project.path / "old", project.landing_zone)
-
-    assert "Somebody else has published this table" in project.fail()
-
-    assert project.run("--full-refresh")["publication"] == "rebuild"
-    project.assert_mirrored()
-
-
-@pytest.mark.core
-def test_files_that_somebody_else_has_added(project: Project) -> None:
-    project.model(ROWS, unique_key="id")
-    project.run()
-    shutil.copy(project.files()[0], project.folder() / "00000000000000000002.parquet")
-    project.model(ROWS.replace("'b'", "'B'"), unique_key="id")
-
-    assert "somebody else writes to this folder" in project.fail()
-
-    assert project.run("--full-refresh")["publication"] == "rebuild"
-    project.assert_mirrored()
-
-
-def test_an_incremental_model_can_stay_in_spark(project: Project) -> None:
-    project.model("select 1 as id", materialized="incremental", mirror=False)
-    project.run()
-    project.run()
-
-    assert sum(project.relation().values()) == 2
-    assert not project.landing_zone.exists()
 
 
 def test_grants_of_a_view_are_refused_too(project: Project) -> None:

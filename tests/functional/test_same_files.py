@@ -55,12 +55,21 @@ def test_files_that_differ_are_compared(project: Project) -> None:
     project.assert_mirrored()
 
 
-def test_new_rows_without_a_key_are_found_beside_files_that_are_the_same(
-    project: Project,
+# files with four times 250 numbers, and a row more
+NUMBERS = "select id from range(0, 1000, 1, 4)"
+
+
+@pytest.mark.parametrize(
+    ("added", "config"),
+    [(1, {}), (1000, {"unique_key": "id"})],
+    ids=["keyless", "a new key"],
+)
+def test_a_row_beside_files_that_are_the_same_is_published(
+    project: Project, added: int, config: dict[str, Any]
 ) -> None:
-    project.model("select id from range(0, 1000, 1, 4)")
+    project.model(NUMBERS, **config)
     project.run()
-    project.model("select id from range(0, 1000, 1, 4) union all select 1")
+    project.model(f"{NUMBERS} union all select {added}", **config)
 
     assert project.run()["_message"] == "+1 ~0 -0 · #2"
 
@@ -68,35 +77,14 @@ def test_new_rows_without_a_key_are_found_beside_files_that_are_the_same(
 
 
 def test_a_key_in_a_file_that_is_the_same_is_not_taken_twice(project: Project) -> None:
-    project.model("select id from range(0, 1000, 1, 4)", unique_key="id")
+    project.model(NUMBERS, unique_key="id")
     project.run()
     before = project.state()
-    project.model("select id from range(0, 1000, 1, 4) union all select 1", unique_key="id")
+    project.model(f"{NUMBERS} union all select 1", unique_key="id")
 
     assert "not unique" in project.fail()
 
     assert project.state() == before
-
-
-def test_a_new_key_beside_files_that_are_the_same_is_published(project: Project) -> None:
-    project.model("select id from range(0, 1000, 1, 4)", unique_key="id")
-    project.run()
-    project.model("select id from range(0, 1000, 1, 4) union all select 1000", unique_key="id")
-
-    assert project.run()["_message"] == "+1 ~0 -0 · #2"
-
-    project.assert_mirrored()
-
-
-def test_rows_that_somebody_else_has_written_are_seen(project: Project) -> None:
-    project.model(ROWS.format(changed=1), unique_key="id")
-    project.run()
-    project.sql(f"insert into {project.schema}.orders values (1000, 'theirs')")
-
-    assert "somebody else has written to the table" in project.fail()
-
-    project.run("--full-refresh")
-    project.assert_mirrored()
 
 
 def test_rows_that_somebody_else_has_written_are_seen_if_the_model_has_them_too(

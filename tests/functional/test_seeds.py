@@ -29,39 +29,6 @@ def test_seeds_keep_nulls_large_integers_quotes_and_timestamps(project: Project)
     assert 'str back\\slash "quoted", comma' in values
 
 
-@pytest.mark.core
-def test_a_changed_seed_is_published_by_its_key(project: Project) -> None:
-    project.write_project(seeds={"+unique_key": "id"})
-    for content in ("id,name\n1,a\n2,b\n", "id,name\n2,B\n3,c\n"):
-        project.write("seeds/orders.csv", content)
-        response = project.run(command="seed")
-        project.assert_mirrored()
-
-    counts = [response[f"rows_{kind}"] for kind in ("inserted", "updated", "deleted")]
-    assert counts == [1, 1, 1]
-
-
-def test_column_types_of_a_seed_are_those_configured(project: Project) -> None:
-    types = {"id": "string", "price": "decimal(10,2)"}
-    project.write_project(seeds={"+column_types": types})
-    project.write("seeds/orders.csv", "id,price\n001,1.10\n")
-
-    project.run(command="seed")
-
-    assert project.relation() == project.mirror()
-    assert dict(*project.relation()) == {"id": "str 001", "price": "Decimal 1.10"}
-
-
-def test_a_seed_value_that_its_type_cannot_hold_is_an_error(project: Project) -> None:
-    project.write_project(seeds={"+column_types": {"id": "int"}})
-    project.write("seeds/orders.csv", "id,name\n1,a\nnot a number,b\n")
-
-    message = project.fail(command="seed")
-
-    assert "`id` has the value 'not a number', which is no int" in message
-    assert list(project.landing_zone.iterdir()) == []
-
-
 def test_numbers_with_an_exponent_nan_and_infinity_are_doubles(project: Project) -> None:
     project.write(
         "seeds/orders.csv",
@@ -81,27 +48,9 @@ def test_numbers_with_an_exponent_nan_and_infinity_are_doubles(project: Project)
     assert (row[0], str(row[1]), row[2]) == (100000.0, "nan", float("inf"))
 
 
-def test_an_empty_seed_is_mirrored_with_its_columns(project: Project) -> None:
-    project.write("seeds/orders.csv", "id,name\n")
-
-    project.run(command="seed")
-
-    project.assert_mirrored()
-    assert len(project.files()) == 1
-
-
 def test_a_seed_of_twenty_thousand_rows_arrives_whole(project: Project) -> None:
     rows = "\n".join(f"{i},name {i}" for i in range(20_000))
     project.write("seeds/orders.csv", f"id,name\n{rows}\n")
 
     assert project.run(command="seed")["rows_inserted"] == 20_000
-    project.assert_mirrored()
-
-
-@pytest.mark.parametrize("name", ["a b", "select", "ünï"])
-def test_seed_columns_may_have_any_name(project: Project, name: str) -> None:
-    project.write("seeds/orders.csv", f"id,{name}\n1,x\n")
-
-    project.run(command="seed")
-
     project.assert_mirrored()
