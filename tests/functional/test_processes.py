@@ -135,7 +135,8 @@ def clean_environment(packages: Path, tmp_path_factory: pytest.TempPathFactory) 
     environment = tmp_path_factory.mktemp("clean") / "venv"
     (wheel,) = packages.glob("*.whl")
     uv = BIN / "uv"
-    install = [uv, *["pip", "install", "--quiet", "--no-deps", "--python"], environment]
+    install: list[str | Path] = [uv, "pip", "install", "--quiet", "--no-deps"]
+    install += ["--python", environment]
     commands: list[list[str | Path]] = [
         [uv, "venv", "--quiet", "--python", sys.executable, environment],
         [*install, "-r", REPOSITORY / "requirements.lock"],

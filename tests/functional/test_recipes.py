@@ -175,6 +175,7 @@ def test_a_semantic_model_is_refreshed_only_if_something_was_published_and_appli
     assert TIME.sub("TIME", printed).strip() in told
 
     Replicator(project.landing_zone).replicate(project.schema, "orders")
+    assert refresh(project)[1] == [REFRESH]
     project.model(f"{ORDERS} where id = 1", unique_key="id")
     project.run("--select", "orders")
     printed, asked = refresh(project, ("Completed", BEFORE), succeeds=False)

@@ -38,8 +38,8 @@ def test_every_model_has_the_settings_of_the_profile_and_nothing_of_the_one_befo
 
     assert "TABLE_OR_VIEW_NOT_FOUND" in message
     assert project.results()["a"]["status"] == "success"
-    assert dict(*project.relation("a"))["z"] == "str Asia/Tokyo"
-    assert dict(*project.relation("b"))["z"] == "str Europe/Oslo"
+    assert list(project.relation("a")) == [(("id", "int 1"), ("z", "str Asia/Tokyo"))]
+    assert list(project.relation("b")) == [(("z", "str Europe/Oslo"),)]
 
 
 @pytest.mark.session("servers are asked through sessions of dbt")
