@@ -39,3 +39,18 @@ def assert_runs_without_java(project: Project) -> None:
     landed = pq.ParquetFile(project.files()[0]).schema.column(2)
     assert landed.physical_type == "INT64", "settings reach Spark: this is not its default"
     assert not (project.path / ".spark").exists()
+
+
+def assert_errors_have_no_stack_of_the_jvm(project: Project) -> None:
+    """Run a model that Spark cannot analyse, and one that fails while it is built."""
+    project.model("select nothing from range(1)")
+    project.model("select raise_error('broken') as id from range(1)", "late")
+
+    done = dbt(project.path, "run")
+
+    assert done.returncode == 1
+    told = {name: result["message"] for name, result in project.results().items()}
+    assert told["orders"].count("[UNRESOLVED_COLUMN.WITH_SUGGESTION]") == 1
+    assert "broken" in told["late"]
+    assert "org.apache.spark" not in done.stdout
+    assert done.stderr == ""

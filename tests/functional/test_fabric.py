@@ -96,33 +96,22 @@ def test_a_command_waits_only_for_rebuilds_of_tables_that_it_needs(
         project.assert_mirrored(name)
 
 
-@pytest.mark.parametrize("status", ["Paused", "Stopped"])
-def test_nothing_is_published_to_a_database_that_has_stopped(
-    project: Project, database: Database, status: str
+@pytest.mark.core
+def test_nothing_is_published_while_fabric_applies_nothing(
+    project: Project, database: Database, fabric: FabricServer
 ) -> None:
     project.model(ORDERS, unique_key="id")
     project.run()
     project.mirror()
     before = project.state()
-    database.statuses = [status]
     project.model(f"{ORDERS} where id = 1", unique_key="id")
 
-    assert f"is {status}" in project.fail()
-    assert f"is {status}" in project.fail("--full-refresh")
-
-    assert project.state() == before
-
-
-@pytest.mark.core
-def test_nothing_is_published_while_the_capacity_is_paused(
-    project: Project, database: Database, fabric: FabricServer
-) -> None:
-    project.model(ORDERS, unique_key="id")
+    database.statuses = ["Paused"]
+    assert "is Paused" in project.fail("--full-refresh")
     fabric.workspaces[0].capacity_paused = True
-
     assert "capacity of the workspace is paused" in project.fail()
 
-    assert not project.folder().exists()
+    assert project.state() == before
     assert not project.dbt("debug")
 
 
@@ -142,8 +131,6 @@ def test_changes_are_published_while_fabrics_rest_api_is_down(
     assert told.count("Fabric has an internal problem") == 1, "three nodes, one warning"
     assert fabric.paths().count("getMirroringStatus") == 6, "one request with its retries"
     before = project.state()
-    assert "orders cannot be rebuilt now" in project.fail("--full-refresh")
-    assert project.state() == before
     project.model("select 1 as id, 2 as name", unique_key="id")
     assert "orders cannot be rebuilt now" in project.fail()
     assert project.state() == before
@@ -195,8 +182,11 @@ def test_a_table_that_has_failed_is_repaired_by_a_rebuild_only(
     project.assert_mirrored()
 
 
-def test_the_first_files_come_before_the_start(
-    project: Project, database: Database, fabric: FabricServer
+def test_the_first_files_come_before_the_start_and_stopping_must_be_confirmed(
+    project: Project,
+    database: Database,
+    fabric: FabricServer,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     fabric.workspaces[0].databases.clear()
     project.model(ORDERS, unique_key="id")
@@ -206,37 +196,20 @@ def test_the_first_files_come_before_the_start(
     assert project.dbt("run-operation", "mirror_create_database", "--args", arguments)
     [created] = fabric.workspaces[0].databases
     created.scan = database.scan
-    target = created.definition["properties"]["target"]["typeProperties"]
+    capsys.readouterr()
+    assert project.dbt("run-operation", "mirror_definition")
+    target = json.loads(capsys.readouterr().out)["properties"]["target"]["typeProperties"]
     assert target == {"defaultSchema": "sales", "format": "Delta", "retentionInDays": 7}
     assert "mirror_start" in warnings(project, "run")
     assert project.dbt("run-operation", "mirror_start")
 
     assert created.status == "Running"
     project.assert_mirrored()
-
-
-def test_the_definition_of_the_mirrored_database_is_changed_and_printed(
-    project: Project,
-    database: Database,
-    fabric: FabricServer,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    fabric.workspaces[0].databases.clear()
-    create = ("run-operation", "mirror_create_database")
-    assert project.dbt(*create)
-
-    assert project.dbt(*create, "--args", "{retention_days: 7, change_data_feed: true}")
-    capsys.readouterr()
-    assert project.dbt("run-operation", "mirror_definition")
-
-    target = json.loads(capsys.readouterr().out)["properties"]["target"]["typeProperties"]
-    assert target == {
-        "defaultSchema": "dbo",
-        "format": "Delta",
-        "retentionInDays": 7,
-        "enableDeltaChangeDataFeed": True,
-    }
-    assert not project.dbt(*create, "--args", "{retention_days: 31}")
+    assert not project.dbt("run-operation", "mirror_stop")
+    assert created.status == "Running"
+    assert project.dbt("run-operation", "mirror_stop", "--args", "{confirm: mirror}")
+    assert created.status == "Stopped"
+    assert not project.dbt("debug")
 
 
 @pytest.fixture
@@ -264,87 +237,37 @@ def readable(
         yield tables
 
 
-def compare(project: Project) -> str:
+def compare(project: Project, timeout: int) -> str:
     """Return the message of the data test; empty if the mirrored table is equal."""
+    test = f"{{mirror_equals_model: {{arguments: {{timeout: {timeout}}}}}}}"
+    project.write("models/orders.yml", f"models: [{{name: orders, data_tests: [{test}]}}]")
     if project.dbt("test"):
         return ""
     (result,) = [r for r in project.results().values() if r["unique_id"].startswith("test.")]
     return str(result["message"])
 
 
-def test_a_data_test_compares_the_mirrored_table_in_onelake(
-    project: Project, readable: Path
+def test_a_data_test_compares_the_mirrored_table_in_onelake_or_says_why_it_cannot(
+    project: Project, database: Database, server: OneLakeServer, readable: Path
 ) -> None:
     columns = "id, name, cast(id as decimal(9, 2)) as price, timestamp'2024-02-29 23:59' as at"
     project.model(f"select {columns} from ({ORDERS})", unique_key="id")
     project.run()
-    project.write(
-        "models/orders.yml",
-        "models: [{name: orders, data_tests: [{mirror_equals_model: {arguments: {timeout: 5}}}]}]",
-    )
-
-    assert compare(project) == ""
-
-    DeltaTable(readable / project.schema / "orders").update({"name": "'B'"}, predicate="id = 2")
-    assert "Got 1 result" in compare(project)
-    assert not [path for path in (project.path / "staging").rglob("*") if path.is_file()]
-    shutil.rmtree(readable)
-
-
-def test_a_data_test_says_why_it_cannot_compare(
-    project: Project, database: Database, server: OneLakeServer, readable: Path
-) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    project.write(
-        "models/orders.yml",
-        "models: [{name: orders, data_tests: [{mirror_equals_model: {arguments: {timeout: 0}}}]}]",
-    )
-    scan, database.scan = database.scan, lambda: []
-    assert f"not applied within 0 seconds: {project.schema}.orders" in compare(project)
-
+    scan, database.scan = database.scan, list
+    assert f"not applied within 0 seconds: {project.schema}.orders" in compare(project, 0)
     database.scan = scan
     server.fail("refused", "list blobs", times=100)
-    told = compare(project)
+    told = compare(project, 0)
     assert f"The mirrored table {project.schema}.orders cannot be read" in told
     assert "permission to read all OneLake data" in told
+    server.faults.clear()
 
+    assert compare(project, 5) == ""
 
-def test_stopping_must_be_confirmed(project: Project, database: Database) -> None:
-    project.model(ORDERS, unique_key="id")
-
-    assert project.dbt("debug")
-    assert not project.dbt("run-operation", "mirror_stop")
-    assert database.status == "Running"
-    assert project.dbt("run-operation", "mirror_stop", "--args", "{confirm: mirror}")
-    assert database.status == "Stopped"
-    assert not project.dbt("debug")
-
-
-@pytest.mark.core
-def test_the_status_tells_what_fabric_says(
-    project: Project, database: Database, capsys: pytest.CaptureFixture[str]
-) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    tables: list[dict[str, Any]] = []
-    scan, database.scan = database.scan, lambda: tables
-
-    def status() -> list[str]:
-        capsys.readouterr()
-        assert project.dbt("run-operation", "mirror_status")
-        return capsys.readouterr().out.splitlines()
-
-    behind = status()
-    database.scan = scan
-    applied = status()
-    database.statuses = ["Paused"]
-
-    assert behind[0] == "The mirrored database is Running."
-    assert behind[-1].endswith("behind")
-    assert "Replicating" in applied[-1]
-    assert "behind" not in applied[-1]
-    assert status()[0] == "The mirrored database is Paused."
+    DeltaTable(readable / project.schema / "orders").update({"name": "'B'"}, predicate="id = 2")
+    assert "Got 1 result" in compare(project, 5)
+    assert not [path for path in (project.path / "staging").rglob("*") if path.is_file()]
+    shutil.rmtree(readable)
 
 
 def test_a_command_waits_until_all_is_applied_if_it_shall(
@@ -366,53 +289,33 @@ def test_a_command_waits_until_all_is_applied_if_it_shall(
     database.scan = scan
 
 
-@pytest.mark.parametrize("is_operation", [False, True])
-def test_a_command_lets_reports_see_what_it_has_published(
-    project: Project,
-    database: Database,
-    fabric: FabricServer,
-    capsys: pytest.CaptureFixture[str],
-    is_operation: bool,
+def test_a_command_lets_reports_see_what_it_has_published_or_warns(
+    project: Project, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Fabric's documentation leaves open whether a refresh takes long, and the names of tables."""
     project.target |= {"wait_for_mirror": 30, "refresh_sql_endpoint": True}
     project.write_project()
     project.model(ORDERS, unique_key="id")
-    name = "orders" if is_operation else f"{project.schema}.orders"
-    fabric.operation = [{"status": "Succeeded"}] if is_operation else []
+    table = f"{project.schema}.orders"
     times: list[str] = []
 
     def refresh() -> list[dict[str, Any]]:
         times.append(f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}0Z")
-        return [sync(name, ended=times[-1])]
+        return [sync(table, ended=times[-1])]
 
     database.refresh = refresh
 
     assert warnings(project, "run") == ""
     capsys.readouterr()
     assert project.dbt("run-operation", "mirror_status")
-
     headline, line = capsys.readouterr().out.splitlines()[-2:]
     assert line[headline.index("visible") :] == times[0][:19].replace("T", " ")
     project.run()
     assert len(times) == 1, "nothing new was published"
 
-
-def test_rows_that_reports_do_not_see_are_a_warning_and_no_error(
-    project: Project, database: Database
-) -> None:
-    project.target |= {"wait_for_mirror": 30, "refresh_sql_endpoint": True}
-    project.write_project()
-    project.model(ORDERS, unique_key="id")
-    database.refresh = lambda: [sync("orders", "Failure", error="No token.")]
-
-    assert f"{project.schema}.orders: AdalRetryException: No token." in warnings(project, "run")
-
-    project.assert_mirrored()
-    database.endpoint = None
     project.model(f"{ORDERS} where id = 1", unique_key="id")
-    told = warnings(project, "run")
-    assert f"Reports may not see the new rows yet: {project.schema}.orders" in told
+    database.refresh = lambda: [sync("orders", "Failure", error="No token.")]
+    assert f"{table}: AdalRetryException: No token." in warnings(project, "run")
+    project.assert_mirrored()
 
 
 @pytest.mark.core
@@ -428,6 +331,12 @@ def test_a_run_on_a_new_machine_restores_its_tables_from_onelake(
     project.run()
     project.go_to_another_machine()
     project.model(ORDERS.replace("'b'", "'c'"), unique_key="id")
+    server.fail("refused", "list blobs", times=100)
+    refused = project.fail()
+    assert f"The mirrored table {project.schema}.orders cannot be read" in refused
+    assert "permission to read all OneLake data" in refused
+    assert project.tables() == []
+    server.faults.clear()
     before = server.counts()
 
     project.run()
@@ -437,21 +346,3 @@ def test_a_run_on_a_new_machine_restores_its_tables_from_onelake(
     assert (readable / project.schema / "orders").exists()
     project.assert_mirrored()
     assert not [path for path in (project.path / "staging").rglob("*") if path.is_file()]
-
-
-def test_a_table_that_may_not_be_read_is_not_restored(
-    project: Project, server: OneLakeServer, readable: Path
-) -> None:
-    project.target["restore_snapshots"] = True
-    project.write_project()
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    project.go_to_another_machine()
-    server.fail("refused", "list blobs", times=100)
-
-    refused = project.fail()
-
-    assert f"The mirrored table {project.schema}.orders cannot be read" in refused
-    assert "permission to read all OneLake data" in refused
-    assert project.tables() == []
-    shutil.rmtree(readable)

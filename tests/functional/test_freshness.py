@@ -35,27 +35,19 @@ def freshness(project: Project, source: str, of: str = "raw") -> Any:
 
 
 @pytest.mark.core
-def test_a_source_is_as_fresh_as_its_last_rows(project: Project) -> None:
+def test_a_source_is_as_fresh_as_its_last_rows_and_a_view_has_no_time(project: Project) -> None:
     before = datetime.now(timezone.utc) - timedelta(seconds=1)
     project.write("models/sources.yml", SOURCES)
     project.model("select 1 as id", "loaded")
-    project.run()
-
-    result = freshness(project, "loaded")
-
-    assert result.status == "pass"
-    assert before <= result.max_loaded_at <= datetime.now(timezone.utc)
-
-
-def test_a_view_has_no_time_of_its_own(project: Project) -> None:
-    project.write("models/sources.yml", SOURCES)
     project.model("select 1 as id", "seen", materialized="view")
     project.run()
 
-    result = freshness(project, "seen")
+    loaded, seen = freshness(project, "loaded"), freshness(project, "seen")
 
-    assert result.status == "runtime error"
-    assert "Set `loaded_at_field` or `loaded_at_query` for this source" in result.message
+    assert loaded.status == "pass"
+    assert before <= loaded.max_loaded_at <= datetime.now(timezone.utc)
+    assert seen.status == "runtime error"
+    assert "Set `loaded_at_field` or `loaded_at_query` for this source" in seen.message
 
 
 def test_a_mirrored_table_is_as_fresh_as_its_rows_in_spark_as_the_page_says(

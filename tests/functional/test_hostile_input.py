@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.functional.project import Project
+from tests.functional.test_processes import dbt
 from tests.variants import some
 
 ROWS = "select id, concat('v', id) as name from range(3)"
@@ -27,49 +26,31 @@ INJECTED = "x'; drop table victim; --"
 # an alias, and what the message has
 ALIASES: dict[str, str] = {
     "..": "Spark makes a folder of it",
-    "../up": "Spark makes a folder of it",
     "../../../up": "Spark makes a folder of it",
     "/etc/passwd": "Spark makes a folder of it",
     "a/b": "Spark makes a folder of it",
-    "a\\b": "Spark makes a folder of it",
-    "a\nb": "folder of the landing zone",
     "a\x00b": "Spark makes a folder of it",
+    "a\nb": "folder of the landing zone",
     "a\u202eb": "folder of the landing zone",
-    "a\u200bb": "folder of the landing zone",
-    "a.": "folder of the landing zone",
     "_a": "folder of the landing zone",
-    "a:b": "folder of the landing zone",
     "a*": "folder of the landing zone",
-    'a"b': "folder of the landing zone",
-    "a|b": "folder of the landing zone",
     "a" * 129: "longer than 128 characters",
     "列" * 100: "longer than 220 bytes",
     "a.b": "contains a dot",
     "a b": "INVALID_SCHEMA_OR_RELATION_NAME",
     "a`b": "INVALID_ATTRIBUTE_NAME_SYNTAX",
     "a'b": "INVALID_SCHEMA_OR_RELATION_NAME",
-    "a;b": "INVALID_SCHEMA_OR_RELATION_NAME",
-    "a%2f": "INVALID_SCHEMA_OR_RELATION_NAME",
-    "a[b]": "folder of the landing zone",
     "🦊": "INVALID_SCHEMA_OR_RELATION_NAME",
 }
 
 # configuration that is refused, and what the message has
 CONFIGS: list[tuple[dict[str, Any], str]] = [
     ({"unique_key": INJECTED}, "no such column"),
-    ({"unique_key": "id` or 1 = 1 --"}, "no such column"),
     ({"unique_key": "id, name"}, "no such column"),
     ({"partition_by": "name) as select 1 as id --"}, "name) as select 1 as id --"),
     ({"clustered_by": "name) into 1 buckets --", "buckets": 2}, "name) into 1 buckets --"),
     ({"file_format": "parquet as select 1 as id --"}, "must be the name of a format"),
     ({"compression": "zstd') select 1 --"}, "Allowed: none, snappy"),
-    ({"landing_format": "../parquet"}, "Allowed: parquet"),
-    ({"target_file_size": "1mb; drop table victim"}, "must be a number with a unit"),
-    ({"target_file_size": "-1mb"}, "must be a number with a unit"),
-    ({"target_file_size": "0kb"}, "must be a number with a unit"),
-    ({"target_file_size": "1e9gb"}, "must be a number with a unit"),
-    ({"insert_marker": INJECTED, "unique_key": "id"}, "Allowed: upsert, insert"),
-    ({"mirror": "no"}, "Allowed: true, false"),
     ({"incremental_strategy": INJECTED, "materialized": "incremental"}, "Allowed: append, merge"),
 ]
 
@@ -77,8 +58,6 @@ CONFIGS: list[tuple[dict[str, Any], str]] = [
 COLUMNS = [
     "`",
     "a`b",
-    "``",
-    "'",
     '"',
     INJECTED,
     "x`; drop table victim; --",
@@ -86,11 +65,8 @@ COLUMNS = [
     "/* */",
     "--",
     "a\nb",
-    "a\tb",
-    "a\rb",
     "a\x01b",
     "\\",
-    "a\\",
     "\\'",
     " ",
     " a ",
@@ -99,15 +75,10 @@ COLUMNS = [
     "🦊",
     "e\u0301",
     "\u202eabc",
-    "\u200b",
     "*",
-    "%",
-    "$(x)",
     "{{ x }}",
-    "{% raw %}",
     "x" * 300,
     "select",
-    "__next_",
     "DBT_INTERNAL_SOURCE",
     "latest.marker",
     "Table Properties: [openmirroring.batch_id=1]",
@@ -190,18 +161,17 @@ def test_names_of_tables_are_refused_before_anything_is_built(
     assert new <= {"target", "logs", "mirror.MirroredDatabase", "staging", ".user.yml"}
 
 
-@pytest.mark.parametrize("args", [(), ("--empty",)], ids=["run", "empty"])
 def test_a_path_is_no_name_of_a_table_that_is_not_mirrored(
-    project: Project, tmp_path: Path, args: tuple[str, ...]
+    project: Project, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept" / "file"
     kept.parent.mkdir()
     kept.write_text("of somebody else")
     project.model("select 1 as id", alias=str(kept.parent), mirror=False)
 
-    message = project.fail(*args)
+    for args in ((), ("--empty",)):
+        assert "cannot be the name of a table" in project.fail(*args)
 
-    assert "cannot be the name of a table" in message
     assert kept.read_text() == "of somebody else"
 
 
@@ -279,18 +249,6 @@ def test_letters_that_are_only_alike_are_different_columns(project: Project) -> 
     assert '"Straße"' in (project.folder() / "_metadata.json").read_text()
 
 
-def test_names_that_look_like_those_of_tables_for_a_run_are_the_users(project: Project) -> None:
-    project.model(ROWS, unique_key="id")
-    project.model(ROWS, "orders__next_week", unique_key="id")
-    project.model(ROWS, "orders__new_rows_", unique_key="id")
-    project.run()
-
-    project.run("--select", "orders")
-
-    for table in ("orders", "orders__next_week", "orders__new_rows_"):
-        assert project.mirror(table) == project.relation(table)
-
-
 @pytest.mark.core
 def test_texts_come_out_as_they_are(hostile: Project) -> None:
     """In descriptions, properties of tables, options and seeds."""
@@ -306,7 +264,14 @@ def test_texts_come_out_as_they_are(hostile: Project) -> None:
         column = {"name": "name", "description": text}
         models.append({"name": f"m{i}", "description": text, "columns": [column]})
     hostile.write("models/models.yml", json.dumps({"models": models}, ensure_ascii=False))
+    names, values = (
+        ",".join('"' + text.replace('"', '""') + '"' for text in texts)
+        for texts in (["x\\", "x\\'y", "`", INJECTED.replace(";", "")], TEXTS[:4])
+    )
+    hostile.write("seeds/regions.csv", f"{names}\n{values}\n")
 
+    hostile.run("--no-static-parser", command="seed")
+    hostile.assert_mirrored("regions")
     assert {status for status, _ in run(hostile).values()} == {"success"}
     again = run(hostile)
 
@@ -321,57 +286,12 @@ def test_texts_come_out_as_they_are(hostile: Project) -> None:
         assert (comments["name"], comments["Comment"]) == (text, text)
 
 
-def test_a_seed_with_hostile_names_and_values(hostile: Project) -> None:
-    values = [INJECTED, "\\", "\\'", "a`b", "{{ 1 }}"]
-    names = ["x\\", "x\\'y", "`", INJECTED.replace(";", "")]
-    row = ",".join('"' + value.replace('"', '""') + '"' for value in values[: len(names)])
-    hostile.write("seeds/regions.csv", ",".join(f'"{name}"' for name in names) + f"\n{row}\n")
-    hostile.run()
-
-    hostile.run(command="seed")
-
-    hostile.assert_mirrored("regions")
-
-
 @pytest.mark.variant
 def test_a_cell_of_64_mb(project: Project) -> None:
     for digit in "12":
         project.model(f"select 1 as id, repeat('{digit}', 67108864) as text", unique_key="id")
         project.run()
         assert project.mirror() == project.relation()
-
-
-def test_a_key_of_sixteen_columns(project: Project) -> None:
-    names = [f"k{i}" for i in range(16)]
-    for rows in (20, 30):
-        key = ", ".join(
-            f"cast((id >> {i}) & 1 as string) as {name}" for i, name in enumerate(names)
-        )
-        project.model(f"select {key}, {rows} as n from range({rows})", unique_key=names)
-        response = project.run()
-        project.assert_mirrored()
-    assert (response["rows_inserted"], response["rows_updated"]) == (10, 20)
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_a_table_of_two_thousand_columns(project: Project) -> None:
-    for value in (0, 1):
-        columns = ", ".join(f"id + {value * (i == 1999)} as c{i}" for i in range(2000))
-        project.model(f"select id, {columns} from range(3)", unique_key="id")
-        response = project.run()
-        project.assert_mirrored()
-    assert response["rows_updated"] == 3
-
-
-def dbt(project: Project, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "dbt.cli.main", *command],
-        cwd=project.path,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
 
 
 @pytest.mark.slow
@@ -389,8 +309,8 @@ def test_secrets_of_the_profile_are_in_no_file_and_no_output(
     project.model(ROWS, unique_key="id")
     project.model("select nonsense", "failing")
 
-    outputs = [dbt(project, *command) for command in (("debug",), ("run", "--debug"))]
-    outputs.append(dbt(project, "run-operation", "mirror_status"))
+    outputs = [dbt(project.path, *command) for command in (("debug",), ("run", "--debug"))]
+    outputs.append(dbt(project.path, "run-operation", "mirror_status"))
 
     assert "initial +3" in outputs[1].stdout
     for word in (secret.encode(), variable.encode()):
@@ -418,6 +338,6 @@ def test_a_table_that_is_larger_than_the_memory_of_spark(tmp_path: Path) -> None
     for salt, published in (("", "initial +1000000"), ("x", "+0 ~10000 -0")):
         sql = f"select id, {text.format(salt=salt)} from range(1000000)"
         project.model(sql, unique_key="id")
-        done = dbt(project, "run")
+        done = dbt(project.path, "run")
         assert published in done.stdout
     assert project.mirror() == project.relation()

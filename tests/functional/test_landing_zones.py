@@ -8,11 +8,9 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from dbt.cli.main import dbtRunner
 from dbt_common.exceptions import DbtRuntimeError
 from deltalake import DeltaTable
 
-from dbt.adapters.openmirroring.landing_zone import inventory
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.delta_tables import content
@@ -112,54 +110,6 @@ def test_a_recovery_finds_the_relation_of_a_table_without_a_schema_folder(
     project.assert_tidy()
 
 
-@pytest.mark.core
-def test_limits_of_a_mirrored_database_are_reported_before_anything_is_published(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keys = list("abcde")
-    columns = ", ".join(f"id as {key}" for key in keys)
-    project.model(f"select {columns} from range(3)", unique_key=keys)
-    with monkeypatch.context() as context:
-        context.setattr(inventory, "MAX_TABLES", 0)
-        assert "would be table number 1 " in project.fail()
-    errors = '{"error": ["JinjaLogWarning"]}'
-    assert "has 5 columns" in project.fail("--warn-error-options", errors)
-    assert not folders(project)
-
-    project.run()
-
-    project.assert_mirrored()
-
-
-@pytest.mark.parametrize("materialized", ["incremental", "table"])
-def test_an_alias_of_another_case_is_published_to_a_folder_of_its_own(
-    project: Project, materialized: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Spark has one table for both."""
-    config = {"materialized": materialized, "unique_key": "id"}
-    project.model("select 1 as id", **config)
-    project.run()
-    project.model("select 2 as id", **config, alias="Orders")
-
-    published = project.run()
-
-    path = f"{project.schema}.schema/orders"
-    assert published["publication"] == "initial"
-    assert published["reason"] == f"the table folder was {path} before"
-    assert sum(project.mirror("Orders").values()) == (2 if materialized == "incremental" else 1)
-    project.assert_mirrored("Orders")
-    project.model("select 3 as id", **config, alias="Orders")
-    assert project.run()["publication"] == "changes"
-    project.assert_mirrored("Orders")
-    capsys.readouterr()
-    assert dbtRunner().invoke([*project.arguments("run-operation", "mirror_status")[:-1]]).success
-    assert f"model.shop.orders is {project.schema}.Orders now" in capsys.readouterr().out
-    named = f"{{dry_run: false, table: {project.schema}.orders}}"
-    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
-    assert not project.folder().exists()
-    project.assert_mirrored("Orders")
-
-
 NUMBERED = "select {{ var('n') }} as id"
 BACK: dict[str, list[dict[str, Any]]] = {
     "alias": [{"alias": "zcase"}, {"alias": "ZCase"}],
@@ -167,29 +117,39 @@ BACK: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("publish", ["immediately", "on_request"])
-@pytest.mark.parametrize("materialized", ["table", "incremental"])
-@pytest.mark.parametrize("moved", BACK)
+@pytest.mark.parametrize(
+    ("moved", "materialized", "publish"),
+    [
+        ("alias", "table", "immediately"),
+        ("alias", "incremental", "on_request"),
+        ("schema_folder", "incremental", "immediately"),
+        ("schema_folder", "table", "on_request"),
+    ],
+)
 def test_a_table_that_comes_back_to_a_folder_is_rebuilt_there(
     project: Project, moved: str, materialized: str, publish: str
 ) -> None:
     there, elsewhere = BACK[moved]
+    folder = ""
     for number, place in enumerate((there, elsewhere, there), start=1):
         project.model(
             NUMBERED, materialized=materialized, unique_key="id", publish=publish, **place
         )
         name = place.get("alias", "orders")
+        is_root = not place.get("schema_folder", True)
+        was, folder = folder, name if is_root else f"{project.schema}.schema/{name}"
 
         response = project.run("--vars", f"n: {number}")
 
         if publish == "on_request":
             assert project.dbt("run-operation", "mirror_publish")
-        elif number > 2:
-            assert response["publication"] == "rebuild"
-            assert response["reason"].startswith("the table folder was ")
-        path = f"{project.schema}/{name}" if place.get("schema_folder", True) else f"dbo/{name}"
-        assert mirror(project, path) == project.relation(name.lower())
-        assert sum(mirror(project, path).values()) == (1 if materialized == "table" else number)
+        elif number > 1:
+            assert response["publication"] == ("initial" if number == 2 else "rebuild")
+            assert response["reason"] == f"the table folder was {was} before"
+        path = f"dbo/{name}" if is_root else f"{project.schema}/{name}"
+        mirrored = mirror(project, path)
+        assert mirrored == project.relation(name.lower())
+        assert mirrored.total() == (1 if materialized == "table" else number)
     orphan = "orders" if moved == "schema_folder" else f"{project.schema}.ZCase"
     named = f"{{dry_run: false, table: {orphan}}}"
     assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
@@ -224,14 +184,6 @@ def test_a_table_that_comes_back_to_a_landing_zone_is_published_there(
             assert response["reason"] == "was published to another landing zone meanwhile"
     expected = 1 + len(hooks) if materialized == "table" else 3
     assert sum(project.mirror().values()) == expected
-
-
-def test_a_table_that_leaves_its_schema_folder_tells_where_it_was(project: Project) -> None:
-    project.model(ROWS, unique_key="id")
-    project.run()
-    project.model(ROWS, unique_key="id", schema_folder=False)
-
-    assert project.run()["reason"] == f"the table folder was {project.schema}.schema/orders before"
 
 
 def test_a_table_without_a_schema_folder_is_also_that_of_the_default_schema(

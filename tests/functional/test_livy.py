@@ -5,16 +5,17 @@ The whole functional suite is run so with `--method livy`.
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.functional.project import Project
-from tests.functional.servers import assert_runs_without_java, project_on
+from tests.functional.servers import (
+    assert_errors_have_no_stack_of_the_jvm,
+    assert_runs_without_java,
+    project_on,
+)
 from tests.functional.test_processes import dbt
 from tests.spark_server import SparkServer
 
@@ -48,31 +49,8 @@ def project(server: SparkServer, tmp_path: Path) -> Project:
     return project_on(server, "livy", tmp_path)
 
 
-def is_there(project: Project, session: str) -> bool:
-    with urllib.request.urlopen(f"{project.target['host']}/sessions/{session}") as answer:
-        content: dict[str, Any] = json.load(answer)
-    return content["state"] in ("idle", "busy")
-
-
 def test_a_project_runs_without_java_on_the_machine_of_dbt(project: Project) -> None:
     assert_runs_without_java(project)
-
-
-def test_a_session_is_left_to_the_next_command_if_the_profile_says_so(project: Project) -> None:
-    project.target["reuse_session"] = True
-    project.write_project()
-    project.model("select * from range(3)")
-    record = project.path / "target" / "livy_session.json"
-
-    found = []
-    for _ in range(2):
-        done = dbt(project.path, "run")
-        assert done.returncode == 0, done.stdout
-        found.append(json.loads(record.read_text())["session"])
-
-    assert found[0] == found[1]
-    assert is_there(project, found[0])
-    assert len(project.mirror()) == 3
 
 
 def test_a_node_whose_livy_session_dies_fails_and_the_others_go_on(project: Project) -> None:
@@ -92,17 +70,5 @@ def test_a_node_whose_livy_session_dies_fails_and_the_others_go_on(project: Proj
     assert len(project.mirror("b")) == 3
 
 
-def test_an_error_of_spark_is_reported_without_the_stack_of_its_jvm(
-    project: Project,
-) -> None:
-    project.model("select nothing from range(1)")
-    project.model("select raise_error('broken') as id from range(1)", "late")
-
-    done = dbt(project.path, "run")
-
-    assert done.returncode == 1
-    results = project.results()
-    assert results["orders"]["message"].count("[UNRESOLVED_COLUMN.WITH_SUGGESTION]") == 1
-    assert "broken" in results["late"]["message"]
-    assert "org.apache.spark" not in done.stdout
-    assert done.stderr == ""
+def test_an_error_of_spark_is_reported_without_the_stack_of_its_jvm(project: Project) -> None:
+    assert_errors_have_no_stack_of_the_jvm(project)

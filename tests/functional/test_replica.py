@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import shutil
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from tests.functional.project import Project
 
 pytestmark = pytest.mark.local("the replicator applies landing zones on this machine")
 
-REBUILD = "run-operation mirror_rebuild --args '{table: orders}'"
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 
 
@@ -50,7 +47,7 @@ def outcome(project: Project) -> tuple[str, str, int | None]:
 
 
 @pytest.mark.core
-def test_an_operation_replicates_and_prints_what_it_did(
+def test_an_operation_replicates_and_tells_what_it_did_and_what_failed(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.model(ORDERS, unique_key="id")
@@ -64,19 +61,15 @@ def test_an_operation_replicates_and_prints_what_it_did(
     assert lines[1].split() == [f"{project.schema}.orders", "Replicating", "2", "1", "2"]
     assert delta(project).count() == 2
 
-
-def test_an_operation_that_could_not_replicate_a_table_fails(
-    project: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.run()
     bad = project.folder() / f"{2:020d}.parquet"
     bad.write_bytes(b"")
-
     assert not project.dbt("run-operation", "mirror_replicate")
-
     assert "InputValidationError" in capsys.readouterr().out
     bad.unlink()
+    assert project.dbt("run-operation", "mirror_status")
+    told = capsys.readouterr().out
+    assert "Failed" in told
+    assert "zero bytes" in told
 
 
 @pytest.mark.core
@@ -108,19 +101,8 @@ def put_back_an_older_landing_zone(project: Project, newer: Path) -> None:
     shutil.copytree(newer / "Tables", item / "Tables")
 
 
-@pytest.mark.parametrize(
-    ("way_out", "told"),
-    [
-        (REBUILD, "dbt run-operation mirror_rebuild"),
-        pytest.param("run --full-refresh", "--full-refresh", marks=pytest.mark.variant),
-    ],
-)
 def test_records_beside_a_newer_mirror_are_noticed(
-    project: Project,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    way_out: str,
-    told: str,
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.target["replicate"] = True
     project.write_project()
@@ -137,8 +119,9 @@ def test_records_beside_a_newer_mirror_are_noticed(
     for text in (printed, refused):
         assert "the table folder is older than the mirrored table" in text.lower()
         assert "replaces the 3 rows of the mirrored table" in text
-        assert f"`{told}`" in text
-    assert project.dbt(*shlex.split(way_out))
+        assert "`dbt run-operation mirror_rebuild`" in text
+    named = "{table: orders}"
+    assert project.dbt("run-operation", "mirror_rebuild", "--args", named)
     assert len(project.mirror()) == 2
     project.assert_mirrored()
 
@@ -153,22 +136,32 @@ def test_a_test_finds_the_mirrored_table_equal_while_the_build_still_runs(
     declare_test(project)
 
     project.run(command="build")
+    (project.folder() / "notes.txt").write_text("no data")
     project.model(ORDERS.replace("'b'", "'c'"), unique_key="id")
     project.run(command="build")
 
     assert outcome(project) == ("pass", "", 0)
+    (project.folder() / "notes.txt").unlink()
 
 
-def test_a_test_waits_for_a_replicator_that_runs_beside(project: Project) -> None:
+def test_a_test_waits_for_a_replicator_that_runs_beside_but_not_for_ever(
+    project: Project,
+) -> None:
     project.model(ORDERS, unique_key="id")
     project.run()
+    declare_test(project, timeout=1)
+    assert project.dbt("compile")
+    assert not (project.landing_zone.parents[1] / "Tables").exists()
+
+    assert not project.dbt("test")
+
+    status, message, _ = outcome(project)
+    assert status == "error"
+    assert "was not applied within 1 seconds" in message
+    assert "mirror_replicate" in message
+
     declare_test(project)
-
-    def replicate_later() -> None:
-        time.sleep(1.5)
-        Replicator(project.landing_zone).scan()
-
-    replicator = threading.Thread(target=replicate_later)
+    replicator = threading.Timer(1.5, Replicator(project.landing_zone).scan)
     replicator.start()
     try:
         project.run(command="test")
@@ -178,25 +171,13 @@ def test_a_test_waits_for_a_replicator_that_runs_beside(project: Project) -> Non
     assert outcome(project) == ("pass", "", 0)
 
 
-def test_a_test_does_not_wait_for_ever(project: Project) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    declare_test(project, timeout=1)
-
-    assert not project.dbt("test")
-
-    status, message, _ = outcome(project)
-    assert status == "error"
-    assert "was not applied within 1 seconds" in message
-    assert "mirror_replicate" in message
-
-
 def test_a_test_tells_at_once_why_a_table_is_stuck(project: Project) -> None:
     project.target["replicate"] = True
     project.write_project()
     project.model(ORDERS, unique_key="id")
     project.run()
-    (project.folder() / f"{2:020d}.parquet").write_bytes(b"")
+    bad = project.folder() / f"{2:020d}.parquet"
+    bad.write_bytes(b"")
     declare_test(project)
 
     assert not project.dbt("test")
@@ -204,8 +185,7 @@ def test_a_test_tells_at_once_why_a_table_is_stuck(project: Project) -> None:
     status, message, _ = outcome(project)
     assert status == "error"
     assert "InputValidationError" in message
-    assert "zero bytes" in message
-    (project.folder() / f"{2:020d}.parquet").unlink()
+    bad.unlink()
 
 
 @pytest.mark.core
@@ -253,78 +233,40 @@ def test_a_test_counts_rows_that_have_no_key(project: Project) -> None:
 
 
 def test_a_test_reads_every_type_and_an_empty_table(project: Project) -> None:
-    project.model(
+    sql = (
         "select * from values (1, true, 0.1d, cast('nan' as double), 1.10, date'2024-02-29', "
         "timestamp'2024-02-29 23:59:59.999999', timestamp_ntz'2024-01-01 00:00:00', X'00ff', "
-        "array(1, null), map('a', 1), named_struct('b', cast(null as int)), 'ä''\"`', null) "
-        "as t(id, b, d, n, c, dt, ts, ntz, bin, arr, m, s, `a str,ange {name}`, v)".replace(
-            "null)", "cast(null as smallint))"
-        ),
-        unique_key="id",
+        "array(1, null), map('a', 1), named_struct('b', cast(null as int)), 'ä''\"`', "
+        "cast(null as smallint)) as t(id, b, d, n, c, dt, ts, ntz, bin, arr, m, s, "
+        "`a str,ange {name}`, v)"
     )
     declare_test(project)
     for where in ("", " where id = 2"):
-        project.write(
-            "models/orders.sql", (project.path / "models/orders.sql").read_text() + where
-        )
+        project.model(sql + where, unique_key="id")
         project.run()
         Replicator(project.landing_zone).scan()
         project.run(command="test")
         assert outcome(project) == ("pass", "", 0)
 
 
-def test_a_table_that_is_not_mirrored_cannot_be_compared(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("config", "test", "told"),
+    [
+        ({"mirror": False}, "mirror_equals_model", "is not mirrored"),
+        ({}, {"mirror_equals_model": {"config": {"where": "id = 1"}}}, "remove `where`"),
+    ],
+    ids=["not mirrored", "a part"],
+)
+def test_what_cannot_be_compared_is_refused(
+    project: Project, config: dict[str, Any], test: Any, told: str
+) -> None:
     project.target["replicate"] = True
     project.write_project()
-    project.model(ORDERS, mirror=False)
+    project.model(ORDERS, **config)
     project.run()
-    declare_test(project)
+    declared = {"models": [{"name": "orders", "data_tests": [test]}]}
+    project.write("models/orders.yml", json.dumps(declared))
 
     assert not project.dbt("test")
 
-    assert "is not mirrored" in outcome(project)[1]
-
-
-def test_files_that_are_no_data_do_not_make_a_table_late(project: Project) -> None:
-    project.target["replicate"] = True
-    project.write_project()
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    (project.folder() / "notes.txt").write_text("x")
-    declare_test(project)
-
-    project.run(command="test")
-
-    assert outcome(project) == ("pass", "", 0)
-    (project.folder() / "notes.txt").unlink()
-
-
-def test_a_part_of_a_table_cannot_be_compared(project: Project) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    test = {"mirror_equals_model": {"config": {"where": "id = 1"}}}
-    content = {"models": [{"name": "orders", "data_tests": [test]}]}
-    project.write("models/orders.yml", json.dumps(content))
-
-    assert not project.dbt("test")
-
-    assert "remove `where`" in outcome(project)[1]
-
-
-def test_compiling_neither_waits_nor_replicates(project: Project) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    declare_test(project)
-
-    assert project.dbt("compile")
-
-    assert not (project.landing_zone.parents[1] / "Tables").exists()
-
-
-def test_the_profile_is_refused_where_nothing_can_be_replicated(project: Project) -> None:
-    project.target |= {"replicate": True, "landing_zone": "landing"}
-    project.write_project()
-    project.model(ORDERS)
-
-    assert not project.dbt("run")
-    assert not (project.path / "landing").exists()
+    assert told in outcome(project)[1]

@@ -14,7 +14,11 @@ import pyspark
 import pytest
 
 from tests.functional.project import Project
-from tests.functional.servers import assert_runs_without_java, project_on
+from tests.functional.servers import (
+    assert_errors_have_no_stack_of_the_jvm,
+    assert_runs_without_java,
+    project_on,
+)
 from tests.functional.test_processes import call, dbt
 from tests.functional.test_progress import at_a_terminal
 from tests.spark_server import SparkServer
@@ -97,13 +101,4 @@ def test_python_models_do_not_go_through_thrift(server: SparkServer, tmp_path: P
 def test_an_error_of_spark_is_reported_without_the_stack_of_its_jvm(
     server: SparkServer, tmp_path: Path, method: str
 ) -> None:
-    project = project_on(server, method, tmp_path)
-    project.model("select nothing from range(1)")
-
-    done = dbt(project.path, "run")
-
-    assert done.returncode == 1
-    told = project.results()["orders"]["message"]
-    assert told.count("[UNRESOLVED_COLUMN.WITH_SUGGESTION]") == 1
-    assert "org.apache.spark" not in done.stdout
-    assert done.stderr == ""
+    assert_errors_have_no_stack_of_the_jvm(project_on(server, method, tmp_path))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dbt.cli.main import dbtRunner
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
@@ -22,74 +21,61 @@ from tests.unit.macros.cases import CASES
 
 
 @pytest.mark.core
-def test_a_setting_of_one_model_does_not_leak_into_the_next(project: Project) -> None:
-    set_zone = "set spark.sql.session.timeZone=Asia/Tokyo"
-    project.model("select current_timezone() as z", name="a", pre_hook=set_zone)
-    project.model("select current_timezone() as z -- after {{ ref('a') }}", name="b")
-
-    project.run("--threads", "1")
-
-    assert [dict(*project.relation(name)) for name in ("a", "b")] == [
-        {"z": "str Asia/Tokyo"},
-        {"z": "str UTC"},
+def test_every_model_has_the_settings_of_the_profile_and_nothing_of_the_one_before(
+    project: Project,
+) -> None:
+    project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Europe/Oslo"}
+    project.write_project()
+    hooks = [
+        "set spark.sql.session.timeZone=Asia/Tokyo",
+        "create temporary view mine as select 1 as id",
     ]
-
-
-def test_a_temporary_view_of_one_model_does_not_leak_into_the_next(project: Project) -> None:
-    view = "create temporary view mine as select 1 as id"
-    project.model("select * from mine", name="a", pre_hook=view)
-    project.model("select * from mine -- after {{ ref('a') }}", name="b")
+    project.model("select id, current_timezone() as z from mine", "a", pre_hook=hooks)
+    project.model("select current_timezone() as z -- after {{ ref('a') }}", "b")
+    project.model("select * from mine -- after {{ ref('a') }}", "c")
 
     message = project.fail("--threads", "1")
 
-    assert project.results()["a"]["status"] == "success"
     assert "TABLE_OR_VIEW_NOT_FOUND" in message
+    assert project.results()["a"]["status"] == "success"
+    assert list(project.relation("a")) == [(("id", "int 1"), ("z", "str Asia/Tokyo"))]
+    assert list(project.relation("b")) == [(("z", "str Europe/Oslo"),)]
 
 
 @pytest.mark.session("servers are asked through sessions of dbt")
 def test_a_session_that_the_user_brought_keeps_its_settings_and_models_have_them(
     project: Project, spark: SparkSession
 ) -> None:
+    """Also those that Spark does not know."""
+    keys = ("fs.azure.account.key.shop", "spark.sql.catalog.lake.secret")
+    code = f"""\
+        def model(dbt, session):
+            found = [(key, session.conf.get(key, "")) for key in {list(keys)}]
+            return session.createDataFrame(found, "key string, value string")
+        """
+    project.write("models/seen.py", textwrap.dedent(code))
+    project.model("select current_timezone() as z, timestamp'2024-07-01 12:00:00' as t")
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     spark.conf.set("spark.sql.ansi.enabled", "true")
+    for key in keys:
+        spark.conf.set(key, f"of {key}")
     before = {row.key: row.value for row in spark.sql("set").collect()}
     try:
-        project.model("select current_timezone() as z, timestamp'2024-07-01 12:00:00' as t")
         project.run()
 
         assert {row.key: row.value for row in spark.sql("set").collect()} == before
         (mirrored,) = project.mirror()
         assert dict(mirrored) == {"z": "str Europe/Berlin", "t": "2024-07-01T10:00:00"}
+        seen = [dict(row) for row in project.mirror("seen")]
+        told = {row["key"]: row["value"] for row in seen}
+        assert told == {f"str {key}": f"str of {key}" for key in keys}
         project.model("select cast('x' as int) as n")
         assert "CAST_INVALID_INPUT" in project.fail()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         spark.conf.set("spark.sql.ansi.enabled", "false")
-
-
-@pytest.mark.session("servers are asked through sessions of dbt")
-def test_models_have_settings_of_the_session_that_spark_does_not_know(
-    project: Project, spark: SparkSession
-) -> None:
-    given = {"fs.azure.account.key.shop": "a key", "spark.sql.catalog.lake.secret": "s3cret"}
-    code = f"""\
-        def model(dbt, session):
-            found = [(key, session.conf.get(key, "")) for key in {list(given)}]
-            return session.createDataFrame(found, "key string, value string")
-        """
-    project.write("models/orders.py", textwrap.dedent(code))
-    for key, value in given.items():
-        spark.conf.set(key, value)
-    try:
-        project.run()
-    finally:
-        for key in given:
+        for key in keys:
             spark.conf.unset(key)
-
-    rows = [dict(row) for row in project.mirror()]
-    assert {row["key"]: row["value"] for row in rows} == {
-        f"str {key}": f"str {value}" for key, value in given.items()
-    }
 
 
 @pytest.mark.session("a server interrupts its sessions itself")
@@ -126,17 +112,6 @@ def test_cancelling_ends_the_jobs_of_a_connection_and_no_others(spark: SparkSess
 
 
 @pytest.mark.core
-def test_settings_of_the_profile_reach_every_model(project: Project) -> None:
-    project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Asia/Tokyo"}
-    project.write_project()
-    project.model("select current_timezone() as z")
-
-    project.run()
-
-    assert dict(*project.relation()) == {"z": "str Asia/Tokyo"}
-
-
-@pytest.mark.core
 def test_models_and_schemas_may_have_any_name_that_spark_allows(project: Project) -> None:
     for name in ("select", "Mixed_Case", "order"):
         project.model("select 1 as id", name=name, unique_key="id")
@@ -150,36 +125,10 @@ def test_models_and_schemas_may_have_any_name_that_spark_allows(project: Project
         project.assert_mirrored(name)
 
 
-@pytest.mark.core
-def test_hooks_contracts_and_table_properties_work_on_a_mirrored_table(project: Project) -> None:
-    project.model(
-        "select 1 as id, 'a' as name",
-        unique_key="id",
-        contract={"enforced": True},
-        tblproperties={"steward": "me"},
-        post_hook="create table {{ this.schema }}.audit as select count(*) as n from {{ this }}",
-    )
-    project.write(
-        "models/orders.yml",
-        "models:\n  - name: orders\n    columns:\n"
-        "      - {name: id, data_type: int}\n      - {name: name, data_type: string}\n",
-    )
-
-    project.run()
-
-    project.assert_mirrored()
-    assert dict(*project.relation("audit")) == {"n": "int 1"}
-    properties = project.sql(f"show tblproperties {project.schema}.orders")
-    assert ("steward", "me") in [(row.key, row.value) for row in properties]
-    project.model("select 'x' as id, 'a' as name", unique_key="id", contract={"enforced": True})
-    assert "contract" in project.fail()
-    project.assert_mirrored()
-
-
 @pytest.mark.local("a landing zone in OneLake has the folder that Fabric gives it")
-@pytest.mark.parametrize("folder", ["it's a 100% #1 path+ünï", "[brackets] {braces} *stars?"])
-def test_a_landing_zone_may_be_in_a_folder_of_any_name(project: Project, folder: str) -> None:
-    project.landing_zone = project.path / folder / "LandingZone"
+def test_a_landing_zone_may_be_in_a_folder_of_any_name(project: Project) -> None:
+    folder = project.path / "it's a 100% #1 path+ünï" / "[brackets] {braces} *stars?"
+    project.landing_zone = folder / "LandingZone"
     project.target["landing_zone"] = str(project.landing_zone)
     project.write_project()
     for rows in (3, 4):
@@ -211,19 +160,6 @@ def test_a_schema_may_be_in_a_catalog_that_is_named(project: Project, file_forma
     project.assert_mirrored()
 
 
-@pytest.mark.parametrize("limit", ["2", "-1"])
-@pytest.mark.core
-def test_show_prints_rows(project: Project, limit: str) -> None:
-    done = dbtRunner().invoke(
-        [
-            *("show", "--inline", "select id from range(7)", "--limit", limit, "--quiet"),
-            *("--project-dir", str(project.path), "--profiles-dir", str(project.path)),
-        ]
-    )
-    rows = done.result.results[0].agate_table.rows  # type: ignore[union-attr]
-    assert len(rows) == (2 if limit == "2" else 7)
-
-
 @pytest.mark.session("parses in this process")
 def test_sql_of_macros_is_valid_where_spark_reserves_the_words_of_the_standard(
     spark: SparkSession,
@@ -244,11 +180,10 @@ def test_sql_of_macros_is_valid_where_spark_reserves_the_words_of_the_standard(
 
 
 @pytest.mark.session("servers are started by somebody else")
-@pytest.mark.parametrize("name", SESSION_SETTINGS)
 def test_the_embedded_spark_does_not_follow_settings_that_change_what_files_say(
-    spark: SparkSession, name: str
+    spark: SparkSession,
 ) -> None:
-    assert spark.conf.get(name) == SESSION_SETTINGS[name]
+    assert {name: spark.conf.get(name) for name in SESSION_SETTINGS} == SESSION_SETTINGS
 
 
 @pytest.mark.session("servers are started by somebody else")

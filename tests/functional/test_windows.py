@@ -33,16 +33,6 @@ UNIT_TESTS = (
     "test_windows.py",
 )
 
-IMPORT_EVERYTHING = """
-import importlib, pkgutil
-import dbt.adapters.openmirroring as package
-found = pkgutil.walk_packages(package.__path__, package.__name__ + ".")
-names = [module.name for module in found if "__main__" not in module.name]
-for name in names:
-    importlib.import_module(name)
-print(len(names))
-"""
-
 DBT = "from dbt.cli.main import cli; cli()"
 
 KEYED = {"+unique_key": "id"}
@@ -101,13 +91,6 @@ def project(server: SparkServer, method: str, tmp_path: Path) -> Iterator[Projec
     spark.stop()
 
 
-def test_every_module_can_be_imported(windows: Windows, record_property: Record) -> None:
-    done = windows.call("-c", IMPORT_EVERYTHING, cwd=ROOT)
-
-    assert done.returncode == 0, done.stderr
-    record_property("modules imported under Wine", int(done.stdout))
-
-
 def test_the_unit_tests_pass(windows: Windows, tmp_path: Path, record_property: Record) -> None:
     arguments = ["-q", "-p", "no:cacheprovider", "--basetemp", on_drive(tmp_path / "windows")]
     arguments += ["-m", "core and not slow and not variant"]
@@ -117,13 +100,6 @@ def test_the_unit_tests_pass(windows: Windows, tmp_path: Path, record_property: 
 
     assert done.returncode == 0, done.stdout
     record_property("unit tests under Wine", done.stdout.splitlines()[-1])
-
-
-def test_dbt_tells_its_version(windows: Windows) -> None:
-    done = windows.call("-c", DBT, "--version", cwd=ROOT)
-
-    assert done.returncode == 0, done.stderr
-    assert "installed: 1." in done.stdout
 
 
 def test_a_project_publishes_to_a_local_folder(windows: Windows, project: Project) -> None:
@@ -155,17 +131,6 @@ def test_a_project_publishes_to_onelake(
         assert_publishes(project, dbt)
 
     assert onelake.violations == []
-
-
-def test_the_embedded_spark_is_refused(windows: Windows, tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.model("select 1 as id")
-
-    done = windows.call("-c", DBT, "run", "--profiles-dir", ".", cwd=tmp_path)
-
-    assert done.returncode == 2
-    assert "Run dbt in WSL, or use a Spark server" in done.stdout
-    assert not (tmp_path / ".spark").exists()
 
 
 def run(windows: Windows, project: Project, *command: str) -> str:
