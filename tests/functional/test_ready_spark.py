@@ -120,6 +120,18 @@ def test_the_next_command_uses_the_spark_of_the_one_before_which_tells_once(
     until(lambda: not jvms(project.path / ".spark"), 20)
 
 
+def test_a_spark_whose_collector_the_user_has_chosen_stays_ready_too(project: Project) -> None:
+    options = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:MinHeapFreeRatio=40"}
+    project.target["server_side_parameters"] = options
+    project.write_project()
+
+    dbt(project, "run")
+    first = jvm(project)
+    dbt(project, "run")
+
+    assert jvm(project) == first
+
+
 PYTHON_WORKERS = """
 import time
 def model(dbt, session):

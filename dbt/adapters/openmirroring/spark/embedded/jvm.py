@@ -166,8 +166,8 @@ def put_back(gateway: JavaGateway) -> bool:
     return bool(used < most / 2)
 
 
-# The parallel collector lets the heap become smaller in steps, one in each collection.
-_COLLECTIONS = 6
+# how much of the heap may be free when the JVM is idle, in percent: at least, and at most
+_FREE_WHILE_IDLE = {"MinHeapFreeRatio": "5", "MaxHeapFreeRatio": "20"}
 
 
 def _give_memory_back(jvm: Any) -> None:
@@ -177,14 +177,16 @@ def _give_memory_back(jvm: Any) -> None:
     """
     beans = jvm.java.lang.management.ManagementFactory
     kind = jvm.java.lang.Class.forName("com.sun.management.HotSpotDiagnosticMXBean")
-    options, name = beans.getPlatformMXBean(kind), "MaxHeapFreeRatio"
-    before = options.getVMOption(name).getValue()
-    options.setVMOption(name, "20")
+    options = beans.getPlatformMXBean(kind)
+    before = {name: options.getVMOption(name).getValue() for name in _FREE_WHILE_IDLE}
+    for name, value in _FREE_WHILE_IDLE.items():
+        options.setVMOption(name, value)
     try:
-        for _ in range(_COLLECTIONS):
-            jvm.java.lang.System.gc()
+        jvm.java.lang.System.gc()
     finally:
-        options.setVMOption(name, before)
+        # the least one must never be above the other
+        for name in reversed(before):
+            options.setVMOption(name, before[name])
 
 
 def _objects(gateway: JavaGateway) -> Any:

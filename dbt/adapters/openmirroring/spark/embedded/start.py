@@ -28,6 +28,7 @@ from dbt_common.exceptions import DbtDatabaseError
 from platformdirs import user_cache_path
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dbt.adapters.openmirroring.spark.embedded.java import archive_options, find_java_home
@@ -127,8 +128,9 @@ class EmbeddedSpark:
             is_kept = bool(seconds) and is_at_rest(self.session.sparkContext)
             self.session.stop()
             is_kept = is_kept and put_back(self.lease.gateway)
-        except (Py4JError, OSError, AttributeError) as error:  # the JVM has ended, or user code
-            logger.debug(f"Spark's JVM is not kept: {error}")  # has changed what it must not
+        # the JVM has ended, it cannot do what others do, or user code has changed what it must not
+        except (Py4JError, PySparkException, OSError, AttributeError) as error:
+            logger.debug(f"Spark's JVM is not kept: {error}")
             is_kept = False
         _forget()
         if self.lease.give_back(seconds if is_kept else 0) and self.lease.since is None:
