@@ -295,6 +295,17 @@ def test_a_cell_of_64_mb(project: Project) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
+def test_a_table_of_two_thousand_columns(project: Project) -> None:
+    for value in (0, 1):
+        columns = ", ".join(f"id + {value * (i == 1999)} as c{i}" for i in range(2000))
+        project.model(f"select id, {columns} from range(3)", unique_key="id")
+        response = project.run()
+        project.assert_mirrored()
+    assert response["rows_updated"] == 3
+
+
+@pytest.mark.slow
 def test_secrets_of_the_profile_are_in_no_file_and_no_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
