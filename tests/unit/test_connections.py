@@ -22,7 +22,12 @@ def manager(project: Path, **settings: Any) -> OpenMirroringConnectionManager:
     return OpenMirroringConnectionManager(profile, get_context("spawn"))
 
 
-def test_only_a_target_with_the_embedded_spark_has_a_folder_of_it(tmp_path: Path) -> None:
+def test_only_a_target_with_the_embedded_spark_has_a_folder_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # another test of this process may have started a Spark
+    monkeypatch.setattr("dbt.adapters.openmirroring.connections._is_there", lambda: False)
+
     found = manager(tmp_path, spark_folder="warehouse").own_spark
 
     assert found.home == tmp_path / "warehouse"
