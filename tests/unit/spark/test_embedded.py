@@ -92,7 +92,7 @@ IN_ENVIRONMENT = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", 
         ({}, {}, f"spark.driver.extraJavaOptions {OTHER}\n", True),
     ],
 )
-def test_the_collector_gives_memory_back_unless_the_user_has_chosen_another_one(
+def test_no_core_is_left_to_a_collector_beside_spark_unless_the_user_has_chosen_one(
     settings: dict[str, str],
     environment: dict[str, str],
     file: str,
@@ -107,4 +107,4 @@ def test_the_collector_gives_memory_back_unless_the_user_has_chosen_another_one(
 
     found = collector({f"spark.driver.{k}JavaOptions": value for k, value in settings.items()})
 
-    assert found[:1] == ([] if is_chosen else ["-XX:+UseG1GC"])
+    assert found[:1] == ([] if is_chosen else ["-XX:+UseParallelGC"])

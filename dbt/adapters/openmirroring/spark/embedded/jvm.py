@@ -166,6 +166,9 @@ def put_back(gateway: JavaGateway) -> bool:
     return bool(used < most / 2)
 
 
+# The parallel collector lets the heap become smaller in steps, one in each collection.
+_COLLECTIONS = 6
+
 # how much of the heap may be free when the JVM is idle, in percent: at least, and at most
 _FREE_WHILE_IDLE = {"MinHeapFreeRatio": "5", "MaxHeapFreeRatio": "20"}
 
@@ -182,7 +185,8 @@ def _give_memory_back(jvm: Any) -> None:
     for name, value in _FREE_WHILE_IDLE.items():
         options.setVMOption(name, value)
     try:
-        jvm.java.lang.System.gc()
+        for _ in range(_COLLECTIONS):
+            jvm.java.lang.System.gc()
     finally:
         # the least one must never be above the other
         for name in reversed(before):
