@@ -166,7 +166,8 @@ def put_back(gateway: JavaGateway) -> bool:
     return bool(used < most / 2)
 
 
-# The parallel collector lets the heap become smaller in steps, one in each collection.
+# The parallel collector lets the heap become smaller in steps, one in each collection; at most so
+# many, and none after one that has not helped.
 _COLLECTIONS = 6
 
 # how much of the heap may be free when the JVM is idle, in percent: at least, and at most
@@ -185,8 +186,13 @@ def _give_memory_back(jvm: Any) -> None:
     for name, value in _FREE_WHILE_IDLE.items():
         options.setVMOption(name, value)
     try:
+        runtime = jvm.java.lang.Runtime.getRuntime()
+        size = runtime.totalMemory()
         for _ in range(_COLLECTIONS):
             jvm.java.lang.System.gc()
+            former, size = size, runtime.totalMemory()
+            if size >= former:
+                break
     finally:
         # the least one must never be above the other
         for name in reversed(before):
