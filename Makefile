@@ -12,26 +12,26 @@ quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show 
 	$(BIN)/python integration_tests/quickstart.py
 
 test: $(INSTALLED) ## Set up everything and test what matters most, in ten minutes
-	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "core and not slow and not variant"
+	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "core and not slow"
 
 test-more: $(INSTALLED) ## Test every behaviour once, also those of make test
-	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow and not variant"
+	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow" --ignore tests/functional/dbt_suite
 
-test-all: $(INSTALLED) ## Test everything: other sizes, kinds of failures and processes, dbt's own suite
+test-processes: $(INSTALLED) ## Run dbt in processes of its own: kills, two at once, the wheel; random histories; unit tests that take long
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/unit tests/functional/processes
+
+test-all: $(INSTALLED) ## Test everything that this machine can, also other sizes, environments, and dbt's own suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven and not recipe and not windows"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/unit tests/functional --ignore tests/functional/faults --ignore tests/functional/elsewhere
 
-test-processes: $(INSTALLED) ## Run dbt in processes of its own: kills, two at once, the wheel; and random histories
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive and not maven" $(addprefix tests/functional/test_,processes.py ready_spark.py killed_runs.py histories.py)
-
-test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and all else that takes long
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not maven and not recipe and not windows"
+test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and try many histories; not part of test-all
+	$(BIN)/python -m pytest -n 2 --dist worksteal --many tests/functional/faults tests/functional/processes/test_histories.py tests/unit/landing_zone/test_power_loss.py
 
 test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test-all
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --onelake tests/functional
 
 test-onelake-driver: $(INSTALLED) ## Let Spark write to OneLake itself, by its driver from Maven Central; not part of test-all
-	$(BIN)/python -m pytest -m maven tests/functional/test_onelake_driver.py
+	$(BIN)/python -m pytest tests/functional/elsewhere/test_onelake_driver.py
 
 test-connect test-livy test-thrift: test-%: $(INSTALLED) ## Run the functional tests on a Spark server; not part of test-all
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --method $* tests/functional
@@ -47,10 +47,10 @@ test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and 
 
 test-windows: $(INSTALLED) ## Run unit tests and dbt with a Python for Windows, under Wine (Debian, as root); not part of test-all
 	$(BIN)/python -m tests.wine
-	$(BIN)/python -m pytest -m windows tests/functional/test_windows.py
+	$(BIN)/python -m pytest tests/functional/elsewhere/test_windows.py
 
 test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster, containers, CI and tools as their pages have them; not part of test-all
-	$(BIN)/python -m pytest -m recipe tests/recipes
+	$(BIN)/python -m pytest tests/recipes
 
 test-packages: $(INSTALLED) ## Run dbt packages with their own projects, beside dbt-spark (PACKAGES=folder: they lie there; ONLY=name: one of them); not part of test-all
 	$(BIN)/python -m tests.packages $(if $(PACKAGES),--folder $(PACKAGES)) $(ONLY)
@@ -64,7 +64,7 @@ types: $(INSTALLED) ## Check types
 	$(BIN)/mypy
 
 coverage: $(INSTALLED) ## Show which branches the tests without Spark cover
-	$(BIN)/coverage run -m pytest -q tests/unit -p no:xdist
+	$(BIN)/coverage run -m pytest -q -m "not slow" tests/unit -p no:xdist
 	$(BIN)/coverage report
 
 docs: $(INSTALLED_DOCS) ## Build the site from docs into build/site

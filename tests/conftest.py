@@ -8,7 +8,11 @@ from hypothesis import settings
 
 from tests.onelake_server import OneLakeServer
 
-UNIT = Path(__file__).parent / "unit"
+TESTS = Path(__file__).parent
+SLOW_FOLDERS = (
+    *(f"functional/{name}" for name in ("environments", "elsewhere", "faults", "processes")),
+    "recipes",
+)
 
 # how long a test takes is not what it asserts
 settings.register_profile("untimed", deadline=None)
@@ -38,12 +42,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="let the embedded Spark interpret expressions: faster for few rows",
     )
+    parser.addoption(
+        "--many",
+        action="store_true",
+        help="try ten times as many generated histories and losses of power",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(UNIT) and not item.get_closest_marker("more"):
+        if item.path.is_relative_to(TESTS / "unit"):
             item.add_marker(pytest.mark.core)
+        if any(item.path.is_relative_to(TESTS / folder) for folder in SLOW_FOLDERS):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def many(request: pytest.FixtureRequest) -> bool:
+    """Whether more of what is generated is to be tried."""
+    return bool(request.config.getoption("--many"))
 
 
 @pytest.fixture

@@ -141,10 +141,19 @@ def is_noticed(mutant: Mutant, copy: Path) -> bool:
     source = file.read_text()
     file.write_text(source[: mutant.start] + mutant.text + source[mutant.end :])
     tests = [f"tests/unit/{name}" for name in TESTS.get(mutant.room, (mutant.room,))]
-    program = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "core", "-p", "no:xdist"]
+    program = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow"]
     try:
         done = subprocess.run(
-            [*program, "-p", "no:cacheprovider", "--basetemp", copy / "tmp", *tests],
+            [
+                *program,
+                "-p",
+                "no:xdist",
+                "-p",
+                "no:cacheprovider",
+                "--basetemp",
+                copy / "tmp",
+                *tests,
+            ],
             cwd=copy,
             env=os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,

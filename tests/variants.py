@@ -1,4 +1,4 @@
-"""Parameters of tests of which some are enough for `make test`."""
+"""Parameters of tests of which some are enough for each change."""
 
 from __future__ import annotations
 
@@ -9,26 +9,12 @@ import pytest
 
 
 def some(values: Iterable[Any], count: int = 1) -> list[Any]:
-    """Parameters, all but the first marked as variants.
+    """Parameters, all but the first only for `make test-all`.
 
     Args:
         values: of a parameter
-        count: that `make test` takes
+        count: that are always taken
     """
-    return _marked(values, count, [pytest.mark.variant])
-
-
-def few(values: Iterable[Any], count: int = 1) -> list[Any]:
-    """Parameters, all but the first only for `make test-faults`: unit tests show them too.
-
-    Args:
-        values: of a parameter
-        count: that `make test` takes
-    """
-    return _marked(values, count, [pytest.mark.slow, pytest.mark.exhaustive])
-
-
-def _marked(values: Iterable[Any], count: int, marks: list[pytest.MarkDecorator]) -> list[Any]:
     first, rest = (listed := list(values))[:count], listed[count:]
     others = [v if isinstance(v, tuple) else (v,) for v in rest]
-    return [*first, *(pytest.param(*v, marks=marks) for v in others)]
+    return [*first, *(pytest.param(*v, marks=pytest.mark.slow) for v in others)]

@@ -12,6 +12,7 @@ time.tzset()
 
 from collections.abc import Callable, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
 import dbt.parser.manifest  # noqa: E402
 import dbt.task.runnable  # noqa: E402
@@ -47,6 +48,14 @@ SETTINGS = {
     ),
     # a type that tables do not have otherwise
     "spark.sql.timeType.enabled": "true",
+}
+
+# what a test can need: an option, and its values with which the test makes sense
+NEEDS: dict[str, tuple[Any, ...]] = {
+    "local": ("--onelake", False),
+    "session": ("--method", "session"),
+    "pyspark": ("--method", "session", "connect", "livy"),
+    "parquet": ("--file-format", "parquet"),
 }
 
 # generating and compiling Java takes longer than interpreting an expression for a few rows
@@ -120,15 +129,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for marker, option, fits in (
-        ("local", "--onelake", [False]),
-        ("session", "--method", ["session"]),
-        ("pyspark", "--method", ["session", "connect", "livy"]),
-        ("parquet", "--file-format", ["parquet"]),
-    ):
-        found = item.get_closest_marker(marker)
-        if found and item.config.getoption(option) not in fits:
-            pytest.skip(found.args[0])
+    for marker in item.iter_markers("needs"):
+        for what, reason in marker.kwargs.items():
+            option, *fitting = NEEDS[what]
+            if item.config.getoption(option) not in fitting:
+                pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
@@ -162,6 +167,11 @@ def parsed_macros(
 
 
 @pytest.fixture
+def manifest_file() -> None:
+    """Let dbt write manifest.json, which other tests do without."""
+
+
+@pytest.fixture
 def project(
     request: pytest.FixtureRequest,
     new_project: Callable[[Path], Project],
@@ -169,7 +179,7 @@ def project(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Project]:
-    if not request.node.get_closest_marker("manifest_file"):
+    if "manifest_file" not in request.fixturenames:
         # each command writes it twice, and hardly a test reads it
         for module in (dbt.parser.manifest, dbt.task.runnable):
             monkeypatch.setattr(module, "write_manifest", lambda *_, **__: None)
@@ -187,7 +197,7 @@ def project(
         created.drop_schemas(f"{SCHEMA}*")
 
 
-@pytest.fixture(params=["small", pytest.param("large", marks=pytest.mark.variant)])
+@pytest.fixture(params=["small", pytest.param("large", marks=pytest.mark.slow)])
 def each_size(request: pytest.FixtureRequest, project: Project) -> None:
     """Tables are taken for small ones, as they are, or for large ones."""
     if request.param == "large":

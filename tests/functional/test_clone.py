@@ -8,10 +8,10 @@ import pytest
 
 from tests.functional.project import Project
 
-pytestmark = pytest.mark.manifest_file
+pytestmark = pytest.mark.usefixtures("manifest_file")
 
 
-@pytest.mark.pyspark("it has a Python model too, and Thrift knows SQL only")
+@pytest.mark.needs(pyspark="it has a Python model too, and Thrift knows SQL only")
 @pytest.mark.core
 def test_a_clone_is_a_view_until_its_model_is_run(project: Project) -> None:
     project.model("select 1 as id, 'a' as name", unique_key="id")

@@ -6,14 +6,11 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
-from tests.functional.faults import KILLED, Fault
 from tests.functional.project import Project
 
 KEYED: dict[str, Any] = {"unique_key": "id", "target_file_size": "4kb"}
@@ -52,7 +49,6 @@ def test_a_table_is_published_while_the_service_reads_and_cleans(project: Projec
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 def test_a_hundred_tables_are_published_by_eight_threads(
     project: Project, record_property: Callable[[str, object], None]
 ) -> None:
@@ -68,41 +64,3 @@ def test_a_hundred_tables_are_published_by_eight_threads(
         project.assert_mirrored(table)
         assert len(project.files(table)) == 2
     record_property("tables published twice by 8 threads", len(tables))
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_a_run_beside_one_that_is_killed_wins_or_stops_and_the_next_one_brings_all_together(
-    project: Project,
-    new_project: Callable[[Path], Project],
-    tmp_path: Path,
-    record_property: Callable[[str, object], None],
-) -> None:
-    """Two processes with one catalog and one landing zone; neither knows of the other."""
-    twin = new_project(tmp_path / "twin")
-    twin.schema = twin.target["schema"] = project.schema
-    twin.target["landing_zone"] = str(project.landing_zone)
-    twin.write_project()
-    outcomes = []
-    for n in count(1):
-        for salt, one in enumerate((project, twin)):
-            one.model(ROWS.format(salt=salt, first=n, end=60 + n), **KEYED)
-
-        fault = Fault(3 * n, KILLED)
-        succeeded = fault.during(
-            project, "run", meanwhile=lambda: outcomes.append(twin.dbt("run"))
-        )
-        if not outcomes[-1]:
-            message = str(twin.results()["orders"]["message"])
-            assert "Another run" in message or "omebody else has published" in message, message
-        elif not fault.happened and not succeeded:
-            assert "nother run" in str(project.results()["orders"]["message"])
-
-        last = twin if n % 2 else project
-        last.run()
-        last.landing_zone = project.landing_zone
-        last.assert_mirrored()
-        if not fault.happened and succeeded:
-            break
-    assert n > 8
-    record_property("runs beside one that was killed", len(outcomes))

@@ -17,7 +17,7 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from tests.functional.project import Project
 from tests.variants import some
 
-pytestmark = pytest.mark.local("disks of this machine")
+pytestmark = pytest.mark.needs(local="disks of this machine")
 
 KEYED: dict[str, Any] = {"unique_key": "id", "target_file_size": "4kb"}
 

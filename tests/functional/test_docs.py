@@ -12,7 +12,7 @@ from tests.functional.project import Project
 
 
 @pytest.mark.core
-@pytest.mark.manifest_file
+@pytest.mark.usefixtures("manifest_file")
 def test_the_catalog_tells_the_last_publication_of_mirrored_tables_and_of_selected_ones_only(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +66,7 @@ def test_the_catalog_tells_the_last_publication_of_mirrored_tables_and_of_select
     assert sorted(described) == ["orders", "view"]
 
 
-@pytest.mark.manifest_file
+@pytest.mark.usefixtures("manifest_file")
 def test_a_project_without_held_publications_has_no_hook_of_this_package(
     project: Project,
 ) -> None:

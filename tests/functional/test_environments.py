@@ -41,7 +41,7 @@ def is_shown(error: str) -> bool:
     return any(alike(shown).removesuffix(" ...") in alike(error) for shown in SHOWN)
 
 
-@pytest.mark.local("another machine and another project are folders beside it")
+@pytest.mark.needs(local="another machine and another project are folders beside it")
 def test_who_publishes_the_table_of_another_one_is_refused_as_the_page_says(
     project: Project, new_project: Callable[[Path], Project], tmp_path: Path
 ) -> None:

@@ -138,7 +138,7 @@ def test_a_change_set_is_split_with_its_deletes_in_the_first_files(project: Proj
     project.assert_mirrored()
 
 
-@pytest.mark.pyspark("plans are asked for in a session")
+@pytest.mark.needs(pyspark="plans are asked for in a session")
 @pytest.mark.parametrize("config", some([{"unique_key": "id"}, {}]), ids=["keyed", "keyless"])
 def test_wide_rows_that_did_not_change_are_not_shuffled(
     project: Project, monkeypatch: pytest.MonkeyPatch, config: dict[str, str]
@@ -173,9 +173,9 @@ def test_wide_rows_that_did_not_change_are_not_shuffled(
     assert "BroadcastExchange" in exchanges[0], "the changed keys come to the rows"
 
 
-@pytest.mark.local("links are for files of this machine")
-@pytest.mark.session("only on this machine are files linked")
-@pytest.mark.parquet("files of other formats are not linked")
+@pytest.mark.needs(local="links are for files of this machine")
+@pytest.mark.needs(session="only on this machine are files linked")
+@pytest.mark.needs(parquet="files of other formats are not linked")
 @pytest.mark.core
 def test_a_load_publishes_the_files_of_the_snapshot_without_writing_them_again(
     project: Project,

@@ -35,7 +35,7 @@ def published(project: Project) -> str:
     return str(project.results()["orders"]["message"]).partition(" · ")[0]
 
 
-@pytest.mark.local("a server's replica is not on this machine")
+@pytest.mark.needs(local="a server's replica is not on this machine")
 def test_a_table_that_is_filled_at_the_end_of_each_run_is_mirrored(project: Project) -> None:
     fill_at_the_end(project)
 
@@ -54,7 +54,7 @@ def test_a_table_that_is_filled_at_the_end_of_each_run_is_mirrored(project: Proj
     assert published(project) == "unchanged"
 
 
-@pytest.mark.local("a server's replica is not on this machine")
+@pytest.mark.needs(local="a server's replica is not on this machine")
 def test_rows_that_are_changed_and_deleted_are_published_by_their_key(project: Project) -> None:
     project.model(
         "select id, 'a' as name from range(4) {% if is_incremental() %} where id > 2 {% endif %}",

@@ -353,8 +353,8 @@ def test_changes_by_others_are_repaired_or_refused(
     assert len(project.relation(name)) == 6
 
 
-@pytest.mark.parquet("Spark finds the folder by its log or its metadata")
-@pytest.mark.session("the folder is on the machine of the server")
+@pytest.mark.needs(parquet="Spark finds the folder by its log or its metadata")
+@pytest.mark.needs(session="the folder is on the machine of the server")
 def test_a_table_whose_folder_is_gone_is_never_read_as_an_empty_one(
     new_project: Callable[[Path], Project], tmp_path: Path
 ) -> None:

@@ -101,7 +101,7 @@ def test_rows_whose_tests_see_nothing_stay_held(tested: Project) -> None:
         assert published(tested) == {("1", "a"), ("2", "b")}
 
 
-@pytest.mark.manifest_file
+@pytest.mark.usefixtures("manifest_file")
 def test_a_test_of_another_targets_rows_publishes_nothing(tested: Project) -> None:
     schema = tested.schema
     tested.name_schema(f"{schema}_production")
@@ -116,7 +116,7 @@ def test_a_test_of_another_targets_rows_publishes_nothing(tested: Project) -> No
     assert published(tested) == {("1", "a"), ("2", "b")}
 
 
-@pytest.mark.parquet("only the properties of these tables are in dbt's list of relations")
+@pytest.mark.needs(parquet="only the properties of these tables are in dbt's list of relations")
 def test_rows_that_another_run_holds_meanwhile_are_noticed(project: Project) -> None:
     orders(project, "(1, 'a')", "(2, 'b')", publish="immediately")
     project.run()
@@ -210,7 +210,7 @@ def test_a_test_of_the_mirror_compares_what_was_published(project: Project) -> N
         project.assert_mirrored()
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_a_rebuild_that_is_refused_is_refused_before_rows_are_held(project: Project) -> None:
     orders(project, "(1, 'a')", on_breaking_change="fail")
     assert project.dbt("build")
@@ -247,10 +247,10 @@ def test_a_publication_that_takes_too_much_away_is_held(project: Project) -> Non
     "kind",
     [
         "dbt snapshot",
-        pytest.param("seed", marks=pytest.mark.variant),
+        pytest.param("seed", marks=pytest.mark.slow),
         pytest.param(
             "Python model",
-            marks=[pytest.mark.variant, pytest.mark.pyspark("Thrift knows SQL only")],
+            marks=[pytest.mark.slow, pytest.mark.needs(pyspark="Thrift knows SQL only")],
         ),
     ],
 )

@@ -168,7 +168,7 @@ PYTHON = {
 }
 
 
-@pytest.mark.pyspark("Thrift knows SQL only")
+@pytest.mark.needs(pyspark="Thrift knows SQL only")
 @pytest.mark.parametrize("way", some(list(PYTHON)))
 def test_changes_of_a_python_model_to_its_relation_are_mirrored(
     project: Project, way: str
@@ -311,7 +311,7 @@ VALUES = (
     ("place", "is_large"),
     [
         *((place, False) for place in ("pre_hook", "post_hook", "sql_header")),
-        pytest.param("pre_hook", True, marks=pytest.mark.variant),
+        pytest.param("pre_hook", True, marks=pytest.mark.slow),
     ],
 )
 def test_settings_of_hooks_do_not_reach_the_files(

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.functional.processes.test_processes import dbt
 from tests.functional.project import Project
-from tests.functional.test_processes import dbt
 from tests.variants import some
 
 ROWS = "select id, concat('v', id) as name from range(3)"
@@ -202,7 +202,7 @@ def test_configuration_is_refused_before_anything_is_published(hostile: Project)
     assert hostile.tables() == ["victim"]
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_every_name_of_a_column_works_as_key_and_as_value(hostile: Project) -> None:
     for step in (0, 1):
         for i, name in enumerate(COLUMNS):
@@ -227,7 +227,7 @@ def test_every_name_of_a_column_works_as_key_and_as_value(hostile: Project) -> N
             assert not hostile.folder(f"r{i}").exists()
 
 
-@pytest.mark.parquet("Delta and Iceberg refuse them themselves")
+@pytest.mark.needs(parquet="Delta and Iceberg refuse them themselves")
 def test_columns_that_differ_in_case_only_are_refused(project: Project) -> None:
     project.target["server_side_parameters"] = {"spark.sql.caseSensitive": "true"}
     project.write_project()
@@ -286,7 +286,7 @@ def test_texts_come_out_as_they_are(hostile: Project) -> None:
         assert (comments["name"], comments["Comment"]) == (text, text)
 
 
-@pytest.mark.variant
+@pytest.mark.slow
 def test_a_cell_of_64_mb(project: Project) -> None:
     for digit in "12":
         project.model(f"select 1 as id, repeat('{digit}', 67108864) as text", unique_key="id")
@@ -295,7 +295,6 @@ def test_a_cell_of_64_mb(project: Project) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 def test_a_table_of_two_thousand_columns(project: Project) -> None:
     for value in (0, 1):
         columns = ", ".join(f"id + {value * (i == 1999)} as c{i}" for i in range(2000))
@@ -333,7 +332,6 @@ def test_secrets_of_the_profile_are_in_no_file_and_no_output(
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 def test_a_table_that_is_larger_than_the_memory_of_spark(tmp_path: Path) -> None:
     """One that cannot be compressed: 640 MB, in a heap of 512 MB that holds few groups of rows."""
     project = Project(tmp_path)

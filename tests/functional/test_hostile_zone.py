@@ -18,7 +18,7 @@ def write(project: Project, rows: int) -> None:
         project.model(f"select id, '{name}' as name from range({rows})", name, unique_key="id")
 
 
-@pytest.mark.local("links and pipes are for file systems")
+@pytest.mark.needs(local="links and pipes are for file systems")
 def test_forty_hostile_tables_stop_none_of_four_good_ones_and_a_link_stops_its_own_table(
     project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -288,7 +288,7 @@ def test_new_rows_that_are_refused_change_nothing(project: Project, why: str) ->
     project.assert_tidy()
 
 
-@pytest.mark.parquet("in other tables the padding may be missing (docs/spark.md)")
+@pytest.mark.needs(parquet="in other tables the padding may be missing (docs/spark.md)")
 @pytest.mark.usefixtures("each_size")
 def test_texts_of_a_fixed_length_land_as_spark_pads_them(project: Project) -> None:
     project.sql(f"create schema if not exists {project.schema}")
@@ -325,8 +325,8 @@ def test_new_rows_are_computed_once(project: Project) -> None:
 
 
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.session("only on this machine are files linked")
-@pytest.mark.parquet("files of other formats are not linked")
+@pytest.mark.needs(session="only on this machine are files linked")
+@pytest.mark.needs(parquet="files of other formats are not linked")
 @pytest.mark.parametrize(
     ("later", "config", "publication", "kept"),
     [
@@ -474,7 +474,7 @@ def test_nested_values_take_the_type_of_their_column_or_are_refused(project: Pro
         assert project.state() == state
 
 
-@pytest.mark.parquet("other formats have fewer names")
+@pytest.mark.needs(parquet="other formats have fewer names")
 def test_fields_of_any_name_are_appended_and_take_another_type(project: Project) -> None:
     old = r"named_struct('a b', 1, 'c`d', array(named_struct('it\'s', 'x'))) as s"
     new = f"{old.replace(', 1,', ', 2L,')}, map('k', named_struct('x:y', date'2024-01-01')) as m"

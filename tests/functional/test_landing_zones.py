@@ -31,7 +31,7 @@ def folders(project: Project) -> set[str]:
     return {str(path.parent.relative_to(project.landing_zone)) for path in found}
 
 
-@pytest.mark.local("the replicator applies landing zones on this machine")
+@pytest.mark.needs(local="the replicator applies landing zones on this machine")
 def test_tables_of_several_schemas_and_of_none_are_beside_each_other(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,7 +156,7 @@ def test_a_table_that_comes_back_to_a_folder_is_rebuilt_there(
     project.assert_tidy()
 
 
-@pytest.mark.local("two landing zones on this machine")
+@pytest.mark.needs(local="two landing zones on this machine")
 @pytest.mark.parametrize("materialized", ["table", "table with hooks", "incremental"])
 def test_a_table_that_comes_back_to_a_landing_zone_is_published_there(
     project: Project, materialized: str

@@ -27,7 +27,7 @@ def publish(project: Project, sql: str, **options: Any) -> None:
         project.assert_mirrored(name)
 
 
-@pytest.mark.local("OneLake has no request for a file's time")
+@pytest.mark.needs(local="OneLake has no request for a file's time")
 def test_all_combinations_of_the_specification_are_published(project: Project) -> None:
     publish(project, "select id, 'a' as v from range(4)")
     publish(project, "select id, if(id = 1, 'b', 'a') as v from range(5)")
@@ -41,7 +41,7 @@ def test_all_combinations_of_the_specification_are_published(project: Project) -
         assert set(numbered) == {"file_detection" not in switches}, name
 
 
-@pytest.mark.local("OneLake has no request for a file's time")
+@pytest.mark.needs(local="OneLake has no request for a file's time")
 @pytest.mark.parametrize("landing_format", some(["parquet", "csv"]))
 def test_files_of_a_batch_are_applied_in_their_order_by_time(
     project: Project, landing_format: str

@@ -19,7 +19,7 @@ from tests.onelake_server import ITEM, WORKSPACE, OneLakeServer
 PAGE = Path(__file__).parents[2] / "docs" / "fabric.md"
 HEADLINE = "## In a Fabric notebook"
 
-pytestmark = pytest.mark.session("a notebook has its session in the process of dbt")
+pytestmark = pytest.mark.needs(session="a notebook has its session in the process of dbt")
 
 
 def documented_cells() -> list[str]:

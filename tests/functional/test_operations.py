@@ -23,7 +23,7 @@ ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 DROP = ("mirror_drop_orphans", "--args", "{dry_run: false}")
 
-of_this_machine = pytest.mark.local("Fabric has something else to say of a table")
+of_this_machine = pytest.mark.needs(local="Fabric has something else to say of a table")
 
 
 class Printed:
@@ -172,7 +172,7 @@ def test_orphans_are_listed_and_dropped_when_asked_for(project: Project, printed
     project.assert_tidy()
 
 
-@pytest.mark.local("another project has another server")
+@pytest.mark.needs(local="another project has another server")
 def test_folders_of_others_are_never_dropped(
     project: Project, printed: Printed, new_project: Callable[[Path], Project], tmp_path: Path
 ) -> None:
@@ -273,8 +273,8 @@ def test_a_table_that_cannot_be_recovered_keeps_no_other_from_it(
         project.assert_mirrored(table)
 
 
-@pytest.mark.session("of which statements are refused")
-@pytest.mark.parquet("only a snapshot of files is renamed")
+@pytest.mark.needs(session="of which statements are refused")
+@pytest.mark.needs(parquet="only a snapshot of files is renamed")
 def test_a_statement_that_fails_at_the_start_loses_nothing(project: Project) -> None:
     """dbt's cache takes a table for renamed before Spark has done it."""
     project.model(WATERMARK.format(3), **APPEND)
@@ -331,7 +331,7 @@ def test_a_table_is_rebuilt_from_what_spark_has(project: Project, printed: Print
     assert "# Partition Information" in described
 
 
-@pytest.mark.local("it is about such a folder")
+@pytest.mark.needs(local="it is about such a folder")
 @pytest.mark.parametrize(
     ("operation", "told"),
     [

@@ -109,7 +109,7 @@ def test_code_of_the_user_may_set_the_zone_of_a_partition(project: Project) -> N
             project.assert_mirrored(name)
 
 
-@pytest.mark.pyspark("Python models need PySpark")
+@pytest.mark.needs(pyspark="Python models need PySpark")
 def test_a_python_model_may_set_the_zone_of_a_partition(project: Project) -> None:
     python_model(
         project,
@@ -124,7 +124,7 @@ def test_a_python_model_may_set_the_zone_of_a_partition(project: Project) -> Non
     project.assert_mirrored()
 
 
-@pytest.mark.parquet("only folders have a zone")
+@pytest.mark.needs(parquet="only folders have a zone")
 def test_another_zone_of_a_table_writes_its_partitions_again(project: Project) -> None:
     config: dict[str, Any] = {"materialized": "incremental", "unique_key": ["id", "at"]}
     for number, zone in enumerate((None, "Asia/Tokyo", NEW_YORK), start=1):
@@ -138,7 +138,7 @@ def test_another_zone_of_a_table_writes_its_partitions_again(project: Project) -
         project.assert_mirrored()
 
 
-@pytest.mark.parquet("only folders have a zone")
+@pytest.mark.needs(parquet="only folders have a zone")
 def test_a_hook_that_creates_a_table_decides_on_the_zone_of_its_partitions(
     project: Project,
 ) -> None:
@@ -161,7 +161,7 @@ def test_a_hook_that_creates_a_table_decides_on_the_zone_of_its_partitions(
     project.assert_mirrored()
 
 
-@pytest.mark.parquet("others find a name for any value")
+@pytest.mark.needs(parquet="others find a name for any value")
 def test_a_value_that_is_too_long_for_a_folder_is_an_error_that_says_so(project: Project) -> None:
     project.model("select 1 as id, repeat('x', 260) as at", partition_by="at")
 

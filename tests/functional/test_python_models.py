@@ -12,7 +12,7 @@ import pytest
 
 from tests.functional.project import Project
 
-pytestmark = pytest.mark.pyspark("Thrift knows SQL only")
+pytestmark = pytest.mark.needs(pyspark="Thrift knows SQL only")
 
 
 def python_model(project: Project, body: str, name: str = "orders", **config: Any) -> None:

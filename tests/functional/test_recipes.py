@@ -151,7 +151,7 @@ BEFORE, AFTER = "2020-01-01T05:02:11.153Z", "2999-01-01T05:02:11.153Z"
 
 
 @pytest.mark.slow
-@pytest.mark.local("the process that asks for the status would need the server of the tests")
+@pytest.mark.needs(local="the process that asks for the status would need the server of the tests")
 def test_a_semantic_model_is_refreshed_only_if_something_was_published_and_applied(
     project: Project,
 ) -> None:
@@ -188,7 +188,7 @@ def test_a_semantic_model_is_refreshed_only_if_something_was_published_and_appli
 
 
 @pytest.mark.slow
-@pytest.mark.local("Fabric has something else to say of a table")
+@pytest.mark.needs(local="Fabric has something else to say of a table")
 def test_the_json_of_the_check_tells_how_late_rows_are_applied(project: Project) -> None:
     project.model(ORDERS, unique_key="id")
     project.model(ORDERS, "customers", unique_key="id")

@@ -57,7 +57,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 
 
 # of formats with types of their own, Spark itself says what they do not have
-MARKS = {"an interval": pytest.mark.parquet("Delta and Iceberg have no intervals")}
+MARKS = {"an interval": pytest.mark.needs(parquet="Delta and Iceberg have no intervals")}
 CASES = [pytest.param(*case, id=name, marks=MARKS.get(name, ())) for name, case in REFUSED.items()]
 
 

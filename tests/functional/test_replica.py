@@ -18,7 +18,7 @@ from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.delta_tables import content
 from tests.functional.project import Project
 
-pytestmark = pytest.mark.local("the replicator applies landing zones on this machine")
+pytestmark = pytest.mark.needs(local="the replicator applies landing zones on this machine")
 
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 

@@ -11,8 +11,8 @@ from tests.statements import statements
 
 pytestmark = [
     pytest.mark.usefixtures("each_size"),
-    pytest.mark.session("files are looked at only on this machine"),
-    pytest.mark.parquet("only files of Parquet tables are looked at"),
+    pytest.mark.needs(session="files are looked at only on this machine"),
+    pytest.mark.needs(parquet="only files of Parquet tables are looked at"),
 ]
 
 # a file for each partition

@@ -135,8 +135,8 @@ def test_a_snapshot_need_not_be_mirrored(project: Project) -> None:
 
 
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.session("only on this machine are files linked")
-@pytest.mark.parquet("files of other formats are not linked")
+@pytest.mark.needs(session="only on this machine are files linked")
+@pytest.mark.needs(parquet="files of other formats are not linked")
 def test_files_of_versions_that_do_not_change_are_not_written_again(project: Project) -> None:
     snapshot(project, **CHECK)
     files = f"select distinct _metadata.file_name from {project.schema}.orders"

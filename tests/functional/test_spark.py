@@ -42,7 +42,7 @@ def test_every_model_has_the_settings_of_the_profile_and_nothing_of_the_one_befo
     assert list(project.relation("b")) == [(("z", "str Europe/Oslo"),)]
 
 
-@pytest.mark.session("servers are asked through sessions of dbt")
+@pytest.mark.needs(session="servers are asked through sessions of dbt")
 def test_a_session_that_the_user_brought_keeps_its_settings_and_models_have_them(
     project: Project, spark: SparkSession
 ) -> None:
@@ -78,7 +78,7 @@ def test_a_session_that_the_user_brought_keeps_its_settings_and_models_have_them
             spark.conf.unset(key)
 
 
-@pytest.mark.session("a server interrupts its sessions itself")
+@pytest.mark.needs(session="a server interrupts its sessions itself")
 def test_cancelling_ends_the_jobs_of_a_connection_and_no_others(spark: SparkSession) -> None:
     long = "select sum(hash(a.id, b.id)) from range(1000000) a cross join range(1000000) b"
     tracker = spark.sparkContext.statusTracker()
@@ -125,7 +125,7 @@ def test_models_and_schemas_may_have_any_name_that_spark_allows(project: Project
         project.assert_mirrored(name)
 
 
-@pytest.mark.local("a landing zone in OneLake has the folder that Fabric gives it")
+@pytest.mark.needs(local="a landing zone in OneLake has the folder that Fabric gives it")
 def test_a_landing_zone_may_be_in_a_folder_of_any_name(project: Project) -> None:
     folder = project.path / "it's a 100% #1 path+ünï" / "[brackets] {braces} *stars?"
     project.landing_zone = folder / "LandingZone"
@@ -142,7 +142,7 @@ def test_a_landing_zone_may_be_in_a_folder_of_any_name(project: Project) -> None
     project.assert_mirrored()
 
 
-@pytest.mark.local("a landing zone in OneLake has the folder that Fabric gives it")
+@pytest.mark.needs(local="a landing zone in OneLake has the folder that Fabric gives it")
 def test_a_schema_may_be_in_a_catalog_that_is_named(project: Project, file_format: str) -> None:
     catalog = "ice" if file_format == "iceberg" else "spark_catalog"
     project.name_schema(f"{catalog}.{project.schema}")
@@ -160,7 +160,7 @@ def test_a_schema_may_be_in_a_catalog_that_is_named(project: Project, file_forma
     project.assert_mirrored()
 
 
-@pytest.mark.session("parses in this process")
+@pytest.mark.needs(session="parses in this process")
 def test_sql_of_macros_is_valid_where_spark_reserves_the_words_of_the_standard(
     spark: SparkSession,
 ) -> None:
@@ -179,14 +179,14 @@ def test_sql_of_macros_is_valid_where_spark_reserves_the_words_of_the_standard(
         strict.sql(f"explain {sql if sql[0].isalpha() else f'select * from {sql}'}")
 
 
-@pytest.mark.session("servers are started by somebody else")
+@pytest.mark.needs(session="servers are started by somebody else")
 def test_the_embedded_spark_does_not_follow_settings_that_change_what_files_say(
     spark: SparkSession,
 ) -> None:
     assert {name: spark.conf.get(name) for name in SESSION_SETTINGS} == SESSION_SETTINGS
 
 
-@pytest.mark.session("servers are started by somebody else")
+@pytest.mark.needs(session="servers are started by somebody else")
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs Linux")
 def test_settings_reach_the_embedded_spark_unseen(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
@@ -207,7 +207,7 @@ def _has_secret(path: Path) -> bool:
     return path.is_file() and SECRET.encode() in path.read_bytes()
 
 
-@pytest.mark.session("servers are started by somebody else")
+@pytest.mark.needs(session="servers are started by somebody else")
 def test_spark_reads_any_setting_as_it_was_written(spark: SparkSession) -> None:
     settings = {
         "spark.plain": "a",
@@ -229,7 +229,7 @@ def test_spark_reads_any_setting_as_it_was_written(spark: SparkSession) -> None:
     assert {key: read.getProperty(key) for key in read.stringPropertyNames()} == settings
 
 
-@pytest.mark.session("servers may have the driver")
+@pytest.mark.needs(session="servers may have the driver")
 def test_a_spark_without_a_driver_for_onelake_says_so(project: Project) -> None:
     staging = "abfss://shop@onelake.dfs.fabric.microsoft.com/mirror.MirroredDatabase/Files"
     write = f"insert overwrite directory '{staging}' using parquet select 1 as id"

@@ -160,7 +160,7 @@ def test_types_of_a_dbt_snapshot_become_those_that_hold_all_values(project: Proj
     assert {response["publication"] for response in take(project).values()} == {"unchanged"}
 
 
-@pytest.mark.parquet("other tables do not describe the length of a text")
+@pytest.mark.needs(parquet="other tables do not describe the length of a text")
 def test_texts_of_a_fixed_length_are_compared_as_texts(project: Project) -> None:
     project.sql(f"create schema if not exists {project.schema}")
     project.sql(f"create table {project.schema}.codes (id int, code varchar(3)) using parquet")
@@ -310,7 +310,7 @@ INTEGERS = ("tinyint", "smallint", "int", "bigint")
 NUMBERS = (*INTEGERS, "float", "double", "decimal(3,2)", "decimal(38,18)")
 
 
-@pytest.mark.session("a session of its own")
+@pytest.mark.needs(session="a session of its own")
 @pytest.mark.parametrize("ansi", some(["true", "false"]))
 @pytest.mark.parametrize("source", NUMBERS)
 def test_a_number_becomes_one_of_another_type_if_that_holds_it(
@@ -363,7 +363,7 @@ HELD = [
 ]
 
 
-@pytest.mark.session("a session of its own")
+@pytest.mark.needs(session="a session of its own")
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_values_take_another_type_if_that_holds_them(spark: SparkSession, ansi: str) -> None:
     session = spark.newSession()

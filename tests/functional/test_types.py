@@ -55,7 +55,7 @@ def test_the_table_in_the_docs_has_these_types() -> None:
         assert is_refused(delimited) or delimited in in_text, name
 
 
-@pytest.mark.parquet("other formats do not have all of Spark's types")
+@pytest.mark.needs(parquet="other formats do not have all of Spark's types")
 @pytest.mark.core
 def test_every_type_lands_as_the_table_says_or_is_refused_with_a_cast(project: Project) -> None:
     refused = {}
@@ -99,7 +99,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.pyspark("the mirrored tables are on this machine")
+@pytest.mark.needs(pyspark="the mirrored tables are on this machine")
 @pytest.mark.parametrize(
     "kind", [pytest.param("keyed", marks=pytest.mark.core), "keyless", "text"]
 )

@@ -47,7 +47,7 @@ def keep_a_part(patched: pytest.MonkeyPatch, _: Path) -> None:
     patched.setattr(LocalStorage, "collect", collect_a_part)
 
 
-@pytest.mark.local("the landing zone is in a folder")
+@pytest.mark.needs(local="the landing zone is in a folder")
 @pytest.mark.parametrize("key", some(["id", None], 2))
 @pytest.mark.parametrize(
     ("change", "told"),
@@ -150,7 +150,7 @@ def test_new_rows_are_matched_in_the_types_of_the_snapshot(project: Project) -> 
 
 
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.parquet("partitions of other formats keep an empty string")
+@pytest.mark.needs(parquet="partitions of other formats keep an empty string")
 @pytest.mark.core
 def test_an_empty_string_that_a_partition_makes_null_is_null_in_the_mirror(
     project: Project,
@@ -185,7 +185,7 @@ def test_an_empty_string_that_a_partition_makes_null_is_null_in_the_mirror(
 
 
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.parquet("sets the format itself")
+@pytest.mark.needs(parquet="sets the format itself")
 def test_values_that_a_format_changes_are_published_as_they_are_stored(project: Project) -> None:
     formats = ("csv", "json", "orc")
     for name in formats:
@@ -202,7 +202,7 @@ def test_values_that_a_format_changes_are_published_as_they_are_stored(project: 
 
 
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.parquet("sets the format itself")
+@pytest.mark.needs(parquet="sets the format itself")
 def test_a_table_that_gets_another_format_or_buckets_is_written_again(project: Project) -> None:
     first, later = values("(1, 'a')", "(2, 'b')"), values("(3, 'c')")
     models: dict[str, dict[str, Any]] = {
@@ -232,7 +232,7 @@ STORED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parquet("sets the format itself")
+@pytest.mark.needs(parquet="sets the format itself")
 def test_the_relation_follows_how_it_is_to_be_stored_and_nothing_is_published(
     project: Project,
 ) -> None:

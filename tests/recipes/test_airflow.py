@@ -14,8 +14,6 @@ import pytest
 
 from tests.recipes.recipe import Recipe, comparable, told
 
-pytestmark = [pytest.mark.slow, pytest.mark.recipe]
-
 # the tests tell nobody that they ran, and load no examples
 SETTINGS = {"DO_NOT_TRACK": "True", "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
 

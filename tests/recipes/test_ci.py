@@ -10,8 +10,6 @@ import yaml
 
 from tests.recipes.recipe import Recipe
 
-pytestmark = [pytest.mark.slow, pytest.mark.recipe]
-
 WORKFLOW = ".github/workflows/pull-request.yml"
 
 

@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.functional.test_ready_spark import without_java
+from tests.functional.processes.test_ready_spark import without_java
 from tests.matrix import PYTHON, ROOT, install
 from tests.pages import blocks_of
 from tests.recipes.cloud import Place, reachable
 from tests.recipes.dockerfile import Dockerfile
 from tests.recipes.recipe import Recipe
-
-pytestmark = [pytest.mark.slow, pytest.mark.recipe]
 
 # what is changed in a model between two machines, and the rows that are in the files then
 NIGHTS: list[tuple[str, str, dict[str, list[int]]]] = [

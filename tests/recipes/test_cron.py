@@ -9,8 +9,6 @@ import pytest
 
 from tests.recipes.recipe import Recipe, told
 
-pytestmark = [pytest.mark.slow, pytest.mark.recipe]
-
 FULL_LOAD = {"orders": [6], "customers": [3]}
 
 

@@ -10,8 +10,6 @@ from tests.matrix import ROOT
 from tests.pages import text_of
 from tests.recipes.recipe import Recipe, comparable, told
 
-pytestmark = [pytest.mark.slow, pytest.mark.recipe]
-
 # prints the lineage of an asset
 STORED = """
 import dagster as dg

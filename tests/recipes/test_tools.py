@@ -9,8 +9,6 @@ import yaml
 
 from tests.recipes.recipe import Recipe, comparable
 
-pytestmark = [pytest.mark.slow, pytest.mark.recipe]
-
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Recipe:

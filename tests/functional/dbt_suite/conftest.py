@@ -24,13 +24,6 @@ from tests.spark_server import SparkServer
 LANDING_ZONE = "mirror.MirroredDatabase/Files/LandingZone"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark dbt's tests as variants: ours show the same, if not in all of dbt's words."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.variant)
-
-
 @pytest.fixture(scope="class")  # type: ignore[no-redef]
 def dbt_profile_target(
     request: pytest.FixtureRequest, project_root: str, spark_server: SparkServer | None

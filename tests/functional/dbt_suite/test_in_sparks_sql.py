@@ -64,11 +64,11 @@ TestTypeFloat = adapted(
 TestTypeInt = adapted(
     BaseTypeInt, project_config_update=configured(seeds={"+column_types": {"int_col": "int"}})
 )
-TestDateDiff = pytest.mark.session(
-    "the metastore of the server, which is on Derby, holds no view of that length"
+TestDateDiff = pytest.mark.needs(
+    session="the metastore of the server, which is on Derby, holds no view of that length"
 )(adapted(BaseDateDiff))
-TestSampleMode = pytest.mark.session(
-    "dbt's test stops the clock by which a client of a server waits"
+TestSampleMode = pytest.mark.needs(
+    session="dbt's test stops the clock by which a client of a server waits"
 )(
     # a sample is never published, and a mirrored table stays as it is
     adapted(BaseSampleModeTest, project_config_update=configured(models={"+mirror": False}))

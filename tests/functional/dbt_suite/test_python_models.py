@@ -8,7 +8,7 @@ from dbt.tests.adapter.python_model.test_spark import BasePySparkTests
 
 from tests.functional.dbt_suite.translation import adapted
 
-pytestmark = pytest.mark.pyspark("Thrift knows SQL only")
+pytestmark = pytest.mark.needs(pyspark="Thrift knows SQL only")
 
 TestPythonEmptyTests = test_python_model.BasePythonEmptyTests
 TestPythonMetaGetTests = test_python_model.BasePythonMetaGetTests

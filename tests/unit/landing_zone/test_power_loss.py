@@ -33,9 +33,6 @@ from tests.variants import some
 OLD = [b"old 1", b"old 2"]
 NEW = [b"new 1", b"new 2", b"new 3"]
 
-# so many parts of what was not flushed are left at each point
-EXHAUSTIVE = (pytest.mark.slow, pytest.mark.exhaustive)
-SEEDS = pytest.mark.parametrize("seeds", [6, pytest.param(60, marks=EXHAUSTIVE)])
 HARD_LINKS = pytest.mark.parametrize(
     "hard_links", some([True, False]), ids=["link and unlink", "rename"]
 )
@@ -89,6 +86,12 @@ def disk(tmp_path: Path) -> Disk:
     return Disk(tmp_path)
 
 
+@pytest.fixture
+def seeds(many: bool) -> int:
+    """So many parts of what was not flushed are left at each point."""
+    return 60 if many else 6
+
+
 Watch = Callable[..., AbstractContextManager[None]]
 
 
@@ -127,7 +130,6 @@ def recovered(storage: LocalStorage) -> Files:
     return found
 
 
-@SEEDS
 @HARD_LINKS
 @pytest.mark.parametrize("kind", some(["changes", "rebuild", "initial"], 2))
 def test_a_loss_of_power_leaves_the_old_or_the_new_state(
@@ -147,7 +149,6 @@ def test_a_loss_of_power_leaves_the_old_or_the_new_state(
         assert recovered(storage) in ([after] if loss.said else [before, after])
 
 
-@SEEDS
 @HARD_LINKS
 def test_a_batch_that_was_withdrawn_does_not_come_back_with_the_power(
     disk: Disk, watched: Watch, hard_links: bool, seeds: int
@@ -165,7 +166,6 @@ def test_a_batch_that_was_withdrawn_does_not_come_back_with_the_power(
         assert recovered(storage) in ([before] if loss.said else [before, after])
 
 
-@SEEDS
 @pytest.mark.parametrize("definition", [DEFINITION, BY_TIME], ids=["by number", "by time"])
 def test_what_is_there_after_a_loss_of_power_is_never_ahead_of_what_it_relies_on(
     disk: Disk, watched: Watch, definition: TableDefinition, seeds: int
@@ -182,7 +182,6 @@ def test_what_is_there_after_a_loss_of_power_is_never_ahead_of_what_it_relies_on
             assert found == NEW[: len(found)], "a file is not there without those before it"
 
 
-@SEEDS
 def test_a_table_that_was_being_dropped_when_the_power_was_lost_can_be_dropped_again(
     disk: Disk, watched: Watch, seeds: int
 ) -> None:

@@ -100,14 +100,12 @@ HISTORIES = {
     "beyond the limit": History({"max_deleted": 0}, again=run_and_publish),
 }
 
-# the histories that `make test` tries, with every kind of fault
+# the histories that are tried at each change, with every kind of fault
 MAIN = ("changes", "held", "merge in place", "post-hook", "rows without a key are gone")
 
 
 def marked(name: str, kind: str = KILLED) -> Any:
-    """A case of a test; `make test` leaves it out if it is not one of the main ones."""
-    rare = pytest.mark.more if kind == KILLED else pytest.mark.slow
-    return pytest.param(name, kind, marks=[] if name in MAIN else rare)
+    return pytest.param(name, kind, marks=[] if name in MAIN else pytest.mark.slow)
 
 
 def interrupted_runs(
@@ -164,7 +162,7 @@ def test_a_run_on_another_machine_brings_mirror_and_model_together(
 
 @pytest.mark.parametrize("name", ["changes", "merge", "Delta table", "held"])
 @pytest.mark.parametrize(
-    "kind", [KILLED, *(pytest.param(kind, marks=pytest.mark.more) for kind in (FAILS, LOST))]
+    "kind", [KILLED, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (FAILS, LOST))]
 )
 def test_a_restore_may_be_interrupted(tmp_path: Path, name: str, kind: str) -> None:
     history = HISTORIES[name]
@@ -177,7 +175,6 @@ def test_a_restore_may_be_interrupted(tmp_path: Path, name: str, kind: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MAIN)
 def test_a_run_may_be_killed_while_it_finishes_another_one(tmp_path: Path, name: str) -> None:
     history = HISTORIES[name]

@@ -30,7 +30,7 @@ print(report.status, report.rows, resource.getrusage(resource.RUSAGE_SELF).ru_ma
 """
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_very_many_changes_of_a_key_take_little_memory(item: Item) -> None:
     item.keyed()
     count = 10_000_000

@@ -96,7 +96,7 @@ class Fault:
     def _process(self, arguments: list[str]) -> int:
         """One that has nothing of this one: what a client of a server holds outlives no fork."""
         command = [sys.executable, "-m", __name__, str(self.point), *arguments]
-        here = {"PYTHONPATH": str(Path(__file__).parents[2])}
+        here = {"PYTHONPATH": str(Path(__file__).parents[3])}
         return os.posix_spawn(sys.executable, command, {**os.environ, **here})
 
     def around(self, carry_out: Callable[[], Any], what: str, error: type[DbtRuntimeError]) -> Any:

@@ -22,9 +22,7 @@ from deltalake import DeltaTable
 from tests.delta_tables import content
 from tests.functional.project import Project, canonical
 
-pytestmark = pytest.mark.slow
-
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
 
 

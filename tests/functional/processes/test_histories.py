@@ -16,8 +16,6 @@ from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.functional.fast_paths import OFF, without
 from tests.functional.project import Project
 
-pytestmark = pytest.mark.slow
-
 NewProject = Callable[[], AbstractContextManager[Project]]
 
 
@@ -37,13 +35,6 @@ def a_project(
             shutil.rmtree(project.path)
 
     return create
-
-
-def few_or_many(few: int, many: int = 60) -> pytest.MarkDecorator:
-    """How many histories are tried."""
-    return pytest.mark.parametrize(
-        "examples", [few, pytest.param(many, marks=pytest.mark.exhaustive)]
-    )
 
 
 def generated(examples: int) -> settings:
@@ -274,10 +265,9 @@ def models(draw: st.DrawFn, file_format: str) -> dict[str, Any]:
     return config
 
 
-@pytest.mark.session("fast paths are forced off in this process")
-@few_or_many(4)
-def test_fast_paths_change_nothing(a_project: NewProject, file_format: str, examples: int) -> None:
-    @generated(examples)
+@pytest.mark.needs(session="fast paths are forced off in this process")
+def test_fast_paths_change_nothing(a_project: NewProject, file_format: str, many: bool) -> None:
+    @generated(60 if many else 4)
     @given(
         key=st.sampled_from(list(KEYS)),
         zone=st.sampled_from(["UTC", "America/New_York"]),
@@ -336,11 +326,10 @@ kinds = st.sampled_from(["table", "incremental"])
 HeldStep = tuple[str, str, dict[int, str | None]]
 
 
-@few_or_many(3)
 def test_only_rows_that_have_passed_their_tests_are_seen(
-    a_project: NewProject, examples: int
+    a_project: NewProject, many: bool
 ) -> None:
-    @generated(examples)
+    @generated(60 if many else 3)
     @given(
         are_large=st.booleans(),
         history=st.lists(st.tuples(commands, kinds, tested_rows), min_size=3, max_size=7),

@@ -14,8 +14,6 @@ import pytest
 
 from tests.functional.project import Project
 
-pytestmark = pytest.mark.slow
-
 INCREMENTAL = """
     select * from (select id, concat('{name} ', id) as name from range({begin}, {end}))
     {{% if is_incremental() %}} where id >= {begin} {{% endif %}}
@@ -84,7 +82,6 @@ def test_a_copied_project_works_on_its_own_files(project: Project, tmp_path: Pat
     project.assert_mirrored()
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("lost", ["metastore_db", "warehouse"])
 def test_without_metastore_or_warehouse_nothing_is_published_or_removed(
     project: Project, tmp_path: Path, lost: str

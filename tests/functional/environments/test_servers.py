@@ -13,17 +13,15 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.functional.project import Project
-from tests.functional.servers import (
+from tests.functional.environments.servers import (
     assert_errors_have_no_stack_of_the_jvm,
     assert_runs_without_java,
     project_on,
 )
-from tests.functional.test_processes import call, dbt
-from tests.functional.test_progress import at_a_terminal
+from tests.functional.environments.test_progress import at_a_terminal
+from tests.functional.processes.test_processes import call, dbt
+from tests.functional.project import Project
 from tests.spark_server import SparkServer
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

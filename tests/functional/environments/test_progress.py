@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.functional.project import Project
 
 # dbt, with lines that come at once
@@ -58,7 +56,6 @@ def at_a_terminal(folder: Path, *command: str) -> tuple[int, str]:
     return process.returncode, shown.decode()
 
 
-@pytest.mark.slow
 def test_a_long_node_shows_its_step_and_its_tasks_at_a_terminal_and_not_in_the_log(
     tmp_path: Path,
 ) -> None:

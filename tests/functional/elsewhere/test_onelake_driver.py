@@ -15,8 +15,6 @@ from tests.functional.project import Project
 from tests.onelake_driver import reachable
 from tests.onelake_server import OneLakeServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.maven]
-
 
 @pytest.fixture
 def onelake_project(

@@ -13,11 +13,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.functional.faults import KILLED, KINDS, Fault
+from tests.functional.faults.fault import KINDS, Fault
 from tests.functional.nodes import write_node
 from tests.functional.project import Project
-
-pytestmark = pytest.mark.slow
 
 # several files a batch
 SMALL_FILES = {"target_file_size": "4kb"}
@@ -183,17 +181,8 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
 }
 
 
-ALWAYS = {("changes", KILLED)}
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        pytest.param(name, kind, marks=[] if (name, kind) in ALWAYS else pytest.mark.exhaustive)
-        for name in SCENARIOS
-        for kind in KINDS
-    ],
-)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_the_next_run_brings_mirror_and_model_together(
     project: Project, name: str, kind: str, record_property: Callable[[str, object], None]
 ) -> None:

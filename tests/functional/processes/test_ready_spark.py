@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.functional.processes.test_processes import BIN
 from tests.functional.project import Project
-from tests.functional.test_processes import BIN
 
-pytestmark = [pytest.mark.slow, pytest.mark.session("starts the embedded Spark")]
+pytestmark = pytest.mark.needs(session="starts the embedded Spark")
 
 # a statement that takes far longer than a test, and writes files all the time
 ENDLESS = """
@@ -144,7 +144,7 @@ def model(dbt, session):
 """
 
 
-@pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.exhaustive), 1, 2])
+@pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_command_that_is_killed_takes_spark_with_it_and_the_next_run_is_right(
     project: Project, number: int
 ) -> None:

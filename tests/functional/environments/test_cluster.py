@@ -15,10 +15,8 @@ from typing import Any
 import pyspark
 import pytest
 
+from tests.functional.processes.test_processes import dbt
 from tests.functional.project import Project
-from tests.functional.test_processes import dbt
-
-pytestmark = pytest.mark.slow
 
 ROWS = 200_000
 

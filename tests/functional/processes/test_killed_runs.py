@@ -1,7 +1,7 @@
 """A run that is killed with SIGKILL: the next one ends with the mirror equal to the model.
 
 Every run is a process of its own, with the embedded Spark and its metastore in the project. What
-goes wrong at every other point is in `test_faults.py`.
+goes wrong at every other point is in `functional/faults`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from tests.functional.project import Project, canonical
-
-pytestmark = pytest.mark.slow
 
 # a load of more than one file, in columns whose names the metastore must keep too
 LOAD = """
@@ -50,21 +48,7 @@ def die(project: Project, point: str) -> None:
     assert killed.returncode == -signal.SIGKILL, killed.stdout
 
 
-@pytest.mark.parametrize(
-    ("kind", "point"),
-    [
-        ("changes", "after the first file"),
-        *(
-            pytest.param(kind, point, marks=pytest.mark.exhaustive)
-            for kind, point in (
-                ("initial", "after the manifest"),
-                ("changes", "while building"),
-                ("changes", "after the old snapshot is dropped"),
-                ("rebuild", "after the old folder is dropped"),
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize(("kind", "point"), [("changes", "after the first file")])
 def test_the_run_after_a_kill_brings_mirror_and_model_together(
     tmp_path: Path, kind: str, point: str
 ) -> None:
@@ -93,20 +77,7 @@ def test_the_run_after_a_kill_brings_mirror_and_model_together(
     assert ("unchanged" in output) == committed, "what was committed is not published again"
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        "after the manifest",
-        *(
-            pytest.param(point, marks=pytest.mark.exhaustive)
-            for point in (
-                "while building",
-                "after the first file",
-                "after the old snapshot is dropped",
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize("point", ["after the manifest"])
 def test_an_incremental_run_that_was_killed_is_not_lost_and_not_done_twice(
     tmp_path: Path, point: str
 ) -> None:

@@ -17,13 +17,13 @@ import pytest
 from pyspark import SparkContext
 
 from tests.functional import onelake
+from tests.functional.processes.test_ready_spark import jvms
 from tests.functional.project import Project
-from tests.functional.test_ready_spark import jvms
 from tests.onelake_server import OneLakeServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.session("starts the embedded Spark")]
+pytestmark = pytest.mark.needs(session="starts the embedded Spark")
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 
 def jvm(project: Project) -> int:
@@ -114,7 +114,13 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
 def test_commands_of_one_process_do_not_get_in_each_others_way(
     tmp_path: Path, scenario: str
 ) -> None:
-    command = [sys.executable, "-m", "tests.functional.test_one_process", str(tmp_path), scenario]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.functional.environments.test_one_process",
+        str(tmp_path),
+        scenario,
+    ]
 
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600)
 

@@ -21,8 +21,6 @@ from tests.onelake_server import ITEM, WORKSPACE, OneLakeServer, listening
 from tests.spark_server import SparkServer
 from tests.wine import ROOT, Windows, on_drive, prepared
 
-pytestmark = [pytest.mark.slow, pytest.mark.windows]
-
 # the rooms that run there
 UNIT_TESTS = (
     "landing_zone",

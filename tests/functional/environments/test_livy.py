@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.functional.project import Project
-from tests.functional.servers import (
+from tests.functional.environments.servers import (
     assert_errors_have_no_stack_of_the_jvm,
     assert_runs_without_java,
     project_on,
 )
-from tests.functional.test_processes import dbt
+from tests.functional.processes.test_processes import dbt
+from tests.functional.project import Project
 from tests.spark_server import SparkServer
-
-pytestmark = pytest.mark.slow
 
 # ends the Livy session that it runs in
 DEADLY = """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from tests.functional.processes.test_processes import dbt
 from tests.functional.project import Project, canonical
-from tests.functional.test_processes import dbt
 from tests.spark_server import SparkServer
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.functional.processes.test_processes import BIN
 from tests.functional.project import Project
-from tests.functional.test_processes import BIN
 
-pytestmark = [pytest.mark.slow, pytest.mark.session("starts the embedded Spark")]
+pytestmark = pytest.mark.needs(session="starts the embedded Spark")
 
 # a user that the system does not know by name and that has no home, as each container has in
 # OpenShift
@@ -107,7 +107,6 @@ def test_a_container_has_a_user_without_name_and_home_and_a_project_that_cannot_
     assert f"Embedded Spark has its files in {tmp_path}/spark" in told
 
 
-@pytest.mark.variant
 @pytest.mark.skipif(not works(*NAMELESS), reason="needs namespaces of users")
 def test_spark_starts_and_stays_ready_though_the_cache_is_out_of_reach(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop")
@@ -121,7 +120,6 @@ def test_spark_starts_and_stays_ready_though_the_cache_is_out_of_reach(tmp_path:
     assert "Spark stays ready for" in done.stdout
 
 
-@pytest.mark.variant
 @pytest.mark.skipif(not works(*IN_MEMORY, "/mnt"), reason="needs mounts of a user")
 def test_a_folder_in_memory_that_forbids_to_load_libraries_is_refused(tmp_path: Path) -> None:
     project = Project(tmp_path / "shop")
