@@ -61,6 +61,7 @@ def test_no_node_is_built_if_selected_ones_are_not_configured_right_and_all_are_
     project.assert_mirrored("early")
 
 
+@pytest.mark.needs(local="a landing zone in OneLake is no folder")
 def test_a_landing_zone_that_cannot_be_written_stops_the_run_before_its_first_node(
     project: Project,
 ) -> None:
