@@ -78,6 +78,7 @@ def test_rows_that_are_changed_and_deleted_are_published_by_their_key(project: P
     project.assert_mirrored()
 
 
+@pytest.mark.needs(local="a server's replica is not on this machine")
 def test_a_change_by_others_is_refused_and_names_the_ways_out(project: Project) -> None:
     fill_at_the_end(project, on_foreign_changes="fail")
     project.run()
