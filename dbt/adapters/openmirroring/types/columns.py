@@ -1,16 +1,29 @@
-"""The columns of a table as they land in the mirror (specification, "Column types")."""
+"""The columns of a table as they land in the mirror (specification, "Column types").
+
+Complex values land as JSON, including the keys of their maps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.text.sql import quoted
-from dbt.adapters.openmirroring.types.json_text import json_text, json_value
-from dbt.adapters.openmirroring.types.parsed import parsed, sql_of
+from dbt.adapters.openmirroring.types.parsed import (
+    PLAIN,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+    mapped,
+    parse,
+    parsed,
+    sql_of,
+)
 
 _NESTED = ("array<", "map<", "struct<", "variant")
 _TEXT = ("string collate", "char(", "varchar(")
@@ -20,14 +33,27 @@ _SAME = {
     *("string", "binary", "date", "timestamp"),
 }
 
+# `T` in quotes, without a backslash: a setting of Spark turns off the escapes in strings
+_TIME = "'yyyy-MM-dd', chr(39L), 'T', chr(39L), 'HH:mm:ss.SSSSSS'"
+
+# by default Spark drops NULL fields and microseconds
+_OPTIONS = (
+    "map('ignoreNullFields', 'false', 'timeZone', 'UTC', "
+    f"'timestampFormat', concat({_TIME}, 'XXX'), 'timestampNTZFormat', concat({_TIME}))"
+)
+
+# `from_json` otherwise returns NULL for a text that is not of the type
+_READING_OPTIONS = _OPTIONS.replace("map(", "map('mode', 'FAILFAST', ", 1)
+
+_PLAIN_KEY = re.compile(PLAIN, re.IGNORECASE)
+# types that `from_json` does not know
+_KIND_OF_STRING = re.compile(r"string collate [\w.]+|(?:var)?char\(\d+\)", re.IGNORECASE)
+_OTHER_MAP = re.compile(rf"map<(?!{PLAIN},)", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """A column of a table.
-
-    Args:
-        dtype: type in Spark
-    """
+    """A column of a table, with its type in Spark."""
 
     name: str
     dtype: str
@@ -44,20 +70,13 @@ class TypedColumn:
 
 @dataclass(frozen=True)
 class LandingColumn(TypedColumn):
-    """A column of a table, with its type in the mirror.
-
-    Args:
-        landed_type: type in the mirror, as Spark SQL spells it
-    """
+    """A column of a table, with its type in the mirror as Spark SQL spells it."""
 
     landed_type: str
 
     @classmethod
     def of(cls, column: Any) -> LandingColumn:
-        """Return a column as it lands.
-
-        Args:
-            column: an object with `name` and `dtype`
+        """Return a column, which has `name` and `dtype`, as it lands.
 
         Raises:
             CompilationError: if its type cannot be mirrored
@@ -129,10 +148,7 @@ class LandingColumn(TypedColumn):
 
 
 def landing_columns(columns: Iterable[Any]) -> list[LandingColumn]:
-    """Return columns as they land.
-
-    Args:
-        columns: objects with `name` and `dtype`
+    """Return columns, which have `name` and `dtype`, as they land.
 
     Raises:
         CompilationError: if a type cannot be mirrored
@@ -153,3 +169,141 @@ def _landed_type(name: str, dtype: str) -> str:
         f"The column {quoted(name)} has the type {dtype}, which cannot be mirrored. Cast it in "
         f"the model, e.g. cast({quoted(name)} as string)."
     )
+
+
+def json_text(dtype: str, value: str) -> str:
+    """Return SQL that converts a complex value to JSON.
+
+    Raises:
+        ValueError: if the type has maps and cannot be parsed
+    """
+    return _json(with_keys_as_text(dtype, value))
+
+
+def json_value(dtype: str, text: str) -> str:
+    """Return SQL that converts JSON, as `json_text` writes it, back to a complex value.
+
+    Raises:
+        ValueError: if the type cannot be parsed
+    """
+    return _read(parse(dtype), text, 1)
+
+
+def with_keys_as_text(dtype: str, value: str) -> str:
+    """Return SQL that converts the keys of a value's maps to text, as `to_json` writes values.
+
+    `to_json` itself writes keys with Java's `toString`: a date as a number of days, and bytes as
+    an address in memory. The SQL of the value is returned unchanged if no key needs a conversion.
+
+    Raises:
+        ValueError: if the type has maps and cannot be parsed
+    """
+    if not _OTHER_MAP.search(dtype):
+        return value
+    return _converted(parse(dtype), value, 1)
+
+
+def _json(value: str) -> str:
+    return f"to_json({value}, {_OPTIONS})"
+
+
+# returns the SQL of a part of a value, given its type, its own SQL, and the depth of lambdas
+_Part = Callable[[DataType, str, int], str]
+
+
+def _with_parts(
+    type_: ArrayType | MapType, value: str, depth: int, part: _Part, key: _Part
+) -> str:
+    """Return the SQL of an array or a map whose parts are converted; unchanged if none is.
+
+    The nesting depth of lambdas makes the names of their variables unique.
+    """
+    if isinstance(type_, ArrayType):
+        name = f"element_{depth}"
+        element = part(type_.element, name, depth + 1)
+        return value if element == name else f"transform({value}, {name} -> {element})"
+    name = f"entry_{depth}"
+    before = (f"{name}.key", f"{name}.value")
+    after = (key(type_.key, before[0], depth + 1), part(type_.value, before[1], depth + 1))
+    if after == before:
+        return value
+    return (
+        f"map_from_entries(transform(map_entries({value}), "
+        f"{name} -> struct({after[0]} as key, {after[1]} as value)))"
+    )
+
+
+def _struct(value: str, fields: Iterable[str]) -> str:
+    return f"if({value} is null, null, struct({', '.join(fields)}))"
+
+
+def _converted(type_: DataType, value: str, depth: int) -> str:
+    """Return the SQL of a value whose keys of maps are text; unchanged if they are already."""
+    if isinstance(type_, str):
+        return value
+    if not isinstance(type_, StructType):
+        return _with_parts(type_, value, depth, _converted, _key)
+    names = [quoted(name) for name, _ in type_.fields]
+    before = [f"{value}.{name}" for name in names]
+    after = [
+        _converted(field, part, depth)
+        for (_, field), part in zip(type_.fields, before, strict=True)
+    ]
+    if after == before:
+        return value
+    return _struct(value, map("{} as {}".format, after, names))
+
+
+def _key(type_: DataType, key: str, depth: int) -> str:
+    if not isinstance(type_, str):
+        return _json(_converted(type_, key, depth))
+    if _PLAIN_KEY.fullmatch(type_):
+        return key
+    # `to_json` takes no scalar, so wrap the key in an array and trim the brackets. A cast to a
+    # string would depend on the time zone of the session.
+    return "trim(both '[\"]' from " + _json(f"array({key})") + ")"
+
+
+def _read(type_: DataType, text: str, depth: int) -> str:
+    if type_ == "variant":
+        return f"parse_json({text})"
+    schema = _literal(sql_of(_readable(type_)))
+    return _typed(type_, f"from_json({text}, {schema}, {_READING_OPTIONS})", depth)
+
+
+def _readable(type_: DataType) -> DataType:
+    """Return the type that `from_json` reads in place of a type."""
+    return mapped(type_, lambda s: "string" if _KIND_OF_STRING.fullmatch(s) else s, key="string")
+
+
+def _typed(type_: DataType, value: str, depth: int) -> str:
+    """Return the SQL of a value that `from_json` has read, in its own type."""
+    if type_ == _readable(type_):
+        return value
+    if isinstance(type_, str):
+        return f"cast({value} as {type_})"
+    if not isinstance(type_, StructType):
+        return _with_parts(type_, value, depth, _typed, _read_key)
+    # a lambda, so that the text is read only once
+    name = f"struct_{depth}"
+    fields = (
+        f"{_typed(field, f'{name}.{quoted(field_name)}', depth + 1)} as {quoted(field_name)}"
+        for field_name, field in type_.fields
+    )
+    return f"transform(array({value}), {name} -> {_struct(name, fields)})[0]"
+
+
+def _read_key(type_: DataType, key: str, depth: int) -> str:
+    if not isinstance(type_, str):
+        return _read(type_, key, depth)
+    if _PLAIN_KEY.fullmatch(type_):
+        return f"cast({key} as {type_})"
+    element = f"concat('[\"', {key}, '\"]')"
+    return f"{_read(ArrayType(type_), element, depth)}[0]"
+
+
+def _literal(text: str) -> str:
+    """Return a constant text, without a backslash or quote in a string."""
+    parts = re.split(r"(['\\])", text)
+    literals = [f"chr({ord(part)}L)" if part in "'\\" else f"'{part}'" for part in parts if part]
+    return literals[0] if len(literals) == 1 else f"concat({', '.join(literals)})"

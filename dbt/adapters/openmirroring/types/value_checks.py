@@ -11,13 +11,7 @@ from dataclasses import dataclass
 
 from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.types.columns import LandingColumn
-from dbt.adapters.openmirroring.types.parsed import (
-    ArrayType,
-    DataType,
-    MapType,
-    StructType,
-    parse,
-)
+from dbt.adapters.openmirroring.types.parsed import ArrayType, DataType, MapType, StructType, parse
 
 _TEXT = ("string", "char(", "varchar(")
 
@@ -40,10 +34,9 @@ Leaf = Callable[[str, str], str]
 
 @dataclass(frozen=True)
 class ValueCheck:
-    """A check of the values of a column.
+    """A check of the values of a column, which can have two checks.
 
     Args:
-        column: the column; a column can have two checks
         condition: SQL that is true for a value that cannot be read; it may be NULL for others
         example: SQL that returns such a value as text
         finding: what such values are
@@ -155,13 +148,17 @@ def condition_inside(type_: DataType, value: str, leaf: Leaf, depth: int = 1) ->
         value: SQL of the value
         depth: the nesting depth of lambdas, which makes their variable names unique
     """
+
+    def exists(values: str, element: DataType) -> str:
+        name = f"value_{depth}"
+        condition = condition_inside(element, name, leaf, depth + 1)
+        return f"exists({values}, {name} -> {condition})" if condition else ""
+
     if isinstance(type_, ArrayType):
-        return _exists(value, type_.element, leaf, depth)
+        return exists(value, type_.element)
     if isinstance(type_, MapType):
-        parts = [
-            _exists(f"map_keys({value})", type_.key, leaf, depth),
-            _exists(f"map_values({value})", type_.value, leaf, depth),
-        ]
+        keys, values = f"map_keys({value})", f"map_values({value})"
+        parts = [exists(keys, type_.key), exists(values, type_.value)]
     elif isinstance(type_, StructType):
         parts = [
             condition_inside(field, f"{value}.{quoted(name)}", leaf, depth)
@@ -169,10 +166,4 @@ def condition_inside(type_: DataType, value: str, leaf: Leaf, depth: int = 1) ->
         ]
     else:
         parts = [leaf(type_.lower(), value)]
-    return " or ".join(part for part in parts if part)
-
-
-def _exists(values: str, type_: DataType, leaf: Leaf, depth: int) -> str:
-    name = f"value_{depth}"
-    condition = condition_inside(type_, name, leaf, depth + 1)
-    return f"exists({values}, {name} -> {condition})" if condition else ""
+    return " or ".join(filter(None, parts))
