@@ -2,7 +2,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from dbt.adapters.exceptions import ApproximateMatchError
+from dbt.adapters.exceptions.compilation import ApproximateMatchError
 
 from dbt.adapters.openmirroring.spark.relation import (
     CHECKED_PROPERTY,
@@ -49,9 +49,9 @@ def test_names_are_quoted_and_matched_without_regard_to_case(
 def test_a_relation_is_found_by_its_names_in_any_case(
     schema: str | None, identifier: str | None, is_found: bool
 ) -> None:
-    assert (
-        relation(schema="Sales", identifier="Orders").matches(None, schema, identifier) is is_found
-    )
+    orders = relation(schema="Sales", identifier="Orders")
+
+    assert orders.matches(None, schema, identifier) is is_found
 
 
 def test_a_name_that_is_given_with_quotes_is_an_error() -> None:
