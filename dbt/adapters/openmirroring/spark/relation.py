@@ -87,9 +87,14 @@ class OpenMirroringRelation(SparkRelation):
     version: str | None = None
     """The version of the table to read, in formats with time travel; None for the last version."""
 
-    def render(self) -> str:
+    @cached_property
+    def _name(self) -> str:
+        """The quoted names, which statements and messages ask for many times."""
         name: str = super().render()
-        return f"{name} version as of {self.version}" if self.version else name
+        return name
+
+    def render(self) -> str:
+        return f"{self._name} version as of {self.version}" if self.version else self._name
 
     @cached_property
     def place(self) -> tuple[str, str]:
@@ -97,11 +102,9 @@ class OpenMirroringRelation(SparkRelation):
         return str(self.schema).lower(), str(self.identifier).lower()
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
-        parts = []
         for key in ComponentName:
             part = self.path.get_part(key) if self.include_policy.get_part(key) else None
-            parts.append((key, part if part is None or self.is_cte else self.quoted(part)))
-        return iter(parts)
+            yield key, part if part is None or self.is_cte else self.quoted(part)
 
     def matches(
         self, database: str | None = None, schema: str | None = None, identifier: str | None = None
@@ -151,14 +154,13 @@ class OpenMirroringRelation(SparkRelation):
         found = set(_LOCATION.findall(self.information or ""))
         return found.pop() if len(found) == 1 else ""
 
-    @property
+    @cached_property
     def _listed_properties(self) -> str:
         return "\n".join(_PROPERTIES.findall(self.information or ""))
 
     def carrying(self, build: str) -> OpenMirroringRelation:
         """Return this relation as dbt would list it with the id of its build."""
-        properties = f"Table Properties: [{BUILD_PROPERTY}={build}]"
-        return replace(self, information=properties)
+        return replace(self, information=f"Table Properties: [{BUILD_PROPERTY}={build}]")
 
 
 class StandIns:

@@ -35,11 +35,9 @@ _ZONE = re.compile(rf"\b{ZONE}=([^,\]]*)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Layout:
-    """The storage layout of a table, as Spark has resolved it.
+    """The storage layout of a table, as Spark has resolved it, in lower case.
 
     Args:
-        format: the format in lower case
-        partitions: the partition columns in lower case
         buckets: the number of buckets, their columns and their sort columns; empty without buckets
         zone: the time zone of times in the names of partition folders; empty if a session decides
     """
@@ -59,7 +57,6 @@ class TableDescription:
     """A table, as Spark describes it.
 
     Args:
-        columns: the columns in the order of the table
         location: the URL of the table's folder; empty if Spark does not report it
         statistics: the size in bytes; None if Spark does not report it, or only guesses
         has_defaults: whether a column has a default value, which old files may lack
@@ -89,11 +86,10 @@ class TableDescription:
             " ".join(buckets).lower(),
             zone[1] if zone else "",
         )
-        statistics = (columns[0].table_stats or {}).get("stats:bytes:value") if columns else None
-        if statistics is not None and table_format not in _GUESSING_FORMATS:
-            statistics = int(statistics)
-        else:
-            statistics = None
+        is_counted = columns and table_format not in _GUESSING_FORMATS
+        statistics = (
+            (columns[0].table_stats or {}).get("stats:bytes:value") if is_counted else None
+        )
         has_defaults = bool(sections.get("# Column Default Values"))
         return cls(tuple(columns), layout, details.get("Location", ""), statistics, has_defaults)
 
