@@ -321,10 +321,8 @@ class LivySession:
         """
         try:
             state = self._client.state(session)
-        except LivyError:
-            if otherwise:
-                raise otherwise from None
-            raise
+        except LivyError as error:
+            raise otherwise or error from None
         if state.has_ended:
             self._forget(session)
             raise _ended(session, state.told, is_sent)
