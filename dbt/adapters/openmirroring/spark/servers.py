@@ -38,10 +38,7 @@ class ConnectServer:
     timeout: int = 0
 
     def check(self) -> None:
-        """Raise a DbtConfigError if the profile does not say how to reach the server.
-
-        Or if its client is not installed, or too old.
-        """
+        """Raise a DbtConfigError if `host` is no address, or the client is missing or too old."""
         if not _ADDRESS.fullmatch(self.url.partition("/;")[0]):
             given = shown_url(self.url) or None
             raise DbtConfigError(
@@ -121,7 +118,7 @@ class LivyServer:
     password: str | None = field(default=None, repr=False)
 
     def check(self) -> None:
-        """Raise a DbtConfigError if the profile does not say how to reach Livy."""
+        """Raise a DbtConfigError if `host` is no URL, or the login is incomplete or for Fabric."""
         if not _URL.fullmatch(self.url):
             raise DbtConfigError(
                 f"`method: livy` needs `host: <URL of Livy>`, not {shown_url(self.url) or None!r}."

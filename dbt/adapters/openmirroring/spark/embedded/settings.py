@@ -104,9 +104,9 @@ def find_java_home(wrapper_folder: Path) -> Path:
     given, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
     found = []
     for executable in filter(None, (f"{given}/bin/java" if given else None, on_path)):
-        version, home = _asked(Path(executable))
-        what = f"Java {version}" if version else "not a working Java"
-        if version >= REQUIRED_VERSION:
+        number, home = _asked(Path(executable))
+        what = f"Java {number}" if number else "not a working Java"
+        if number >= REQUIRED_VERSION:
             if (home / "bin" / "java").exists():
                 return home
             what += f", but {home}/bin/java is missing"
@@ -168,9 +168,9 @@ def _asked(executable: Path) -> tuple[int, Path]:
     except (OSError, subprocess.SubprocessError):
         return 0, beside
     # both options print to stderr
-    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
+    number = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
     home = re.search(r"^ *java\.home = (.+)$", done.stderr, re.MULTILINE)
-    return int(version[1]) if version else 0, Path(home[1]) if home else beside
+    return int(number[1]) if number else 0, Path(home[1]) if home else beside
 
 
 def _wrapped(java: Path, folder: Path) -> Path:
