@@ -17,7 +17,7 @@ from pathlib import Path
 
 import trustme
 
-from dbt.adapters.openmirroring.spark.embedded.java import find_java_home
+from dbt.adapters.openmirroring.spark.embedded.settings import find_java_home
 from tests.onelake_server import TOKEN, OneLakeServer, listening, serving
 
 # of the Hadoop that PySpark 4.3 has

@@ -156,8 +156,7 @@
       version: the column that names a version
       keys: SQL of the key of the dbt snapshot -#}
 {% macro openmirroring__mirror_repeated_versions(table, version, keys) %}
-  {%- set k = [] -%}
-  {%- for _ in keys -%}{%- do k.append('k' ~ loop.index0) -%}{%- endfor -%}
+  {%- set k = mirror_key_names(keys) -%}
   select count(*) over () as bad, {{ k | join(', ') }}, rows
   from (
     select {{ k | join(', ') }}, max(rows) as rows

@@ -189,11 +189,7 @@
 
 {#- Set properties of a table. -#}
 {% macro openmirroring__mirror_mark(table, properties) %}
-  alter table {{ table }} set tblproperties (
-  {%- for name, value in properties.items() -%}
-    '{{ mirror_literal(name) }}' = '{{ mirror_literal(value) }}' {{- ', ' if not loop.last }}
-  {%- endfor -%}
-  )
+  alter table {{ table }} set {{ mirror_properties(properties) }}
 {% endmacro %}
 
 {#- Remove properties of a table, as far as it has them. -#}

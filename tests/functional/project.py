@@ -26,7 +26,7 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ROLES_OF_ROWS
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from dbt.adapters.openmirroring.text.sql import quoted
-from dbt.adapters.openmirroring.types.json_text import with_keys_as_text
+from dbt.adapters.openmirroring.types.columns import with_keys_as_text
 from tests.delta_tables import content
 from tests.functional.fast_paths import take_tables_for_large
 from tests.onelake_server import OneLakeServer

@@ -114,8 +114,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
     def _new_livy_session(self, credentials: OpenMirroringCredentials) -> SessionHandle:
         # slow to import, and only `method: livy` needs it
         from dbt.adapters.openmirroring.spark.livy.client import LivyClient
-        from dbt.adapters.openmirroring.spark.livy.handle import LivyHandle
-        from dbt.adapters.openmirroring.spark.livy.session import LivySession
+        from dbt.adapters.openmirroring.spark.livy.session import LivyHandle, LivySession
 
         server, given = credentials.livy_server, credentials
         record = target_folder(self.profile) / "livy_session.json"

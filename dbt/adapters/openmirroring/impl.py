@@ -47,7 +47,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringRelation,
     StandIns,
 )
-from dbt.adapters.openmirroring.spark.table import described_columns
+from dbt.adapters.openmirroring.spark.table import TableDescription
 from dbt.adapters.openmirroring.text.codes import coded
 from dbt.adapters.openmirroring.text.console import print_any_text
 from dbt.adapters.openmirroring.text.sql import quoted
@@ -148,7 +148,7 @@ class OpenMirroringAdapter(SparkAdapter):
 
         dbt-spark takes a column whose name begins with # for a headline, and drops the rest.
         """
-        return list(described_columns(relation, raw_rows))
+        return list(TableDescription.parse(relation, raw_rows).columns)
 
     def parse_columns_from_information(self, relation: BaseRelation) -> list[SparkColumn]:
         """Read the columns for the catalog from `describe`.

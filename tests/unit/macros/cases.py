@@ -24,8 +24,7 @@ from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRows
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.types.casts import Cast
-from dbt.adapters.openmirroring.types.columns import LandingColumn
-from dbt.adapters.openmirroring.types.value_checks import value_checks
+from dbt.adapters.openmirroring.types.columns import LandingColumn, value_checks
 from tests.unit.macros.rendered import warehouse
 
 ODD = "it's `odd`"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
 
-from dbt.adapters.openmirroring.spark.embedded.java import archive_options, find_java_home
+from dbt.adapters.openmirroring.spark.embedded.settings import archive_options, find_java_home
 
 
 def fake_java(folder: Path, version: str) -> Path:

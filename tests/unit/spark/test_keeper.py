@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
+from dbt.adapters.openmirroring.spark.embedded import jvm
 from dbt.adapters.openmirroring.spark.embedded import keeper as program
-from dbt.adapters.openmirroring.spark.embedded import lease
+from dbt.adapters.openmirroring.spark.embedded.jvm import stop_spark, take
 from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD
-from dbt.adapters.openmirroring.spark.embedded.lease import stop_spark, take
 
 # as a JVM, it ends when its standard input is closed, and inherits the lock
 JVM = [sys.executable, "-I", "-S", "-c", "import sys; sys.stdin.read()"]
@@ -330,7 +330,7 @@ def test_another_program_at_the_port_of_a_keeper_that_was_killed_is_none(
         thread = threading.Thread(target=serve)
         thread.start()
         started = SimpleNamespace()
-        monkeypatch.setattr(lease, "_started", lambda *_: started)
+        monkeypatch.setattr(jvm, "_started", lambda *_: started)
 
         assert take(tmp_path, {}, {}, {}, tmp_path / "register") is started  # type: ignore[comparison-overlap]
         thread.join()
@@ -339,7 +339,7 @@ def test_another_program_at_the_port_of_a_keeper_that_was_killed_is_none(
 # a command whose code has forked a process, and which then ends without returning its lease
 FORKING = """
 import os, socket, sys, time
-from dbt.adapters.openmirroring.spark.embedded.lease import Lease
+from dbt.adapters.openmirroring.spark.embedded.jvm import Lease
 
 lease = Lease(socket.create_connection(("127.0.0.1", int(sys.argv[1]))))
 if child := os.fork():

@@ -15,9 +15,10 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.spark.livy import session as livy_session
 from dbt.adapters.openmirroring.spark.livy.client import LivyError
-from dbt.adapters.openmirroring.spark.livy.handle import CutOffError, LivyHandle
 from dbt.adapters.openmirroring.spark.livy.session import (
     KEEP_ALIVE,
+    CutOffError,
+    LivyHandle,
     LivySession,
     SessionEndedError,
 )

@@ -15,7 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql import types as t
 
 from dbt.adapters.openmirroring.spark.livy.driver import encoded
-from dbt.adapters.openmirroring.spark.livy.handle import Answer, CutOffError, decoded
+from dbt.adapters.openmirroring.spark.livy.session import Answer, CutOffError, decoded
 
 
 def sent(value: Any, type_: t.DataType) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
 
 from dbt.adapters.openmirroring.spark.embedded import start as embedded
-from dbt.adapters.openmirroring.spark.embedded.lease import SparkInUseError
+from dbt.adapters.openmirroring.spark.embedded.jvm import SparkInUseError
 from dbt.adapters.openmirroring.spark.embedded.start import ProcessSpark, SparkSetup
 
 SHOP, OTHER = SparkSetup(Path("shop"), {}), SparkSetup(Path("other"), {})

@@ -2,6 +2,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dbt.adapters.exceptions.compilation import ApproximateMatchError
 
 from dbt.adapters.openmirroring.spark.relation import (
     CHECKED_PROPERTY,
@@ -32,6 +33,30 @@ def test_names_are_quoted_and_matched_without_regard_to_case(
 
     assert found.render() == rendered
     assert found.quote_policy.identifier is False
+
+
+@pytest.mark.parametrize(
+    ("schema", "identifier", "is_found"),
+    [
+        ("sales", "ORDERS", True),
+        ("SALES", "orders", True),
+        (None, "orders", True),
+        ("sales", None, True),
+        ("sales", "order", False),
+        ("sale", "orders", False),
+    ],
+)
+def test_a_relation_is_found_by_its_names_in_any_case(
+    schema: str | None, identifier: str | None, is_found: bool
+) -> None:
+    orders = relation(schema="Sales", identifier="Orders")
+
+    assert orders.matches(None, schema, identifier) is is_found
+
+
+def test_a_name_that_is_given_with_quotes_is_an_error() -> None:
+    with pytest.raises(ApproximateMatchError):
+        relation(schema="Sales", identifier="Orders").matches(None, "sales", "`orders`")
 
 
 def test_columns_are_quoted_and_have_types_of_spark() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.openmirroring.spark.table import Layout, TableDescription, described_columns
+from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
 from tests.unit.described import RELATION, described, description
 
 
@@ -32,7 +32,7 @@ def test_columns_have_their_comments_and_the_table_its_owner_and_statistics(
     columns = [("id", "int", "the key"), ("# of items", "int", "")]
     details = {"Owner": "me", "Statistics": statistics}
 
-    found = described_columns(RELATION, described(columns, details))
+    found = TableDescription.parse(RELATION, described(columns, details)).columns
 
     told = [column.to_column_dict() for column in found]
     assert [(column["column"], column["column_comment"]) for column in told] == [

@@ -8,8 +8,12 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
 from dbt.adapters.openmirroring.node.definition import published_columns
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
-from dbt.adapters.openmirroring.types.columns import LandingColumn, landing_columns
-from dbt.adapters.openmirroring.types.json_text import json_text, json_value
+from dbt.adapters.openmirroring.types.columns import (
+    LandingColumn,
+    json_text,
+    json_value,
+    landing_columns,
+)
 
 NAME, SQL = "it's `odd`", "`it's ``odd```"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.openmirroring.types.json_text import json_text, json_value, with_keys_as_text
+from dbt.adapters.openmirroring.types.columns import json_text, json_value, with_keys_as_text
 
 TIME = "'yyyy-MM-dd', chr(39L), 'T', chr(39L), 'HH:mm:ss.SSSSSS'"
 OPTIONS = (

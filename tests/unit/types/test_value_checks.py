@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
-from dbt.adapters.openmirroring.types.columns import LandingColumn
-from dbt.adapters.openmirroring.types.value_checks import ValueCheck, value_checks
+from dbt.adapters.openmirroring.types.columns import LandingColumn, ValueCheck, value_checks
 
 DAYS = "not between date'0001-01-01' and date'9999-12-31'"
 

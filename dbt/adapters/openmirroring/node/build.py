@@ -21,8 +21,8 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, 
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import ZONE
 from dbt.adapters.openmirroring.text.sql import ended, quoted
+from dbt.adapters.openmirroring.types.columns import condition_inside
 from dbt.adapters.openmirroring.types.parsed import length_of, parse
-from dbt.adapters.openmirroring.types.value_checks import condition_inside
 
 _DOCUMENTED = "openmirroring_documented"
 _WITH_LENGTH = re.compile(r"\b(varchar|char|character)\s*\(", re.IGNORECASE)

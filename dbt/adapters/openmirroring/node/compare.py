@@ -16,8 +16,7 @@ from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, NextSnapsh
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import CHANGED, ScratchTables
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
-from dbt.adapters.openmirroring.types.columns import LandingColumn
-from dbt.adapters.openmirroring.types.value_checks import ValueCheck, value_checks
+from dbt.adapters.openmirroring.types.columns import LandingColumn, ValueCheck, value_checks
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dbt.adapters.openmirroring.node.user_code import writes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.refusals import no_python_models
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.seed import SEED_VIEW, seed_view
+from dbt.adapters.openmirroring.spark.session import SEED_VIEW, seed_view
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, Layout
 from dbt.adapters.openmirroring.text.sql import ended, quoted
 from dbt.adapters.openmirroring.types.casts import Cast

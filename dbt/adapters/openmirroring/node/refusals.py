@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.types.value_checks import ValueCheck
+from dbt.adapters.openmirroring.types.columns import ValueCheck
 
 if TYPE_CHECKING:
     import agate

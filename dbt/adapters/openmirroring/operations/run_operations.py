@@ -33,7 +33,7 @@ from dbt.adapters.openmirroring.operations.project_tables import Outcome, Projec
 from dbt.adapters.openmirroring.operations.recover import restore_tables
 from dbt.adapters.openmirroring.operations.report import Heading, report
 from dbt.adapters.openmirroring.service.reports import ServiceReport
-from dbt.adapters.openmirroring.spark.embedded.lease import stop_spark
+from dbt.adapters.openmirroring.spark.embedded.jvm import stop_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark
 from dbt.adapters.openmirroring.text.table import terminal_width
 

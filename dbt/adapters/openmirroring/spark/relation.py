@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.column import Column
@@ -86,11 +87,16 @@ class OpenMirroringRelation(SparkRelation):
     version: str | None = None
     """The version of the table to read, in formats with time travel; None for the last version."""
 
-    def render(self) -> str:
+    @cached_property
+    def _name(self) -> str:
+        """The quoted names, which statements and messages ask for many times."""
         name: str = super().render()
-        return f"{name} version as of {self.version}" if self.version else name
+        return name
 
-    @property
+    def render(self) -> str:
+        return f"{self._name} version as of {self.version}" if self.version else self._name
+
+    @cached_property
     def place(self) -> tuple[str, str]:
         """The schema and the name, both in lower case."""
         return str(self.schema).lower(), str(self.identifier).lower()
@@ -100,12 +106,23 @@ class OpenMirroringRelation(SparkRelation):
             part = self.path.get_part(key) if self.include_policy.get_part(key) else None
             yield key, part if part is None or self.is_cte else self.quoted(part)
 
+    def matches(
+        self, database: str | None = None, schema: str | None = None, identifier: str | None = None
+    ) -> bool:
+        # dbt asks this of every relation in the schema, and its own comparison is slow
+        name = str(identifier).lower()
+        if database is None and (str(schema).lower(), name) == self.place:
+            return True
+        if identifier is not None and name.strip("`") != self.place[1].strip("`"):
+            return False
+        return bool(super().matches(database, schema, identifier))
+
     def _is_exactish_match(self, field: ComponentName, value: str) -> bool:
         return self.path.get_lowered_part(field) == value.lower()
 
     def quoted(self, identifier: str) -> str:
         # a schema may name its catalog: catalog.schema
-        return ".".join(quoted(name) for name in identifier.split("."))
+        return quoted(identifier).replace(".", "`.`")
 
     def get_function_config(self, model: dict[str, Any]) -> FunctionConfig | None:
         """Return dbt's configuration of a function, and refuse what Spark does not support."""
@@ -137,14 +154,13 @@ class OpenMirroringRelation(SparkRelation):
         found = set(_LOCATION.findall(self.information or ""))
         return found.pop() if len(found) == 1 else ""
 
-    @property
+    @cached_property
     def _listed_properties(self) -> str:
         return "\n".join(_PROPERTIES.findall(self.information or ""))
 
     def carrying(self, build: str) -> OpenMirroringRelation:
         """Return this relation as dbt would list it with the id of its build."""
-        properties = f"Table Properties: [{BUILD_PROPERTY}={build}]"
-        return replace(self, information=properties)
+        return replace(self, information=f"Table Properties: [{BUILD_PROPERTY}={build}]")
 
 
 class StandIns:

@@ -29,8 +29,6 @@ class ConnectServer:
 
     Args:
         url: `sc://<host>:<port>`, which may have parameters after `/;`
-        token: the token that the client sends to the server
-        use_ssl: whether to encrypt the connection
         timeout: the seconds to wait until the server answers
     """
 
@@ -40,12 +38,7 @@ class ConnectServer:
     timeout: int = 0
 
     def check(self) -> None:
-        """Make sure that the profile says how to reach the server.
-
-        Raises:
-            DbtConfigError: if `host` is not valid or has a token, or the client is not installed
-                or too old
-        """
+        """Raise a DbtConfigError if `host` is no address, or the client is missing or too old."""
         if not _ADDRESS.fullmatch(self.url.partition("/;")[0]):
             given = shown_url(self.url) or None
             raise DbtConfigError(
@@ -125,11 +118,7 @@ class LivyServer:
     password: str | None = field(default=None, repr=False)
 
     def check(self) -> None:
-        """Make sure that the profile says how to reach Livy.
-
-        Raises:
-            DbtConfigError: if the URL is not valid, or the login is incomplete or for Fabric
-        """
+        """Raise a DbtConfigError if `host` is no URL, or the login is incomplete or for Fabric."""
         if not _URL.fullmatch(self.url):
             raise DbtConfigError(
                 f"`method: livy` needs `host: <URL of Livy>`, not {shown_url(self.url) or None!r}."

@@ -1,7 +1,9 @@
-"""Handles that give dbt's connections a Spark session, and the progress of its tasks."""
+"""The Spark sessions of dbt's connections: their statements, rows of seeds, and progress."""
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
 import re
 import threading
@@ -9,7 +11,7 @@ import uuid
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.connections import SparkConnectionWrapper
@@ -18,6 +20,10 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from dbt.adapters.openmirroring.spark.python_models import PythonModelError, create_view
+from dbt.adapters.openmirroring.text.sql import quoted
+
+if TYPE_CHECKING:
+    import agate
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -34,6 +40,9 @@ SESSION_SETTINGS = {
     # `describe` truncates the type of a struct after this many fields, by default 25
     "spark.sql.debug.maxToStringFields": "100000",
 }
+
+# when Spark's Thrift server closes a session, it can drop only views whose names need no quotes
+SEED_VIEW = "openmirroring_seed"
 
 
 def silence_pyspark() -> None:
@@ -228,3 +237,27 @@ def _sum(stages: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
     counts = list(stages)
     total = sum(tasks for _, tasks in counts)
     return (sum(done for done, _ in counts), total) if total else None
+
+
+def seed_view(name: str, seed: agate.Table) -> str:
+    """Return a statement that creates a temporary view of strings from the rows of a seed.
+
+    All rows are one literal, because Spark's parser would take minutes for thousands of literals.
+    It is in Base64, because settings decide what a backslash or ${} means in a literal.
+    """
+    rows = [[None if value is None else _text(value) for value in row] for row in seed.rows]
+    content = base64.b64encode(json.dumps(rows).encode()).decode()
+    columns = ", ".join(
+        f"row[{number}] as {quoted(column)}" for number, column in enumerate(seed.column_names)
+    )
+    return f"""\
+create or replace temporary view {quoted(name)} as
+select {columns} from (
+  select explode(from_json(
+    cast(unbase64('{content}') as string), 'array<array<string>>'
+  )) as row
+)"""
+
+
+def _text(value: Any) -> str:
+    return value.isoformat(sep=" ") if hasattr(value, "hour") else str(value)

@@ -35,11 +35,9 @@ _ZONE = re.compile(rf"\b{ZONE}=([^,\]]*)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Layout:
-    """The storage layout of a table, as Spark has resolved it.
+    """The storage layout of a table, as Spark has resolved it, in lower case.
 
     Args:
-        format: the format in lower case
-        partitions: the partition columns in lower case
         buckets: the number of buckets, their columns and their sort columns; empty without buckets
         zone: the time zone of times in the names of partition folders; empty if a session decides
     """
@@ -59,7 +57,6 @@ class TableDescription:
     """A table, as Spark describes it.
 
     Args:
-        columns: the columns in the order of the table
         location: the URL of the table's folder; empty if Spark does not report it
         statistics: the size in bytes; None if Spark does not report it, or only guesses
         has_defaults: whether a column has a default value, which old files may lack
@@ -73,9 +70,32 @@ class TableDescription:
 
     @classmethod
     def parse(cls, relation: BaseRelation, rows: Iterable[Mapping[str, Any]]) -> TableDescription:
-        """Parse the `col_name`, `data_type` and `comment` of `describe table extended`."""
+        """Parse the `col_name`, `data_type` and `comment` of `describe table extended`.
+
+        As in dbt, each column has the table's owner and statistics.
+        """
         sections = _sections(rows)
-        columns, details = _columns(relation, sections), _details(sections)
+        details = {
+            name: value for name, value, _ in sections.get("# Detailed Table Information", ())
+        }
+        # a Hive metastore reports 0 rows for a table whose rows were never counted
+        size = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
+        statistics = SparkColumn.convert_table_stats(size)
+        columns = tuple(
+            OpenMirroringColumn(
+                table_schema=relation.schema,
+                table_name=relation.name,
+                table_type=relation.type,
+                table_owner=details.get(KEY_TABLE_OWNER),
+                table_comment=details.get("Comment"),
+                table_stats=statistics,
+                column=name,
+                column_index=index,
+                dtype=data_type,
+                column_comment=comment,
+            )
+            for index, (name, data_type, comment) in enumerate(sections[""], start=1)
+        )
         # below the headline of the section is that of its columns
         partitions = [name for name, *_ in sections.get("# Partition Information", [])[1:]]
         table_format = details.get("Provider", "").lower()
@@ -89,13 +109,14 @@ class TableDescription:
             " ".join(buckets).lower(),
             zone[1] if zone else "",
         )
-        statistics = (columns[0].table_stats or {}).get("stats:bytes:value") if columns else None
-        if statistics is not None and table_format not in _GUESSING_FORMATS:
-            statistics = int(statistics)
-        else:
-            statistics = None
-        has_defaults = bool(sections.get("# Column Default Values"))
-        return cls(tuple(columns), layout, details.get("Location", ""), statistics, has_defaults)
+        is_counted = table_format not in _GUESSING_FORMATS
+        return cls(
+            columns,
+            layout,
+            details.get("Location", ""),
+            statistics.get("stats:bytes:value") if is_counted else None,
+            bool(sections.get("# Column Default Values")),
+        )
 
     @property
     def partition_types(self) -> list[tuple[str, str]]:
@@ -121,16 +142,6 @@ class TableDescription:
         return sum(path.stat().st_size for path in data_files(folder)) if folder else None
 
 
-def described_columns(
-    relation: BaseRelation, described: Iterable[Mapping[str, Any]]
-) -> list[OpenMirroringColumn]:
-    """Return the columns of a relation from the rows of `describe extended`.
-
-    As in dbt, each has the table's owner and statistics.
-    """
-    return _columns(relation, _sections(described))
-
-
 def _sections(described: Iterable[Mapping[str, Any]]) -> dict[str, list[_Row]]:
     """Return the rows under each headline; those of the columns have none.
 
@@ -145,33 +156,6 @@ def _sections(described: Iterable[Mapping[str, Any]]) -> dict[str, list[_Row]]:
         else:
             rows.append((name, type_, each["comment"]))
     return sections
-
-
-def _details(sections: Mapping[str, list[_Row]]) -> dict[str, str]:
-    return {name: value for name, value, _ in sections.get("# Detailed Table Information", ())}
-
-
-def _columns(
-    relation: BaseRelation, sections: Mapping[str, list[_Row]]
-) -> list[OpenMirroringColumn]:
-    details = _details(sections)
-    # a Hive metastore reports 0 rows for a table whose rows were never counted
-    statistics = details.get(KEY_TABLE_STATISTICS, "").removesuffix(", 0 rows")
-    return [
-        OpenMirroringColumn(
-            table_schema=relation.schema,
-            table_name=relation.name,
-            table_type=relation.type,
-            table_owner=details.get(KEY_TABLE_OWNER),
-            table_comment=details.get("Comment"),
-            table_stats=SparkColumn.convert_table_stats(statistics),
-            column=name,
-            column_index=index,
-            dtype=data_type,
-            column_comment=comment,
-        )
-        for index, (name, data_type, comment) in enumerate(sections[""], start=1)
-    ]
 
 
 def local_path(url: str) -> Path | None:

@@ -27,10 +27,6 @@ _EXACT = {*INTEGERS, "decimal"}
 _TIMES = {"timestamp", "timestamp_ntz"}
 _MAX_DIGITS = 38
 
-# pairs of integers of which the second one holds the first
-_ORDERED = tuple(INTEGERS)
-_WIDER = {(one, other) for n, one in enumerate(_ORDERED) for other in _ORDERED[n:]}
-
 # types whose values a double holds exactly
 _IN_DOUBLE = {"tinyint", "smallint", "int", *FLOATS}
 # types whose values become the same text on every machine and in every session
@@ -38,12 +34,9 @@ _IN_TEXT = {*INTEGERS, "boolean", "date"}
 
 
 class Field(NamedTuple):
-    """A field of a struct.
+    """A field of a struct, with its quoted names in the target and in the source.
 
-    Args:
-        name: its name in the target, quoted
-        source: its name in the source, quoted; None if it is NULL
-        cast: how its values are converted
+    It has no name in the source if it is NULL.
     """
 
     name: str
@@ -56,8 +49,6 @@ class Cast:
     """A conversion of values. Fields of structs are found by their names.
 
     Args:
-        source: the type of the values
-        target: the type that they get
         is_exact: whether a value that would lose something is refused
     """
 
@@ -129,8 +120,8 @@ class Cast:
             str(type_) if "collate" in str(type_).lower() else scalar_name(str(type_))
             for type_ in (self.source, self.target)
         )
-        numbers = source in {*_EXACT, *FLOATS}
-        if numbers and target in {*_EXACT, "boolean"} and (source, target) not in _WIDER:
+        is_wider = source in INTEGERS and INTEGERS[source] <= INTEGERS.get(target, 0)
+        if source in {*_EXACT, *FLOATS} and target in {*_EXACT, "boolean"} and not is_wider:
             return "digits"
         if source in _TIMES and target in {*_TIMES, *INTEGERS, "date"}:
             return "digits"
@@ -243,12 +234,8 @@ def _common(stored: DataType, new: DataType) -> DataType | None:
     if not isinstance(stored, str) or not isinstance(new, str):
         return None
     types = {_unlimited(stored), _unlimited(new)}
-    decimals = [_digits(type_) for type_ in types]
     if "string" in types:
-        is_text = all(
-            type_ in _IN_TEXT or digits or type_ == "string"
-            for type_, digits in zip(types, decimals, strict=True)
-        )
+        is_text = all(type_ in _IN_TEXT or decimal_of(type_) for type_ in types - {"string"})
         return "string" if is_text else None
     if types <= INTEGERS.keys():
         return max(types, key=lambda type_: INTEGERS[type_])
@@ -256,19 +243,10 @@ def _common(stored: DataType, new: DataType) -> DataType | None:
         return "double"
     if types == {"date", "timestamp_ntz"}:
         return "timestamp_ntz"
-    if all(decimals):
-        return _decimal([digits for digits in decimals if digits])
-    return None
-
-
-def _digits(type_: str) -> tuple[int, int] | None:
-    """Return how many digits a number has before and after the point; None if it is no decimal."""
-    if type_ in INTEGERS:
-        return INTEGERS[type_], 0
-    found = decimal_of(type_)
-    return (found[0] - found[1], found[1]) if found else None
-
-
-def _decimal(numbers: list[tuple[int, int]]) -> str | None:
-    before, after = (max(digits) for digits in zip(*numbers, strict=True))
-    return f"decimal({before + after},{after})" if before + after <= _MAX_DIGITS else None
+    decimals = [(INTEGERS[t], 0) if t in INTEGERS else decimal_of(t) for t in types]
+    known = [digits for digits in decimals if digits]
+    if len(known) < len(types):
+        return None
+    after = max(scale for _, scale in known)
+    precision = after + max(digits - scale for digits, scale in known)
+    return f"decimal({precision},{after})" if precision <= _MAX_DIGITS else None

@@ -63,10 +63,7 @@ DataType = str | ArrayType | MapType | StructType
 
 
 def parse(dtype: str) -> DataType:
-    """Parse a type.
-
-    Args:
-        dtype: the type as Spark describes it, which does not quote the names of fields
+    """Parse a type as Spark describes it, which does not quote the names of fields.
 
     Raises:
         ValueError: if it is no type
@@ -121,11 +118,7 @@ def mapped(type_: DataType, change: Callable[[str], str], key: str | None = None
 
 
 def text_of(type_: DataType, spelled: Callable[[str], str] = str) -> str:
-    """Return a type as Spark describes it.
-
-    Args:
-        spelled: returns the name of a field as it is written
-    """
+    """Return a type as Spark describes it, with the names of fields spelled in some way."""
     if isinstance(type_, ArrayType):
         return f"array<{text_of(type_.element, spelled)}>"
     if isinstance(type_, MapType):

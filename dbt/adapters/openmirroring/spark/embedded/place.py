@@ -30,11 +30,7 @@ _RECORD = "openmirroring.json"
 _LOGIN = ("APP", "mine")
 
 # the columns of the metastore that have paths, as those that Hive's metatool changes
-_PATHS = (
-    ("DBS", "DB_LOCATION_URI"),
-    ("SDS", "LOCATION"),
-    ("SERDE_PARAMS", "PARAM_VALUE"),
-)
+_PATHS = {"DBS": "DB_LOCATION_URI", "SDS": "LOCATION", "SERDE_PARAMS": "PARAM_VALUE"}
 
 
 class SparkPlaceError(FailedToConnectError):
@@ -49,9 +45,6 @@ def is_at_home(settings: Mapping[str, str], defaults: Mapping[str, str]) -> bool
 
 def check_place(home: Path) -> None:
     """Check, before Spark starts, that metastore and warehouse were used together last.
-
-    Args:
-        home: the folder of the embedded Spark's files, with links resolved
 
     Raises:
         SparkPlaceError: if one of them is missing, or is of another time than the other
@@ -85,7 +78,7 @@ def relocate(home: Path, jvm: Any) -> Path | None:
     The metastore takes all of them, or none. It must not be open yet.
 
     Args:
-        home: the folder of the embedded Spark's files
+        home: the folder of Spark's files, with links resolved
         jvm: py4j's view of a JVM that has Derby
 
     Returns:
@@ -134,7 +127,7 @@ def _relocated(home: Path, connection: Any) -> Path | None:
             "place. Nothing was changed. Move the project back; or "
             f"delete {home}, and run with --full-refresh."
         )
-    for table, column in _PATHS:
+    for table, column in _PATHS.items():
         statement = connection.prepareStatement(
             f"update {table} set {column} = cast(? as varchar(4000)) || "
             f"substr({column}, {len(old) + 1}) "

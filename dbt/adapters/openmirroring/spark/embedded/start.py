@@ -31,10 +31,15 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dbt.adapters.openmirroring.spark.embedded.java import archive_options, find_java_home
-from dbt.adapters.openmirroring.spark.embedded.jvm import is_at_rest, put_back, remember
+from dbt.adapters.openmirroring.spark.embedded.jvm import (
+    Lease,
+    SparkInUseError,
+    is_at_rest,
+    put_back,
+    remember,
+    take,
+)
 from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD
-from dbt.adapters.openmirroring.spark.embedded.lease import Lease, SparkInUseError, take
 from dbt.adapters.openmirroring.spark.embedded.place import (
     SparkPlaceError,
     check_place,
@@ -43,8 +48,10 @@ from dbt.adapters.openmirroring.spark.embedded.place import (
     tie,
 )
 from dbt.adapters.openmirroring.spark.embedded.settings import (
+    archive_options,
     collector,
     defaults,
+    find_java_home,
     inherited,
     variables,
 )
@@ -91,7 +98,6 @@ class EmbeddedSpark:
     """An embedded Spark that this process uses.
 
     Args:
-        java_home: the home of its Java
         session: the session from which each node gets a new one
         lease: the right to use the JVM
     """
@@ -115,11 +121,7 @@ class EmbeddedSpark:
         else:
             at = datetime.fromtimestamp(since).astimezone()
             told = f"was ready since {at:%H:%M:%S} {process}{_memory(self.lease.jvm)})"
-        return (
-            f"has its files in {self.setup.home}",
-            f"uses the Java in {self.java_home}",
-            told,
-        )
+        return f"has its files in {self.setup.home}", f"uses the Java in {self.java_home}", told
 
     def give_back(self) -> None:
         """Stop Spark, and return its JVM for the next command as it was at its start."""
@@ -146,11 +148,8 @@ class EmbeddedSpark:
 def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
     """Start Spark in local mode, with warehouse, metastore and log in a folder of its own.
 
-    Its JVM may be one that an earlier command has left.
-
-    Args:
-        makes_archive: whether to let Java make an archive of classes even if this user starts
-            Spark for the first time
+    Its JVM may be one that an earlier command has left. `makes_archive` lets Java make an archive
+    of classes even if this user starts Spark for the first time.
 
     Raises:
         FailedToConnectError: if there is no Java, Spark does not start, or its folder cannot be
@@ -273,10 +272,9 @@ class ProcessSpark:
         threading.Thread(target=in_background, name="embedded Spark", daemon=True).start()
 
     def session(self, command: object, setup: SparkSetup) -> SparkSession:
-        """Return the session of a Spark, which is shared with other commands that run.
+        """Return the session of a Spark, which a command uses until it calls `release`.
 
-        Args:
-            command: the command, which uses the session until it calls `release`
+        Other commands that run share it.
 
         Raises:
             FailedToConnectError: if Spark does not start, or if another command uses a Spark of
@@ -332,10 +330,7 @@ class ProcessSpark:
             found.give_back()
 
     def check_alive(self, seconds: float) -> None:
-        """Check that the JVM of the embedded Spark has not ended.
-
-        Args:
-            seconds: how long to wait until its keeper has noticed
+        """Check that the JVM has not ended, which its keeper notices within some seconds.
 
         Raises:
             DbtDatabaseError: if it has
@@ -360,9 +355,6 @@ process_spark = ProcessSpark()
 
 def prepare_spark(setup: SparkSetup) -> str:
     """Start and end Spark once, so that Java can write an archive of the classes it has loaded.
-
-    Returns:
-        a line about it
 
     Raises:
         FailedToConnectError: if Spark does not start

@@ -77,11 +77,8 @@ class Statement:
 class LivyClient:
     """A client of Livy.
 
-    Every method raises LivyError if Livy refuses a request or cannot be reached.
-
-    Args:
-        server: the Livy server
-        credential: gets Fabric's tokens; None for Apache Livy
+    Every method raises LivyError if Livy refuses a request or cannot be reached. The credential
+    gets Fabric's tokens; Apache Livy needs none.
     """
 
     def __init__(self, server: LivyServer, credential: TokenCredential | None) -> None:

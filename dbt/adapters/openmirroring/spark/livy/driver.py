@@ -1,7 +1,7 @@
 """The part of `method: livy` that runs in the driver of a Livy session.
 
 The adapter sends the source of this module to the session. So the module imports nothing but
-PySpark. `handle.py` is the other side.
+PySpark. `session.py` is the other side.
 
 Livy's own SQL returns at most 1,000 rows and no exact decimals. So statements are PySpark code.
 """
@@ -32,8 +32,7 @@ class Driver:
 
     Args:
         spark: Livy's own Spark session
-        create_view: the function of `python_models.py`
-        explained: the function of `errors.py`
+        create_view, explained: the functions of `python_models.py` and `errors.py`
     """
 
     def __init__(

@@ -1,32 +1,41 @@
-"""The Livy session of a command, with a Spark session for each connection.
+"""The Livy session of a command, and dbt's connections, each with a Spark session in it.
 
 A Livy session is a Spark application. It may take minutes to start, and uses a part of the
 cluster. It runs statements one after another. Later commands use it again if the profile asks for
 it. In it, each dbt connection has a `SparkSession` from `newSession()`, with settings and
-temporary views of its own.
+temporary views of its own. Requests become code, and `driver.py` is the other side.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import datetime as dt
 import hashlib
 import inspect
 import json
 import queue
+import re
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+from pyspark.sql import Row
 
 from dbt.adapters.openmirroring.spark import errors, python_models
 from dbt.adapters.openmirroring.spark.livy import driver
 from dbt.adapters.openmirroring.spark.livy.client import LivyClient, LivyError, Statement
+from dbt.adapters.openmirroring.spark.session import SessionHandle
 from dbt.adapters.openmirroring.text.codes import CodedLogger
 
 logger = CodedLogger("OpenMirroring")
@@ -83,8 +92,7 @@ class LivySession:
     """The Livy session of a command.
 
     Args:
-        client: the client of Livy
-        options: the options of a new session
+        options: those of a new session
         record: a file with the id of the session that commands share; None to end the session
             with the command
         identity: whose session it is; another identity gets one of its own
@@ -112,8 +120,7 @@ class LivySession:
     def session(self, cancelled: threading.Event, known: str | None = None) -> str:
         """Return the id of a Livy session that takes statements. Start one if there is none.
 
-        Args:
-            known: the Livy session in which the connection has its Spark session, if any
+        It is the known one if the connection has its Spark session there.
 
         Raises:
             SessionEndedError: if the known session has ended
@@ -307,18 +314,15 @@ class LivySession:
                 raise
 
     def _check(self, session: str, is_sent: bool, otherwise: LivyError | None = None) -> None:
-        """Raise SessionEndedError if a session has ended.
+        """Raise SessionEndedError if a session has ended; `otherwise` if its state is unknown.
 
         Args:
             is_sent: whether a statement may have been carried out
-            otherwise: the error to raise if Livy does not return the state
         """
         try:
             state = self._client.state(session)
-        except LivyError:
-            if otherwise:
-                raise otherwise from None
-            raise
+        except LivyError as error:
+            raise otherwise or error from None
         if state.has_ended:
             self._forget(session)
             raise _ended(session, state.told, is_sent)
@@ -349,3 +353,155 @@ def _ended(session: str, why: str, is_sent: bool) -> SessionEndedError:
         f"Livy's session {session} has ended ({why}). {what} The next node gets a new session; "
         "run this one again."
     )
+
+
+class CutOffError(DbtRuntimeError):
+    """An answer did not arrive completely."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of the driver.
+
+    Args:
+        columns: for each column its name, its type and whether it can be NULL
+        rows: the rows, as PySpark returns them
+        error: the error of Spark or of a Python model; empty if there is none
+    """
+
+    columns: tuple[tuple[str, str, bool], ...] = ()
+    rows: tuple[Row, ...] = ()
+    error: str = ""
+
+    @classmethod
+    def parse(cls, pieces: Sequence[str]) -> Answer:
+        """Read an answer from its pieces.
+
+        Raises:
+            CutOffError: if it cannot be read
+        """
+        try:
+            content: Any = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
+            described = content.get("columns", ())
+            columns = tuple((str(name), str(type_), bool(null)) for name, type_, null in described)
+            names = [name for name, _, _ in columns]
+            rows = tuple(_row(names, map(decoded, row)) for row in content.get("rows", ()))
+        except (ValueError, TypeError, AttributeError, KeyError, binascii.Error, zlib.error):
+            raise CutOffError(
+                "Livy's answer cannot be read. The statement was carried out."
+            ) from None
+        return cls(columns, rows, str(content.get("error", "")))
+
+
+class LivyHandle(SessionHandle):
+    """A dbt connection, with the settings of its Spark session."""
+
+    def __init__(self, livy: LivySession, settings: Mapping[str, str]) -> None:
+        self._livy = livy
+        self._settings = settings
+        self._name = uuid.uuid4().hex
+        self._session: str | None = None
+        self._cancelled = threading.Event()
+        self._answer = Answer()
+
+    def run(self, sql: str) -> None:
+        self._answer = Answer()
+        answer = self._ask(sql=sql)
+        if answer.error:
+            raise DbtDatabaseError(answer.error)
+        self._answer = answer
+
+    def create_view(self, name: str, code: str, node: str) -> None:
+        answer = self._ask(model=code, view=name, node=node)
+        if answer.error:
+            raise DbtRuntimeError(answer.error)
+
+    def _ask(self, **task: str) -> Answer:
+        """Send a task to the driver, which runs it in the Spark session of this connection.
+
+        Raises:
+            SessionEndedError: if the Livy session has ended; the next request opens a new one
+            CutOffError: if the answer does not arrive completely
+        """
+        try:
+            self._session = self._livy.session(self._cancelled, self._session)
+            request = uuid.uuid4().hex
+            content = {
+                "id": request,
+                "session": self._name,
+                "settings": dict(self._settings),
+                "ended": self._livy.ended_connections(),
+                **task,
+            }
+            # the code contains the statement only as a string literal
+            code = f"{DRIVER}.run({json.dumps(content)!r})"
+            pieces: list[str] = []
+            while True:
+                printed = self._livy.run(self._session, code, self._cancelled)
+                head = f"openmirroring:{request}:{len(pieces)}:"
+                found = re.search(rf"{head}(\d+):([A-Za-z0-9+/=]*):end", printed)
+                if not found:
+                    raise CutOffError(
+                        f"Livy's answer was cut off after {len(printed):,} characters. The "
+                        "statement was carried out. If it returns long rows, select less."
+                    )
+                pieces.append(found[2])
+                if len(pieces) >= int(found[1]):
+                    return Answer.parse(pieces)
+                code = f"{DRIVER}.show({self._name!r}, {request!r}, {len(pieces)})"
+        except SessionEndedError:
+            self._session = None
+            raise
+
+    @property
+    def description(self) -> Sequence[tuple[Any, ...]]:
+        return [(*described, *[None] * 4, null) for *described, null in self._answer.columns]
+
+    def fetchall(self) -> list[Row]:
+        return list(self._answer.rows)
+
+    def fetchmany(self, size: int) -> list[Row]:
+        return list(self._answer.rows[:size])
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def close(self) -> None:
+        self._answer = Answer()
+        if self._session is not None:
+            self._livy.connection_ended(self._name)
+
+
+def _row(names: Sequence[str], values: Iterable[Any]) -> Row:
+    row: Row = Row(*names)(*values) if names else Row()
+    return row
+
+
+def _time(text: str) -> dt.datetime:
+    """Return a timestamp, like PySpark in the local time of this process."""
+    time = dt.datetime.fromisoformat(text)
+    return time.astimezone().replace(tzinfo=None) if time.tzinfo else time
+
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "decimal": Decimal,
+    "timestamp": _time,
+    "date": dt.date.fromisoformat,
+    "time": dt.time.fromisoformat,
+    "interval": lambda parts: dt.timedelta(*parts),
+    "binary": base64.b64decode,
+    "array": lambda elements: [decoded(element) for element in elements],
+    "map": lambda entries: {decoded(key): decoded(item) for key, item in entries},
+    "struct": lambda fields: _row(
+        [name for name, _ in fields], (decoded(part) for _, part in fields)
+    ),
+    "text": str,
+}
+
+
+def decoded(value: Any) -> Any:
+    """Decode a value that `driver.encoded` has encoded."""
+    if not isinstance(value, list):
+        return value
+    kind, content = value
+    return _DECODERS[kind](content)
