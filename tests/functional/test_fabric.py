@@ -19,7 +19,7 @@ import trustme
 from dbt.adapters.events.logging import AdapterLogger
 from deltalake import DeltaTable
 
-from dbt.adapters.openmirroring.destination import lost_table, onelake_replica
+from dbt.adapters.openmirroring.destination import onelake_replica
 from dbt.adapters.openmirroring.service import monitoring
 from tests.fabric_server import Database, FabricServer, sync
 from tests.functional.onelake import apply
@@ -142,7 +142,7 @@ def test_changes_are_published_while_fabrics_rest_api_is_down(
 def test_a_table_that_fabric_has_lost_is_published_anew_as_the_message_says(
     project: Project, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lost_table, "NEW", timedelta())
+    monkeypatch.setattr(monitoring, "NEW", timedelta())
     project.model(ORDERS, unique_key="id")
     project.run()
     project.model(f"{ORDERS} where id = 1", unique_key="id")

@@ -14,7 +14,6 @@ from unittest.mock import patch
 
 import pytest
 
-from dbt.adapters.openmirroring.destination import lost_table
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
@@ -26,6 +25,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 )
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.operations.status import status_lines
+from dbt.adapters.openmirroring.service import monitoring
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.unit.operations.tables import apply_first_file, node, opened, publish
 
@@ -200,7 +200,7 @@ def test_a_table_that_fabric_has_lost_has_failed(storage: Storage) -> None:
     report = ServiceReport("Running")
     tables = ProjectTables(storage, "shop", "sales", [node("orders")])
 
-    with patch.object(lost_table, "NEW", timedelta()):
+    with patch.object(monitoring, "NEW", timedelta()):
         found = checked(storage, report)
         status = status_lines(tables, report)[1]
 

@@ -19,8 +19,9 @@ from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
 from dbt.adapters.openmirroring.service.fabric_api import FabricError
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
-from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
-from dbt.adapters.openmirroring.service.monitoring_files import (
+from dbt.adapters.openmirroring.service.monitoring import (
+    CHECK_AGE,
+    Service,
     fabric_report,
     monitoring_report,
     replicator_report,

@@ -18,7 +18,6 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
 from dbt.adapters.openmirroring.destination import replica
-from dbt.adapters.openmirroring.destination.lost_table import refuse_lost
 from dbt.adapters.openmirroring.destination.sql_endpoint import (
     refresh_sql_endpoint,
     with_visible_times,
@@ -43,8 +42,13 @@ from dbt.adapters.openmirroring.service.authentication import (
     require_token,
     token_credential,
 )
-from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
-from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, replicator_report
+from dbt.adapters.openmirroring.service.monitoring import (
+    CHECK_AGE,
+    Service,
+    fabric_report,
+    refuse_lost,
+    replicator_report,
+)
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, logger
 from dbt.adapters.openmirroring.text.shown import shown_url
 from dbt.adapters.openmirroring.text.table import LOG_PREFIX

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.destination.lost_table import loss
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
     LandedTable,
@@ -30,6 +29,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
+from dbt.adapters.openmirroring.service.monitoring import loss
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 from dbt.adapters.openmirroring.text.shown import shown
 

@@ -1,10 +1,15 @@
-"""A mirrored database in Fabric: its status, and how it is created, started and stopped.
+"""A mirrored database in Fabric: its status, its definition, and how it is started and stopped.
 
-The rules come from "Microsoft Fabric REST API", its reference "Mirrored database".
+The definition is `mirroring.json`, in Fabric's REST API and in Git. It may have settings that this
+version does not know. The rules come from "Microsoft Fabric REST API", its references "Mirrored
+database" and "Mirrored database definition", and from Fabric's documentation, "Fabric mirroring
+public REST API" and "Delta change data feed in mirroring for Fabric".
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -12,18 +17,9 @@ from typing import Any
 
 from azure.core.credentials import TokenCredential
 
-from dbt.adapters.openmirroring.landing_zone.layout import mirrored_table
+from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA, mirrored_table
 from dbt.adapters.openmirroring.landing_zone.onelake.url import is_guid
 from dbt.adapters.openmirroring.rest.client import error_text, json_object
-from dbt.adapters.openmirroring.service.definition import (
-    SCHEMA_SETTING,
-    Definition,
-    Settings,
-    definition_of,
-    new_definition,
-    parts_of,
-    settings_of,
-)
 from dbt.adapters.openmirroring.service.fabric_api import (
     NOT_FOUND,
     TIMEOUT,
@@ -45,6 +41,14 @@ ITEM_SUFFIX = ".MirroredDatabase"
 
 # statuses in which the default schema may be changed ("Update mirrored database definition")
 _SCHEMA_MAY_CHANGE = ("Initialized", "Stopped")
+
+_PATH = "mirroring.json"
+_SCHEMA = "defaultSchema"
+
+# the settings of a mirrored database's target, by their names in `mirroring.json`
+Settings = Mapping[str, str | int | bool]
+
+Definition = dict[str, Any]
 
 
 class MirroredDatabase:
@@ -82,7 +86,7 @@ class MirroredDatabase:
             f"The mirrored database {self.name!r} was not created",
             {
                 "displayName": self.name,
-                "definition": {"parts": parts_of(new_definition(settings))},
+                "definition": {"parts": _parts_of(_new_definition(settings))},
             },
         )
         if "id" in created:
@@ -105,10 +109,17 @@ class MirroredDatabase:
                     error.status,
                 ) from None
             raise
+        parts: Any = json_object(body.get("definition")).get("parts")
         try:
-            return definition_of(json_object(body.get("definition")).get("parts"))
-        except ValueError as error:
-            raise FabricError(f"{doing}: {shown(error)}") from error
+            (payload,) = (part["payload"] for part in parts if part["path"] == _PATH)
+            found: Definition = json.loads(base64.b64decode(payload, validate=True))
+            settings = _settings_of(found)
+            if not isinstance(settings, dict):
+                raise TypeError(f"its target is {type(settings).__name__}")
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            problem = f"{_PATH} is missing, or is not as Fabric documents it ({error!r})"
+            raise FabricError(f"{doing}: {shown(problem)}") from error
+        return found
 
     def update(self, settings: Settings) -> dict[str, tuple[Any, Any]]:
         """Change some settings of the database.
@@ -117,7 +128,7 @@ class MirroredDatabase:
             the old and the new value of each that differed; empty if nothing was changed
         """
         definition = self.definition()
-        present = settings_of(definition)
+        present = _settings_of(definition)
         changes = {
             name: (present.get(name), value)
             for name, value in settings.items()
@@ -126,8 +137,8 @@ class MirroredDatabase:
         if not changes:
             return changes
         report = self._wait(lambda status: status != "Initializing", "ready to be changed")
-        if SCHEMA_SETTING in changes and report.status not in _SCHEMA_MAY_CHANGE:
-            old, new = changes[SCHEMA_SETTING]
+        if _SCHEMA in changes and report.status not in _SCHEMA_MAY_CHANGE:
+            old, new = changes[_SCHEMA]
             raise FabricError(
                 f"The default schema of {self.name!r} is {shown(old)!r}. It can become {new!r} "
                 f"only before mirroring starts or while it is stopped, and it is {report.status}. "
@@ -138,7 +149,7 @@ class MirroredDatabase:
         self._api.run(
             f"{self._path}/updateDefinition",
             f"The definition of the mirrored database {self.name!r} was not changed",
-            {"definition": {"parts": parts_of(definition)}},
+            {"definition": {"parts": _parts_of(definition)}},
         )
         return changes
 
@@ -286,3 +297,24 @@ def _table_sync(told: Mapping[str, Any]) -> TableSync:
         error_text(told.get("error")),
         max(filter(None, times), default=None),
     )
+
+
+def _new_definition(settings: Settings) -> Definition:
+    target = {_SCHEMA: DEFAULT_SCHEMA, "format": "Delta", **settings}
+    return {
+        "properties": {
+            "source": {"type": "GenericMirror", "typeProperties": {}},
+            "target": {"type": "MountedRelationalDatabase", "typeProperties": target},
+        }
+    }
+
+
+def _settings_of(definition: Definition) -> dict[str, Any]:
+    """Return the settings of the target in a definition. Changing them changes the definition."""
+    settings: dict[str, Any] = definition["properties"]["target"]["typeProperties"]
+    return settings
+
+
+def _parts_of(definition: Definition) -> list[dict[str, str]]:
+    payload = base64.b64encode(json.dumps(definition, indent=2).encode()).decode()
+    return [{"path": _PATH, "payload": payload, "payloadType": "InlineBase64"}]
