@@ -19,7 +19,7 @@ import trustme
 from dbt.adapters.events.logging import AdapterLogger
 from deltalake import DeltaTable
 
-from dbt.adapters.openmirroring.destination import onelake_replica
+from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.service import monitoring
 from tests.fabric_server import Database, FabricServer, sync
 from tests.functional.onelake import apply
@@ -232,8 +232,8 @@ def readable(
     with listening(server, trustme.CA()) as port, proxy(port) as proxy_port:
         through = {"proxy_url": f"http://127.0.0.1:{proxy_port}"}
         trusted = {"allow_invalid_certificates": "true"}
-        options = onelake_replica.OPTIONS | through | trusted
-        monkeypatch.setattr(onelake_replica, "OPTIONS", options)
+        options = replica.OPTIONS | through | trusted
+        monkeypatch.setattr(replica, "OPTIONS", options)
         yield tables
 
 

@@ -24,9 +24,9 @@ from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
-from dbt.adapters.openmirroring.operations.check import Problem
 from dbt.adapters.openmirroring.operations.project_tables import NOT_PUBLISHED, TableStatus
 from dbt.adapters.openmirroring.operations.status import (
+    Problem,
     batch_record,
     service_record,
     table_record,

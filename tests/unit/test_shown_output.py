@@ -39,7 +39,6 @@ from dbt.adapters.openmirroring.landing_zone.records import Journal, PastBatch
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.restore import Restored
-from dbt.adapters.openmirroring.operations.check import check
 from dbt.adapters.openmirroring.operations.held import not_passed
 from dbt.adapters.openmirroring.operations.project_tables import (
     HELD,
@@ -49,7 +48,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     UNFINISHED,
     TableStatus,
 )
-from dbt.adapters.openmirroring.operations.status import history, status_lines, table_record
+from dbt.adapters.openmirroring.operations.status import check, history, status_lines, table_record
 from dbt.adapters.openmirroring.replicator import monitoring
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, TableSync

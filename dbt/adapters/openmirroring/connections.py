@@ -30,11 +30,11 @@ from pyspark.sql.utils import is_remote
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
 from dbt.adapters.openmirroring.dbt_core.flags import (
     is_in_command,
+    keep_out_of_git,
     project_folder,
     target_folder,
     uses_spark,
 )
-from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
 from dbt.adapters.openmirroring.service.authentication import token_credential
 from dbt.adapters.openmirroring.spark.embedded.jvm import launch_jvm_of_next_context
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, process_spark

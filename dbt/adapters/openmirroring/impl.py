@@ -49,8 +49,8 @@ from dbt.adapters.openmirroring.spark.relation import (
 )
 from dbt.adapters.openmirroring.spark.table import described_columns
 from dbt.adapters.openmirroring.text.codes import coded
-from dbt.adapters.openmirroring.text.console import print_any_text
 from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.text.table import print_any_text
 
 if TYPE_CHECKING:
     import agate

@@ -5,12 +5,15 @@ dbt gives them to its adapters, but documents no interface for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from dbt.adapters.base.impl import BaseAdapter
+from dbt.adapters.events.types import ConstraintNotSupported
+from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
+from dbt_common.events.functions import warn_or_error
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest as Manifest
@@ -123,3 +126,21 @@ class Project:
     def materialization(self, name: str) -> Macro | None:
         """Return the macro of a materialization."""
         return self.manifest.find_materialization_macro_by_name(self.name, name, "openmirroring")
+
+
+def supported_constraints(
+    adapter: BaseAdapter, declared: Iterable[dict[str, Any]]
+) -> list[ModelLevelConstraint]:
+    """Return the constraints that an adapter supports. Warn about all others.
+
+    Args:
+        declared: the constraints, in the form of a node's constraints
+    """
+    found = []
+    for raw in declared:
+        constraint = adapter._parse_model_constraint(raw)
+        if constraint.type == ConstraintType.custom:
+            warn_or_error(ConstraintNotSupported(constraint="custom", adapter=adapter.type()))
+        elif adapter.process_parsed_constraint(constraint, lambda _: "supported"):
+            found.append(constraint)
+    return found

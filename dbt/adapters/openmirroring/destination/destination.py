@@ -16,7 +16,7 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
+from dbt.adapters.openmirroring.dbt_core.flags import keep_out_of_git
 from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.sql_endpoint import (
     refresh_sql_endpoint,
@@ -348,9 +348,6 @@ class Destination:
         if not place:
             yield replica.applied(self.landing_zone, table, self.target.replicate, seconds)
             return
-        # this import is slow, and a local landing zone does not need it
-        from dbt.adapters.openmirroring.destination.onelake_replica import onelake_replica
-
         if not journal:
             raise DbtRuntimeError(
                 f"{table} was not published yet, so there is no mirrored table to compare"
@@ -363,7 +360,7 @@ class Destination:
                 f"The last publication was not applied within {seconds:g} seconds: {behind[0]}"
             )
         keys = journal.batch.definition.key_columns
-        with onelake_replica(
+        with replica.onelake_replica(
             place, self._credential, table, keys, self._staging(), self._downloads()
         ) as found:
             yield found

@@ -29,10 +29,12 @@ from dbt.adapters.openmirroring.operations.arguments import (
     operation,
     timedelta_of,
 )
-from dbt.adapters.openmirroring.operations.check import check
 from dbt.adapters.openmirroring.operations.command import Command, is_gated
-from dbt.adapters.openmirroring.operations.orphans import drop_orphans
-from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.operations.project_tables import (
+    Outcome,
+    ProjectTables,
+    drop_orphans,
+)
 from dbt.adapters.openmirroring.operations.recover import restore_tables
 from dbt.adapters.openmirroring.operations.report import Heading, report
 from dbt.adapters.openmirroring.service.reports import ServiceReport
@@ -97,7 +99,7 @@ class RunOperations:
     ) -> Outcome:
         """Fail if a mirrored table needs somebody."""
         report, lines = self._destination.report()
-        return check(
+        return status.check(
             self._tables,
             report,
             _without_report(report, lines),

@@ -14,10 +14,10 @@ from urllib.parse import quote, urlsplit
 from azure.core.credentials import TokenCredential
 from azure.core.rest import HttpRequest, HttpResponse
 
-from dbt.adapters.openmirroring.rest.azure_requests import Retry
-from dbt.adapters.openmirroring.rest.client import (
+from dbt.adapters.openmirroring.rest.azure_requests import (
     RestClient,
     RestError,
+    Retry,
     body_of,
     error_text,
     json_object,

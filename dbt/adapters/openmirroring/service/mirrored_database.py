@@ -19,7 +19,7 @@ from azure.core.credentials import TokenCredential
 
 from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA, mirrored_table
 from dbt.adapters.openmirroring.landing_zone.onelake.url import is_guid
-from dbt.adapters.openmirroring.rest.client import error_text, json_object
+from dbt.adapters.openmirroring.rest.azure_requests import error_text, json_object
 from dbt.adapters.openmirroring.service.fabric_api import (
     NOT_FOUND,
     TIMEOUT,
