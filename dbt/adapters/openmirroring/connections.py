@@ -183,9 +183,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         if uses_spark() and is_in_command() and self._is_embedded and not _is_there():
             process_spark.start_early(self, self._embedded)
 
-    @property
     def own_spark(self) -> SparkSetup:
-        """The embedded Spark of this target.
+        """Return the embedded Spark of this target.
 
         Raises:
             DbtConfigError: if this target uses another Spark
@@ -253,12 +252,14 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
         """Execute a statement completely, even a query whose rows nobody fetches."""
-        with self.exception_handler(sql):
-            handle = self.get_thread_connection().handle  # the first one waits for Spark's start
-        response, table = super().execute(sql, auto_begin, fetch, limit)
-        if not fetch and isinstance(handle, SessionHandle):
+        connection = self.get_thread_connection()
+        if connection.state != ConnectionState.OPEN:
             with self.exception_handler(sql):
-                handle.run_to_end(sql)
+                _ = connection.handle  # the first one waits for Spark's start
+        response, table = super().execute(sql, auto_begin, fetch, limit)
+        if not fetch and isinstance(connection.handle, SessionHandle):
+            with self.exception_handler(sql):
+                connection.handle.run_to_end(sql)
         return response, table
 
     def cancel(self, connection: Connection) -> None:

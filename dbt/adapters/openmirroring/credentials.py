@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -300,8 +300,8 @@ class OpenMirroringCredentials(Target, SparkCredentials):
                     "pip install 'dbt-openmirroring[replicator]'"
                 )
 
-    def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """Yield the settings that `dbt debug` and `target` in macros show, without URL secrets.
+    def connection_info(self, *, with_aliases: bool = False) -> list[tuple[str, Any]]:
+        """Return the settings that `dbt debug` and `target` in macros show, without URL secrets.
 
         Args:
             with_aliases: for `target`, in which packages also read what this method does not use
@@ -310,9 +310,10 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         if with_aliases:
             keys |= dict.fromkeys(("database", *super()._connection_keys()))
         values = self.to_dict(omit_none=False)
-        for key in keys:
-            value = values[key]
-            yield key, shown_url(value) if isinstance(value, str) else value
+        return [
+            (key, shown_url(values[key]) if isinstance(values[key], str) else values[key])
+            for key in keys
+        ]
 
     def _connection_keys(self) -> tuple[str, ...]:
         keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate")

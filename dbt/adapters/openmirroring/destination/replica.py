@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from dbt_common.events.functions import fire_event
-from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.rest import scopes
+from dbt.adapters.openmirroring.text.codes import note
 from dbt.adapters.openmirroring.text.shown import shown, without_colors
 from dbt.adapters.openmirroring.text.table import terminal_width
 
@@ -186,7 +185,7 @@ def onelake_replica(
                 f"The mirrored table {name} cannot be read: {shown(without_colors(error))}. The "
                 "identity needs the permission to read all OneLake data of the mirrored database."
             ) from error
-        fire_event(Note(msg=f"Reading version {version} of the Delta table of {name}"))
+        note(f"Reading version {version} of the Delta table of {name}")
         columns = tuple(ReplicaColumn(field.name, str(field.type.type)) for field in fields)
         if staging:
             yield Replica(columns, keys, staging.url(folder), (_FILE,))

@@ -14,8 +14,12 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 from dbt.adapters.openmirroring.dbt_core import flags
 from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable, last_published
-from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.landing_zone.inventory import (
+    LandedTable,
+    held_record,
+    last_published,
+)
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
 from dbt.adapters.openmirroring.node.advance import is_interrupted
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS
 from dbt.adapters.openmirroring.node.node import Node
@@ -63,9 +67,10 @@ class Command:
 
     def tables(self, graph: Graph) -> ProjectTables:
         """Return the mirrored tables of this dbt project."""
-        project, storage = self._project, self._destination.storage()
+        config, storage = self._project.config, self._destination.storage()
+        project, schema = config.project_name, config.credentials.schema
         nodes = graph["nodes"].values()
-        return ProjectTables(storage, project.name, project.schema, nodes, project.target)
+        return ProjectTables(storage, project, schema, nodes, config.target_name)
 
     def warehouse(self, context: Context) -> Warehouse:
         """Return Spark's tables, for a dbt context."""
@@ -79,7 +84,7 @@ class Command:
         """
         model = context["model"]
         refuse_hidden(model["config"], self._project.columns_of(model))
-        in_onelake = self._destination.target.onelake is not None
+        in_onelake = self._destination.onelake is not None
         return Node(context, self.warehouse(context), in_onelake)
 
     def node_of(self, unique_id: str) -> Node:
@@ -140,7 +145,8 @@ class Command:
         if self._is_checked or not (flags.is_building() or flags.command() == "compile"):
             return
         self._is_checked = True
-        everything = {**self._project.nodes, **self._project.functions}
+        functions = getattr(self._project.manifest, "functions", {})
+        everything = {**self._project.nodes, **functions}
         nodes = [everything[name] for name in flags.selected() if name in everything]
         self._check(nodes)
         if flags.is_publishing() and any(is_mirrored(node.config) for node in nodes):
@@ -151,7 +157,7 @@ class Command:
         check_nodes(
             nodes,
             self._project,
-            in_onelake=self._destination.target.onelake is not None,
+            in_onelake=self._destination.onelake is not None,
             is_embedded=self._adapter.is_embedded,
             runs_python=self._adapter.runs_python,
         )
@@ -161,7 +167,7 @@ class Command:
         warehouse = self.warehouse({})
         for node in gated:
             relation = self._adapter.relation_of(node)
-            held = self._destination.held(str(relation.schema), str(relation.identifier))
+            held = self._held(relation)
             if held and held.is_finished and held.build:
                 build = warehouse.marks(warehouse.found(relation)).build
                 if held.build == build:
@@ -305,10 +311,14 @@ class Command:
         if published.is_ahead:
             return published.relation
         if last is None and published.build:
-            held = self._destination.held(str(model.schema), str(model.identifier))
+            held = self._held(model)
             if held and held.build == published.build:
                 return None
         return model
+
+    def _held(self, relation: OpenMirroringRelation) -> HeldRecord | None:
+        storage = self._destination.storage()
+        return held_record(storage, str(relation.schema), str(relation.identifier))
 
     def _last_published(self, relation: OpenMirroringRelation) -> Journal | None:
         schema, identifier = str(relation.schema), str(relation.identifier)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt_common.exceptions import CompilationError
@@ -16,6 +17,7 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.repair import repair
 from dbt.adapters.openmirroring.node.response import MirrorResponse
+from dbt.adapters.openmirroring.node.restore import Restored, restore
 from dbt.adapters.openmirroring.operations import held, status
 from dbt.adapters.openmirroring.operations.arguments import (
     FLAG,
@@ -31,11 +33,11 @@ from dbt.adapters.openmirroring.operations.arguments import (
 )
 from dbt.adapters.openmirroring.operations.command import Command, is_gated
 from dbt.adapters.openmirroring.operations.project_tables import (
+    MirroredNode,
     Outcome,
     ProjectTables,
     drop_orphans,
 )
-from dbt.adapters.openmirroring.operations.recover import restore_tables
 from dbt.adapters.openmirroring.operations.report import Heading, report
 from dbt.adapters.openmirroring.service.reports import ServiceReport
 from dbt.adapters.openmirroring.spark.embedded.lease import stop_spark
@@ -111,9 +113,9 @@ class RunOperations:
     @operation("mirror_report")
     def report(self) -> Outcome:
         """Write the state and the history of each mirrored table to a page."""
-        project, destination = self._project, self._destination
-        heading = Heading(project.name, project.target, destination.place)
-        return report(self._tables, destination, heading, project.target_folder)
+        config, destination = self._project.config, self._destination
+        heading = Heading(config.project_name, config.target_name, destination.place)
+        return report(self._tables, destination, heading, Path(config.project_target_path))
 
     @operation("mirror_history", table=NAME, limit=LIMIT, format=FORMAT)
     def history(
@@ -140,8 +142,16 @@ class RunOperations:
         lost is restored.
         """
         self._destination.restores = True
-        connected, threads = self._command.connected, self._project.threads
-        return restore_tables(self._tables, self._destination, connected, threads, table)
+
+        def restore_one(found: MirroredNode, _: Callable[[], None]) -> Restored | None:
+            with self._command.connected(found) as node:
+                return restore(node, self._destination, replaces=table is not None)
+
+        found = self._tables.mirrored if table is None else [self._tables.node(table)]
+        outcome = held.in_turn(found, restore_one, self._project.config.threads)
+        if outcome == Outcome(()):
+            return Outcome(("Spark has the rows that were published last. Nothing was restored.",))
+        return outcome
 
     @operation("mirror_repair", table=NAME)
     def repair(self, *, table: str) -> Outcome:
@@ -174,7 +184,7 @@ class RunOperations:
         return self._held_nodes().publish_tested(gated, statuses)
 
     def _held_nodes(self) -> held.HeldNodes:
-        nodes, threads = self._graph["nodes"], self._project.threads
+        nodes, threads = self._graph["nodes"], self._project.config.threads
         connected = self._command.connected
         return held.HeldNodes(self._tables, nodes, self._destination, connected, threads)
 

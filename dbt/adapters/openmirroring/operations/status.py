@@ -16,12 +16,6 @@ from dbt_common import ui
 from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
 from dbt.adapters.openmirroring.landing_zone.records import Journal, PastBatch
 from dbt.adapters.openmirroring.operations.project_tables import (
-    BLOCKED,
-    ELSEWHERE,
-    HELD,
-    ORPHAN,
-    PUBLISHED,
-    UNFINISHED,
     Outcome,
     ProjectTables,
     TableStatus,
@@ -181,11 +175,11 @@ def _utc(time: datetime | None) -> str | None:
 
 
 def _painted(state: str) -> str:
-    if state == BLOCKED:
+    if state == "blocked":
         return ui.red(state)
-    if state in (UNFINISHED, HELD, ORPHAN):
+    if state in ("unfinished", "held", "orphan"):
         return ui.yellow(state)
-    return ui.green(state) if state == PUBLISHED else state
+    return ui.green(state) if state == "published" else state
 
 
 @dataclass(frozen=True)
@@ -217,7 +211,9 @@ def check(
         older_than: how long the service may need to apply a publication, and a run to finish one
         stale_after: how long nothing may be published of a table; None for any time
     """
-    checked = [each for each in tables.statuses(report) if each.state not in (ORPHAN, ELSEWHERE)]
+    checked = [
+        each for each in tables.statuses(report) if each.state not in ("orphan", "elsewhere")
+    ]
     problems = [
         problem for status in checked for problem in _problems(status, older_than, stale_after)
     ]
@@ -245,17 +241,17 @@ def _problems(
     failure = _failure(status)
     if failure:
         yield Problem(table, "failed", failure)
-    if status.state == BLOCKED:
+    if status.state == "blocked":
         message = f"The next run refuses to publish it: {status.note}"
         yield Problem(table, "blocked", message)
-    if status.state == UNFINISHED and pending and now - pending.batch.begun_at > older_than:
+    if status.state == "unfinished" and pending and now - pending.batch.begun_at > older_than:
         yield Problem(
             table,
             "blocked",
             f"A run that began at {utc_text(pending.batch.begun_at)} UTC has left "
             f"{pending.batch.summary}. To finish it: dbt run-operation mirror_recover",
         )
-    if status.state == HELD:
+    if status.state == "held":
         yield Problem(
             table,
             "held",
