@@ -52,9 +52,9 @@ def operations(storage: Storage, destination: Any, *names: str) -> RunOperations
     return RunOperations(command, command, destination, {"nodes": {}}, own_spark=command)
 
 
-def reports(report: ServiceReport, *lines: str) -> Any:
+def reports(report: ServiceReport, problem: str = "") -> Any:
     """A destination whose service reports this, or does not answer, which lines say."""
-    return SimpleNamespace(report=lambda: (report, lines))
+    return SimpleNamespace(report=lambda: (report, problem))
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Checked:
 def checked(
     storage: Storage, report: ServiceReport, names: tuple[str, ...] = ("orders",), **given: Any
 ) -> Checked:
-    lines = [] if report.status else [UNREACHABLE, ""]
-    ours = operations(storage, reports(report, *lines), *names)
+    problem = "" if report.status else UNREACHABLE
+    ours = operations(storage, reports(report, problem), *names)
     told = ours.check(given)
     printed = ours.check({**given, "format": "json"})
     assert printed.failed == told.failed

@@ -17,8 +17,7 @@ from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
-from dbt.adapters.openmirroring.service.fabric_api import FabricError
-from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+from dbt.adapters.openmirroring.service.mirrored_database import FabricError, MirroredDatabase
 from dbt.adapters.openmirroring.service.monitoring import (
     CHECK_AGE,
     Service,

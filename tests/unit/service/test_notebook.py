@@ -21,7 +21,7 @@ from dbt.adapters.openmirroring.service.authentication import (
     NotebookCredential,
     token_credential,
 )
-from dbt.adapters.openmirroring.service.fabric_api import FabricApi, FabricError
+from dbt.adapters.openmirroring.service.mirrored_database import FabricApi, FabricError
 from tests.fabric_notebook import Notebook
 from tests.fabric_server import FabricServer
 

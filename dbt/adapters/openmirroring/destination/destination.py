@@ -1,4 +1,7 @@
-"""The landing zone and the service that a command publishes to."""
+"""The landing zone and the service that a command publishes to.
+
+The packages for OneLake are slow to import, and a local landing zone does not need them.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +161,6 @@ class Destination:
     def storage(self) -> Storage:
         if not self.onelake:
             return self._local
-        # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
         from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 
@@ -190,7 +192,6 @@ class Destination:
     @cached_property
     def database(self) -> MirroredDatabase:
         """The mirrored database in Fabric, if the landing zone is in OneLake."""
-        # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
         if not self.onelake:
@@ -309,16 +310,15 @@ class Destination:
                 "another target."
             )
 
-    def report(self) -> tuple[ServiceReport, list[str]]:
-        """Return the report of the service, and lines to print about it."""
+    def report(self) -> tuple[ServiceReport, str]:
+        """Return the report of the service, and why it gave none; empty if it could be asked."""
         try:
             report = self.service.report() or ServiceReport()
         except ServiceError as error:
-            return ServiceReport(), [error.msg, ""]
+            return ServiceReport(), error.msg
         if self.onelake and report.status:
             report = with_visible_times(report, self.storage())
-            return report, [f"The mirrored database is {report.description}.", ""]
-        return report, []
+        return report, ""
 
     def replica_of(self, schema: str, identifier: str, seconds: float) -> replica.Replica:
         """Return the mirrored table of a relation, as `replica`, until the command ends."""
@@ -391,7 +391,6 @@ class Destination:
 
     def _staging(self) -> StagingFolder | None:
         """Return where Spark writes files to upload; None if it writes to OneLake."""
-        # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
 
         given = self.target.staging_location

@@ -62,8 +62,7 @@ def report(
     Raises:
         DbtRuntimeError: if the page cannot be written
     """
-    found, lines = destination.report()
-    page = report_page(tables, heading, found, " ".join(lines).strip())
+    page = report_page(tables, heading, *destination.report())
     path = folder / "mirror_report.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)

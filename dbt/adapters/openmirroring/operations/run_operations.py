@@ -39,7 +39,6 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     drop_orphans,
 )
 from dbt.adapters.openmirroring.operations.report import Heading, report
-from dbt.adapters.openmirroring.service.reports import ServiceReport
 from dbt.adapters.openmirroring.spark.embedded.lease import stop_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark
 from dbt.adapters.openmirroring.text.shown import shown
@@ -88,27 +87,25 @@ class RunOperations:
     @operation("mirror_status", format=FORMAT)
     def status(self, *, format: str = "text") -> Outcome:
         """Report the state of each mirrored table, and of the mirrored database in Fabric."""
-        report, lines = self._destination.report()
-        if format == "text":
-            return Outcome((*lines, *status.status_lines(self._tables, report, terminal_width())))
-        service = status.service_record(report, _without_report(report, lines))
-        records = [status.table_record(each) for each in self._tables.statuses(report)]
-        return Outcome((status.to_json(service=service, tables=records),))
+        report, problem = self._destination.report()
+        if format == "json":
+            service = status.service_record(report, problem)
+            records = [status.table_record(each) for each in self._tables.statuses(report)]
+            return Outcome((status.to_json(service=service, tables=records),))
+        if self._destination.onelake and report.status:
+            problem = f"The mirrored database is {report.description}."
+        heading = (problem, "") if problem else ()
+        lines = status.status_lines(self._tables, report, terminal_width())
+        return Outcome((*heading, *lines))
 
     @operation("mirror_check", older_than=SPAN, stale_after=SPAN, format=FORMAT)
     def check(
         self, *, older_than: str = "2h", stale_after: str | None = None, format: str = "text"
     ) -> Outcome:
         """Fail if a mirrored table needs somebody."""
-        report, lines = self._destination.report()
-        return status.check(
-            self._tables,
-            report,
-            _without_report(report, lines),
-            timedelta_of(older_than),
-            timedelta_of(stale_after) if stale_after else None,
-            format == "json",
-        )
+        late, stale = timedelta_of(older_than), timedelta_of(stale_after) if stale_after else None
+        report, problem = self._destination.report()
+        return status.check(self._tables, report, problem, late, stale, format == "json")
 
     @operation("mirror_report")
     def report(self) -> Outcome:
@@ -313,8 +310,3 @@ class DatabaseOperations:
     @property
     def _named(self) -> str:
         return f"The mirrored database {self._database.name!r}"
-
-
-def _without_report(report: ServiceReport, lines: Sequence[str]) -> str:
-    """Return why the service could not be asked; empty if it could."""
-    return "" if report.status else " ".join(lines).strip()

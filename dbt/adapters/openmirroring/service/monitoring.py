@@ -411,7 +411,7 @@ def fabric_report(
 
     from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
     from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
-    from dbt.adapters.openmirroring.service.fabric_api import FabricError
+    from dbt.adapters.openmirroring.service.mirrored_database import FabricError
 
     try:
         return database.report()
