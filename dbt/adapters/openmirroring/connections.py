@@ -179,11 +179,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             process_spark.start_early(self, setup)
 
     def own_spark(self) -> SparkSetup:
-        """Return the embedded Spark of this target.
-
-        Raises:
-            DbtConfigError: if this target uses another Spark
-        """
+        """Return the embedded Spark of this target. Refuse a target that uses another one."""
         setup = self._embedded
         if setup is None or not self.will_embed:
             raise DbtConfigError(

@@ -120,11 +120,7 @@ def target_folder(profile: AdapterRequiredConfig) -> Path:
 
 
 def keep_out_of_git(folder: Path, project: Path) -> None:
-    """Let Git ignore all that is in a folder, unless it has rules of its own.
-
-    Args:
-        project: the dbt project; a folder that contains it is left alone
-    """
+    """Let Git ignore a folder, unless it has rules of its own or contains the dbt project."""
     if project.is_relative_to(folder):
         return
     with suppress(OSError), (folder / ".gitignore").open("x", encoding="utf-8") as rules:

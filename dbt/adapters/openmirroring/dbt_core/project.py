@@ -101,11 +101,7 @@ class Project:
 def supported_constraints(
     adapter: BaseAdapter, declared: Iterable[dict[str, Any]]
 ) -> list[ModelLevelConstraint]:
-    """Return the constraints that an adapter supports. Warn about all others.
-
-    Args:
-        declared: the constraints, in the form of a node's constraints
-    """
+    """Return the constraints of a node that an adapter supports. Warn about all others."""
     found = []
     for raw in declared:
         constraint = adapter._parse_model_constraint(raw)

@@ -177,11 +177,7 @@ class Destination:
 
     @cached_property
     def landing_zone(self) -> Path:
-        """The local folder of the landing zone.
-
-        Raises:
-            DbtConfigError: if the landing zone is in OneLake, or contains the project
-        """
+        """The local folder of the landing zone, which may not contain the project."""
         if self.onelake:
             raise DbtConfigError(
                 "The replicator applies landing zones on this machine. Fabric applies those in "
@@ -299,11 +295,7 @@ class Destination:
         return self.onelake is not None and unfinished.batch.starts_folder
 
     def require_run(self) -> None:
-        """Check that this command may change the landing zone.
-
-        Raises:
-            DbtConfigError: if the target is a dry run
-        """
+        """Refuse to change the landing zone if the target is a dry run."""
         if self.dry_run:
             raise DbtConfigError(
                 "This target has `dry_run: true`, which changes nothing in the landing zone. Use "

@@ -75,11 +75,7 @@ def is_installed() -> bool:
 
 
 def check_installed() -> None:
-    """Check that mirrored tables can be read.
-
-    Raises:
-        DbtRuntimeError: if deltalake or pyarrow is not installed
-    """
+    """Refuse to go on without the packages that read mirrored tables."""
     if not is_installed():
         raise DbtRuntimeError(
             "Mirrored tables are read by deltalake and pyarrow: "
@@ -136,10 +132,6 @@ def replicate(landing_zone: Path, prefix: int = 0) -> tuple[list[str], list[str]
 
     Returns:
         lines about the tables, and the names of those that could not be replicated
-
-    Raises:
-        DbtRuntimeError: if a package is missing, or the path of the landing zone does not end in
-            Files/LandingZone
     """
     from dbt.adapters.openmirroring.replicator.monitoring import lines
 

@@ -300,11 +300,7 @@ class Command:
                     logger.debug(f"{target}: {error.msg}")
 
     def tell_not_mirrored(self, config: object) -> None:
-        """Warn, once in a command, that a node is not mirrored although it looks like it.
-
-        Args:
-            config: dbt's object of the configuration in the node's context
-        """
+        """Warn, once in a command, that a node is not mirrored although it looks like it."""
         node: ManifestNode | None = getattr(config, "model", None)
         if node is None or node.resource_type not in NODES or node.unique_id in self._told:
             return
@@ -414,11 +410,7 @@ def is_gated(config: Config) -> bool:
 def refuse_same_tables(nodes: Iterable[ManifestNode]) -> None:
     """Check that no mirrored node shares its relation or its mirrored table with another node.
 
-    dbt checks this too, but `Orders` and `orders` are two names for it. For Spark they are one
-    table, so that each node would replace the rows of the other one.
-
-    Raises:
-        CompilationError: if two nodes would be one table
+    dbt checks this too, but `Orders` and `orders` are two names for it.
     """
     found = [
         node

@@ -109,13 +109,8 @@ class Recovery:
     def finish_postponed(self, place: Place, *, is_own: bool) -> None:
         """Finish the batch of a relation, if there is one, before a node that needs it compiles.
 
-        Several nodes may need it: the first one finishes it, and the others wait.
-
-        Args:
-            is_own: whether it is the relation of the node itself
-
-        Raises:
-            DbtRuntimeError: if the batch of the node itself cannot be finished
+        Several nodes may need it: the first one finishes it, and the others wait. Only a failure
+        of a node's own batch is an error.
         """
         found = self._postponed.get(place)
         if found is None:

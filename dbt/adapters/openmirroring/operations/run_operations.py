@@ -171,11 +171,7 @@ class RunOperations:
 
     @operation("mirror_publish_tested", results=RESULTS)
     def publish_tested(self, *, results: Sequence[Any]) -> Outcome:
-        """Publish the held nodes whose tests have all passed in this command.
-
-        Args:
-            results: the results of the command, as dbt returns them
-        """
+        """Publish the held nodes whose tests have all passed in this command."""
         statuses = {result.node.unique_id: str(result.status) for result in results}
         gated = {name for name, node in self._graph["nodes"].items() if is_gated(node["config"])}
         return self._held_nodes().publish_tested(gated, statuses)

@@ -47,15 +47,7 @@ def status_lines(
 
 
 def history(tables: ProjectTables, table: str | None, limit: int, as_json: bool) -> Outcome:
-    """List the last batches of tables, latest first.
-
-    Args:
-        table: `schema.table`, the table alone, or the name or unique id of its node; None for all
-        limit: number of batches of each table; a journal has up to a hundred
-
-    Raises:
-        DbtRuntimeError: if no mirrored table, or more than one, matches `table`
-    """
+    """List the last batches of a table, or of all, latest first: up to a limit of each table."""
     wanted = None if table is None else tables.node(table).table
     found = [
         (status.table, batch)
@@ -80,11 +72,7 @@ def to_json(**fields: Any) -> str:
 
 
 def service_record(report: ServiceReport, problem: str) -> dict[str, Any]:
-    """Return the state of the service.
-
-    Args:
-        problem: why it could not be asked; empty if it could
-    """
+    """Return the state of the service, or the problem why it could not be asked."""
     return {"status": report.status or None, "error": report.error or problem or None}
 
 
