@@ -27,11 +27,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA, TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
 from dbt.adapters.openmirroring.node.advance import is_interrupted
-from dbt.adapters.openmirroring.node.build import (
-    VERIFIED,
-    constraints_of,
-    declared_constraints,
-)
+from dbt.adapters.openmirroring.node.build import VERIFIED, constraints_of, declared_constraints
 from dbt.adapters.openmirroring.node.config import (
     AFTER_TESTS,
     NodeConfig,

@@ -170,6 +170,7 @@ def _is_left_out(name: str, value: Any) -> bool:
     return isinstance(value, Undefined) and value._undefined_hint == hint
 
 
+@dataclass(frozen=True)
 class RunOperations:
     """The run-operations of a dbt project. docs/operations.md documents their arguments.
 
@@ -182,33 +183,25 @@ class RunOperations:
         own_spark: returns the embedded Spark of the target
     """
 
-    def __init__(
-        self,
-        command: Command,
-        project: Project,
-        destination: Destination,
-        graph: Graph,
-        own_spark: Callable[[], SparkSetup],
-    ) -> None:
-        self._command = command
-        self._project = project
-        self._destination = destination
-        self._graph = graph
-        self._own_spark = own_spark
+    command: Command
+    project: Project
+    destination: Destination
+    graph: Graph
+    own_spark: Callable[[], SparkSetup]
 
     @cached_property
     def _tables(self) -> ProjectTables:
-        return self._command.tables(self._graph)
+        return self.command.tables(self.graph)
 
     @operation("mirror_status", format=FORMAT)
     def status(self, *, format: str = "text") -> Outcome:
         """Report the state of each mirrored table, and of the mirrored database in Fabric."""
-        report, problem = self._destination.report()
+        report, problem = self.destination.report()
         if format == "json":
             service = status.service_record(report, problem)
             records = [status.table_record(each) for each in self._tables.statuses(report)]
             return Outcome((status.to_json(service=service, tables=records),))
-        if self._destination.onelake and report.status:
+        if self.destination.onelake and report.status:
             problem = f"The mirrored database is {report.description}."
         heading = (problem, "") if problem else ()
         lines = status.status_lines(self._tables, report, terminal_width())
@@ -220,15 +213,15 @@ class RunOperations:
     ) -> Outcome:
         """Fail if a mirrored table needs somebody."""
         late, stale = timedelta_of(older_than), timedelta_of(stale_after) if stale_after else None
-        report, problem = self._destination.report()
+        report, problem = self.destination.report()
         return status.check(self._tables, report, problem, late, stale, format == "json")
 
     @operation("mirror_report")
     def report(self) -> Outcome:
         """Write the state and the history of each mirrored table to a page."""
-        config, destination = self._project.config, self._destination
-        heading = Heading(config.project_name, config.target_name, destination.place)
-        return report(self._tables, destination, heading, Path(config.project_target_path))
+        config = self.project.config
+        heading = Heading(config.project_name, config.target_name, self.destination.place)
+        return report(self._tables, self.destination, heading, Path(config.project_target_path))
 
     @operation("mirror_history", table=NAME, limit=LIMIT, format=FORMAT)
     def history(
@@ -240,7 +233,7 @@ class RunOperations:
     @operation("mirror_recover")
     def recover(self) -> Outcome:
         """Finish the batches that an earlier run of this dbt project committed."""
-        return self._command.recovery.finish_all(self._tables)
+        return self.command.recovery.finish_all(self._tables)
 
     @operation("mirror_rebuild", table=NAME)
     def rebuild(self, *, table: str) -> Outcome:
@@ -254,14 +247,14 @@ class RunOperations:
         Those of `table` take the place of others that Spark has. Without it, only what Spark has
         lost is restored.
         """
-        self._destination.restores = True
+        self.destination.restores = True
 
         def restore_one(found: MirroredNode, _: Callable[[], None]) -> Restored | None:
-            with self._command.connected(found) as node:
-                return restore(node, self._destination, replaces=table is not None)
+            with self.command.connected(found) as node:
+                return restore(node, self.destination, replaces=table is not None)
 
         found = self._tables.mirrored if table is None else [self._tables.node(table)]
-        outcome = held.in_turn(found, restore_one, self._project.config.threads)
+        outcome = held.in_turn(found, restore_one, self.project.config.threads)
         if outcome == Outcome(()):
             return Outcome(("Spark has the rows that were published last. Nothing was restored.",))
         return outcome
@@ -275,9 +268,9 @@ class RunOperations:
         self, publish: Callable[[Node, Destination], MirrorResponse], table: str
     ) -> Outcome:
         found = self._tables.node(table)
-        node = self._command.node_of(found.unique_id)
-        with self._command.running(node):
-            response = publish(node, self._destination)
+        node = self.command.node_of(found.unique_id)
+        with self.command.running(node):
+            response = publish(node, self.destination)
         return Outcome((f"{found.table}: {response}",))
 
     @operation("mirror_publish", table=NAME)
@@ -289,13 +282,13 @@ class RunOperations:
     def publish_tested(self, *, results: Sequence[Any]) -> Outcome:
         """Publish the held nodes whose tests have all passed in this command."""
         statuses = {result.node.unique_id: str(result.status) for result in results}
-        gated = {name for name, node in self._graph["nodes"].items() if is_gated(node["config"])}
+        gated = {name for name, node in self.graph["nodes"].items() if is_gated(node["config"])}
         return self._held_nodes().publish_tested(gated, statuses)
 
     def _held_nodes(self) -> held.HeldNodes:
-        nodes, threads = self._graph["nodes"], self._project.config.threads
-        connected = self._command.connected
-        return held.HeldNodes(self._tables, nodes, self._destination, connected, threads)
+        nodes, threads = self.graph["nodes"], self.project.config.threads
+        connected = self.command.connected
+        return held.HeldNodes(self._tables, nodes, self.destination, connected, threads)
 
     @operation("mirror_drop_orphans", dry_run=FLAG, schema=NAME, table=NAMES)
     def drop_orphans(
@@ -307,39 +300,39 @@ class RunOperations:
     ) -> Outcome:
         """Drop the table folders that belong to no mirrored node any more, or only list them."""
         if not dry_run:
-            self._destination.require_run()
-        self._destination.has_changed = not dry_run
-        return drop_orphans(self._tables, dry_run, schema, table, self._command.has_published)
+            self.destination.require_run()
+        self.destination.has_changed = not dry_run
+        return drop_orphans(self._tables, dry_run, schema, table, self.command.has_published)
 
     @operation("mirror_prepare")
     def prepare(self) -> Outcome:
         """Start and end the embedded Spark once, so that later starts are faster."""
-        return Outcome((prepare_spark(self._own_spark()),))
+        return Outcome((prepare_spark(self.own_spark()),))
 
     @operation("mirror_stop_spark")
     def stop_spark(self) -> Outcome:
         """End the embedded Spark that is ready for the next command."""
-        return Outcome((stop_spark(self._own_spark().home),))
+        return Outcome((stop_spark(self.own_spark().home),))
 
     @operation("mirror_replicate")
     def replicate(self) -> Outcome:
         """Apply the published files to the mirrored tables on this machine."""
-        self._destination.require_run()
-        lines, failed = replica.replicate(self._destination.landing_zone)
+        self.destination.require_run()
+        lines, failed = replica.replicate(self.destination.landing_zone)
         told = f"Not replicated: {', '.join(failed)}"
         return Outcome(tuple(lines), (told,) if failed else ())
 
     def mirrored_database(self) -> DatabaseOperations:
         """Return the operations that create, change, start or stop the mirrored database."""
-        self._destination.require_run()
-        return DatabaseOperations(self._destination.database)
+        self.destination.require_run()
+        return DatabaseOperations(self.destination.database)
 
 
+@dataclass(frozen=True)
 class DatabaseOperations:
     """The run-operations of the mirrored database. Each yields the lines to print."""
 
-    def __init__(self, database: MirroredDatabase) -> None:
-        self._database = database
+    database: MirroredDatabase
 
     @operation(
         "mirror_create_database",
@@ -371,11 +364,11 @@ class DatabaseOperations:
             "enableDeltaChangeDataFeed": change_data_feed,
         }
         settings = {name: value for name, value in given.items() if value is not None}
-        if self._database.create(settings):
+        if self.database.create(settings):
             yield f"{self._named} was created."
             yield "Publish the first files, then start it: dbt run-operation mirror_start"
             return
-        changes = self._database.update(settings)
+        changes = self.database.update(settings)
         if not changes:
             yield f"{self._named} already exists with this definition. Nothing was changed."
             return
@@ -388,12 +381,12 @@ class DatabaseOperations:
     @operation("mirror_definition")
     def definition(self) -> Iterator[str]:
         """Print `mirroring.json`, as Git integration stores it."""
-        yield from json.dumps(self._database.definition(), indent=2).splitlines()
+        yield from json.dumps(self.database.definition(), indent=2).splitlines()
 
     @operation("mirror_start")
     def start(self) -> Iterator[str]:
         """Start the mirrored database."""
-        before = self._database.start()
+        before = self.database.start()
         if before == "Running":
             yield f"{self._named} is already running. Nothing was changed."
             return
@@ -404,7 +397,7 @@ class DatabaseOperations:
     @operation("mirror_stop", confirm=NAME)
     def stop(self, *, confirm: str | None = None) -> Iterator[str]:
         """Stop the mirrored database, if `confirm` is its name."""
-        name = self._database.name
+        name = self.database.name
         if confirm != name:
             raise CompilationError(
                 f"Stopping {name!r} stops every table in it. When it is started again, it starts "
@@ -413,7 +406,7 @@ class DatabaseOperations:
                 "table, use `dbt run-operation mirror_rebuild` instead. Nothing was changed. To "
                 f"stop it, add --args '{{confirm: {name}}}'"
             )
-        if not self._database.stop():
+        if not self.database.stop():
             yield f"{self._named} is not running. Nothing was changed."
             return
         yield f"{self._named} was stopped."
@@ -421,4 +414,4 @@ class DatabaseOperations:
 
     @property
     def _named(self) -> str:
-        return f"The mirrored database {self._database.name!r}"
+        return f"The mirrored database {self.database.name!r}"

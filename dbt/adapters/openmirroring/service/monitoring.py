@@ -15,10 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
-from dbt.adapters.openmirroring.landing_zone.errors import (
-    LandingZoneUnavailableError,
-    MirrorError,
-)
+from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError, MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import MAX_TABLES
 from dbt.adapters.openmirroring.landing_zone.layout import (
     DEFAULT_SCHEMA,
