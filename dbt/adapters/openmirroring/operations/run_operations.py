@@ -71,16 +71,6 @@ class Kind:
     allows: Callable[[Any], bool]
 
 
-def number(least: int, most: int | None = None) -> Kind:
-    """Return the kind of a whole number within limits."""
-    told = f"of {least} or more" if most is None else f"from {least} to {most}"
-    return Kind(
-        f"a whole number {told}",
-        # True is an int
-        lambda value: type(value) is int and least <= value and (most is None or value <= most),
-    )
-
-
 def _is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
@@ -94,7 +84,9 @@ NAMES = Kind(
     "a name that is not empty, or a list of such names",
     lambda value: _is_name(value) or (bool(value) and _is_list(value, _is_name)),
 )
-LIMIT = number(1)
+# True is an int
+LIMIT = Kind("a whole number of 1 or more", lambda value: type(value) is int and value >= 1)
+DAYS = Kind("a whole number from 1 to 30", lambda value: type(value) is int and 1 <= value <= 30)
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 FORMAT = Kind("`text` or `json`", lambda value: value in ("text", "json"))
 SPAN = Kind(
@@ -337,7 +329,7 @@ class DatabaseOperations:
     @operation(
         "mirror_create_database",
         default_schema=NAME,
-        retention_days=number(1, 30),
+        retention_days=DAYS,
         change_data_feed=FLAG,
     )
     def create(
