@@ -396,5 +396,5 @@ class Destination:
 
     def _ask_service(self) -> ServiceReport | None:
         if self.onelake:
-            return fabric_report(self.database, self.onelake, self.target)
+            return fabric_report(self.database, self.onelake, self._credential)
         return replicator_report(self.landing_zone)

@@ -27,7 +27,6 @@ from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
-from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
 from dbt.adapters.openmirroring.service.reports import (
     FAILED,
     NOT_STARTED,
@@ -44,6 +43,8 @@ from dbt.adapters.openmirroring.service.reports import (
 from dbt.adapters.openmirroring.text.shown import shown
 
 if TYPE_CHECKING:
+    from azure.core.credentials import TokenCredential
+
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
 # HTTP statuses if the identity may not ask, e.g. because its token is valid for OneLake only.
@@ -392,7 +393,7 @@ def _is_listed(table: TableFolder, report: ServiceReport) -> bool:
 
 
 def fabric_report(
-    database: MirroredDatabase, place: OneLakeUrl, identity: Identity
+    database: MirroredDatabase, place: OneLakeUrl, credential: TokenCredential
 ) -> ServiceReport | None:
     """Ask Fabric's REST API, or read `Files/Monitoring` if the identity may not ask it.
 
@@ -417,7 +418,7 @@ def fabric_report(
             raise
         without_api = refused.msg
         logger.debug(without_api)
-    files = OneLakeStorage(OneLakeClient.connect(place.monitoring, token_credential(identity)))
+    files = OneLakeStorage(OneLakeClient.connect(place.monitoring, credential))
     try:
         return monitoring_report(files.read)
     except LandingZoneUnavailableError as error:
