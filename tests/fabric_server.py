@@ -20,7 +20,7 @@ import pytest
 from azure.core.credentials import AccessToken
 from azure.core.pipeline.transport import RequestsTransport
 
-from dbt.adapters.openmirroring.rest import client as rest_client
+from dbt.adapters.openmirroring.rest import azure_requests
 from tests.onelake_server import TOKEN, Request, Response, no_answer, session_with
 
 HOST = "api.fabric.microsoft.com"
@@ -124,7 +124,7 @@ class FabricServer:
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the client of the REST API talk to this server."""
-        monkeypatch.setattr(rest_client, "RequestsTransport", lambda **_: _Transport(self))
+        monkeypatch.setattr(azure_requests, "RequestsTransport", lambda **_: _Transport(self))
 
     def workspace(self, name: str, *databases: Database) -> Workspace:
         workspace = Workspace(name, list(databases))

@@ -11,7 +11,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from dbt.cli.main import cli
 
 from dbt.adapters.openmirroring.landing_zone.onelake import client as onelake_client
-from dbt.adapters.openmirroring.rest import client as rest_client
+from dbt.adapters.openmirroring.rest import azure_requests
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
 
     urllib3.util.connection.create_connection = connect_here
     transport = partial(RequestsTransport, connection_verify=certificate)
-    for module in (onelake_client, rest_client):
+    for module in (onelake_client, azure_requests):
         vars(module)["RequestsTransport"] = transport
     cli(sys.argv[3:])
 

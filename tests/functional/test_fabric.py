@@ -19,7 +19,7 @@ import trustme
 from dbt.adapters.events.logging import AdapterLogger
 from deltalake import DeltaTable
 
-from dbt.adapters.openmirroring.destination import lost_table, onelake_replica
+from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.service import monitoring
 from tests.fabric_server import Database, FabricServer, sync
 from tests.functional.onelake import apply
@@ -142,7 +142,7 @@ def test_changes_are_published_while_fabrics_rest_api_is_down(
 def test_a_table_that_fabric_has_lost_is_published_anew_as_the_message_says(
     project: Project, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lost_table, "NEW", timedelta())
+    monkeypatch.setattr(monitoring, "NEW", timedelta())
     project.model(ORDERS, unique_key="id")
     project.run()
     project.model(f"{ORDERS} where id = 1", unique_key="id")
@@ -232,8 +232,8 @@ def readable(
     with listening(server, trustme.CA()) as port, proxy(port) as proxy_port:
         through = {"proxy_url": f"http://127.0.0.1:{proxy_port}"}
         trusted = {"allow_invalid_certificates": "true"}
-        options = onelake_replica.OPTIONS | through | trusted
-        monkeypatch.setattr(onelake_replica, "OPTIONS", options)
+        options = replica.OPTIONS | through | trusted
+        monkeypatch.setattr(replica, "OPTIONS", options)
         yield tables
 
 

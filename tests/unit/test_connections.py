@@ -28,11 +28,11 @@ def test_only_a_target_with_the_embedded_spark_has_a_folder_of_it(
     # another test of this process may have started a Spark
     monkeypatch.setattr("dbt.adapters.openmirroring.connections._is_there", lambda: False)
 
-    found = manager(tmp_path, spark_folder="warehouse").own_spark
+    found = manager(tmp_path, spark_folder="warehouse").own_spark()
 
     assert found.home == tmp_path / "warehouse"
     with pytest.raises(DbtConfigError, match="does not use the embedded Spark"):
-        assert manager(tmp_path, method="thrift", host="spark").own_spark
+        assert manager(tmp_path, method="thrift", host="spark").own_spark()
 
 
 def test_spark_is_asked_for_its_version_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dbt.adapters.openmirroring.text.console import print_any_text
+from dbt.adapters.openmirroring.text.table import print_any_text
 
 
 @pytest.mark.parametrize(

@@ -39,17 +39,9 @@ from dbt.adapters.openmirroring.landing_zone.records import Journal, PastBatch
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.restore import Restored
-from dbt.adapters.openmirroring.operations.check import check
 from dbt.adapters.openmirroring.operations.held import not_passed
-from dbt.adapters.openmirroring.operations.project_tables import (
-    HELD,
-    NOT_PUBLISHED,
-    ORPHAN,
-    PUBLISHED,
-    UNFINISHED,
-    TableStatus,
-)
-from dbt.adapters.openmirroring.operations.status import history, status_lines, table_record
+from dbt.adapters.openmirroring.operations.project_tables import State, TableStatus
+from dbt.adapters.openmirroring.operations.status import check, history, status_lines, table_record
 from dbt.adapters.openmirroring.replicator import monitoring
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, TableSync
@@ -290,7 +282,7 @@ def batch(
 
 def status(
     table: str,
-    state: str,
+    state: State,
     last: Batch | None = None,
     pending: Batch | None = None,
     note: str = "",
@@ -322,14 +314,14 @@ def statuses() -> Iterator[str]:
     changed = batch(CHANGES, 2, 998)
     # this one is not shown: its run was killed
     killed = batch(RowCounts(98, 20, 3), 1, 998)
-    customers = status("analytics.customers", UNFINISHED, killed, changed)
+    customers = status("analytics.customers", "unfinished", killed, changed)
     of_four = (
-        status("analytics.old_orders", ORPHAN, gone, note="model.shop.old_orders is gone"),
+        status("analytics.old_orders", "orphan", gone, note="model.shop.old_orders is gone"),
         customers,
-        status("analytics.orders", PUBLISHED, changed),
-        status("analytics.returns", NOT_PUBLISHED),
+        status("analytics.orders", "published", changed),
+        status("analytics.returns", "not published"),
     )
-    after_a_kill = status("analytics.orders", UNFINISHED, first, changed)
+    after_a_kill = status("analytics.orders", "unfinished", first, changed)
     for each in (of_four, (after_a_kill,)):
         yield from status_lines(tables(*each), ServiceReport())
 
@@ -350,9 +342,9 @@ def history_of_a_table() -> Sequence[str]:
 
 
 def problems() -> Sequence[str]:
-    held = status("analytics.orders", HELD, note=because("not_null_orders_customer_id"))
+    held = status("analytics.orders", "held", note=because("not_null_orders_customer_id"))
     at = datetime.now(timezone.utc) - HOURS
-    old = status("analytics.regions", PUBLISHED, batch(CHANGES, 2, 998), at=at)
+    old = status("analytics.regions", "published", batch(CHANGES, 2, 998), at=at)
     hours = timedelta(hours=2), timedelta(hours=26)
     return check(tables(held, old), ServiceReport("Running"), "", *hours, False).failed
 
@@ -360,7 +352,7 @@ def problems() -> Sequence[str]:
 def behind() -> Iterator[str]:
     """The names of tables that are behind, from the JSON of the status."""
     for name in ("customers", "payments"):
-        late = status(f"analytics.{name}", PUBLISHED, batch(CHANGES, 2, 998))
+        late = status(f"analytics.{name}", "published", batch(CHANGES, 2, 998))
         applied = {late.table: TableReport("Replicating", last_sync=NOW - HOURS)}
         record = table_record(replace(late, report=ServiceReport("Running", tables=applied)))
         if record["behind"]:
@@ -391,7 +383,7 @@ def refreshed() -> list[str]:
     database: Any = SimpleNamespace(refresh_sql_endpoint=lambda: syncs)
     service: Any = SimpleNamespace(report=lambda: None)
     storage: Any = SimpleNamespace(write=lambda *_: None)
-    with patch.object(sql_endpoint, "fire_event", lambda event: told.append(event.msg)):
+    with patch.object(sql_endpoint, "note", told.append):
         sql_endpoint.refresh_sql_endpoint(database, service, storage, published)
     return told
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from multiprocessing.context import SpawnContext
@@ -30,11 +30,11 @@ from pyspark.sql.utils import is_remote
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
 from dbt.adapters.openmirroring.dbt_core.flags import (
     is_in_command,
+    keep_out_of_git,
     project_folder,
     target_folder,
     uses_spark,
 )
-from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
 from dbt.adapters.openmirroring.service.authentication import token_credential
 from dbt.adapters.openmirroring.spark.embedded.jvm import launch_jvm_of_next_context
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, process_spark
@@ -144,56 +144,47 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
             self._brought = spark
             settings = _settings_of(spark) | parameters
-        elif _is_configured(parameters):
+        elif setup := self._embedded:
+            self.embedded_warehouse = setup.home / "warehouse"
+            spark = process_spark.session(self, setup)
+            keep_out_of_git(setup.home, setup.project)
+            return spark, {}
+        else:
             launch_jvm_of_next_context(parameters)
             builder = SparkSession.builder.enableHiveSupport()
             for key, value in parameters.items():
                 builder = builder.config(key, value)
             spark, settings = builder.getOrCreate(), {}
-        else:
-            setup = self._embedded
-            self.embedded_warehouse = setup.home / "warehouse"
-            spark = process_spark.session(self, setup)
-            keep_out_of_git(setup.home, setup.project)
-            return spark, {}
         return spark, settings | SESSION_SETTINGS
 
     @property
-    def _is_embedded(self) -> bool:
-        """Whether Spark is the embedded one, unless the process has another one already."""
-        credentials = self.credentials
-        if credentials.method != ConnectionMethod.SESSION or is_remote():
-            return False
-        return not _is_configured(credentials.server_side_parameters)
+    def _embedded(self) -> SparkSetup | None:
+        """The embedded Spark of this target; None if the profile or `spark-submit` names one."""
+        given, settings = self.credentials, dict(self.credentials.server_side_parameters)
+        is_configured = "spark.master" in settings or "PYSPARK_GATEWAY_PORT" in os.environ
+        if given.method != ConnectionMethod.SESSION or is_remote() or is_configured:
+            return None
+        project = project_folder(self.profile)
+        return SparkSetup(project, settings, given.spark_folder, given.idle_seconds)
 
     @property
     def will_embed(self) -> bool:
         """Whether the first statement will find the embedded Spark. Ask before it starts."""
-        return self._is_embedded and not (_is_there() and not process_spark.is_running)
-
-    @property
-    def _embedded(self) -> SparkSetup:
-        credentials, project = self.credentials, project_folder(self.profile)
-        settings = dict(credentials.server_side_parameters)
-        return SparkSetup(project, settings, credentials.spark_folder, credentials.idle_seconds)
+        return self._embedded is not None and (not _is_there() or process_spark.is_running)
 
     def start_early(self) -> None:
         """Start the embedded Spark while dbt parses, if the command will use it."""
-        if uses_spark() and is_in_command() and self._is_embedded and not _is_there():
-            process_spark.start_early(self, self._embedded)
+        if uses_spark() and is_in_command() and not _is_there() and (setup := self._embedded):
+            process_spark.start_early(self, setup)
 
-    @property
     def own_spark(self) -> SparkSetup:
-        """The embedded Spark of this target.
-
-        Raises:
-            DbtConfigError: if this target uses another Spark
-        """
-        if not self.will_embed:
+        """Return the embedded Spark of this target. Refuse a target that uses another one."""
+        setup = self._embedded
+        if setup is None or not self.will_embed:
             raise DbtConfigError(
                 "This target does not use the embedded Spark, but another one. Nothing was done."
             )
-        return self._embedded
+        return setup
 
     @contextmanager
     def own_session(self) -> Iterator[None]:
@@ -252,12 +243,14 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
         """Execute a statement completely, even a query whose rows nobody fetches."""
-        with self.exception_handler(sql):
-            handle = self.get_thread_connection().handle  # the first one waits for Spark's start
-        response, table = super().execute(sql, auto_begin, fetch, limit)
-        if not fetch and isinstance(handle, SessionHandle):
+        connection = self.get_thread_connection()
+        if connection.state != ConnectionState.OPEN:
             with self.exception_handler(sql):
-                handle.run_to_end(sql)
+                _ = connection.handle  # the first one waits for Spark's start
+        response, table = super().execute(sql, auto_begin, fetch, limit)
+        if not fetch and isinstance(connection.handle, SessionHandle):
+            with self.exception_handler(sql):
+                connection.handle.run_to_end(sql)
         return response, table
 
     def cancel(self, connection: Connection) -> None:
@@ -327,11 +320,6 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
 def _is_there() -> bool:
     """Check whether this process already has a Spark."""
     return bool(SparkSession.getActiveSession() or SparkContext._active_spark_context)
-
-
-def _is_configured(parameters: Mapping[str, str]) -> bool:
-    """Check whether the profile or `spark-submit` says which Spark to use."""
-    return "spark.master" in parameters or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _settings_of(spark: SparkSession) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,8 +13,6 @@ from typing import Any
 
 from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.dataclass_schema import StrEnum, ValidationError
-from dbt_common.events.functions import warn_or_error
-from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.destination import replica
@@ -31,11 +29,6 @@ from dbt.adapters.openmirroring.text.shown import shown_url
 # a number of seconds, minutes or hours; only 0 needs no unit
 _DURATION = re.compile(r"(0|\d{1,6}(?=[smh]))([smh]?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-_PREPARED_START = (
-    "`prepared_start` has no effect any more, so remove it from the profile: the embedded Spark "
-    "stays ready for the next command, as long as `spark_idle_timeout` says"
-)
 
 # without this prefix, Spark's Thrift server treats a client's settings as settings of Hive
 _SET = "set:hiveconf:"
@@ -144,9 +137,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         # dbt ignores a misspelled setting: with `dry_rum` a command would publish
         method = str(found.get("method", ConnectionMethod.SESSION))
         others = _NOT_OF_LIVY if method == ConnectionMethod.LIVY else ()
-        if "prepared_start" in found:
-            warn_or_error(Note(msg=_PREPARED_START))
-            found = {name: value for name, value in found.items() if name != "prepared_start"}
         known = {each.name for each in fields(cls)}.difference(others)
         for name in sorted(map(str, found.keys() - known - {"type", "threads"})):
             close = get_close_matches(name, known, n=1, cutoff=0.8)
@@ -300,8 +290,8 @@ class OpenMirroringCredentials(Target, SparkCredentials):
                     "pip install 'dbt-openmirroring[replicator]'"
                 )
 
-    def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
-        """Yield the settings that `dbt debug` and `target` in macros show, without URL secrets.
+    def connection_info(self, *, with_aliases: bool = False) -> list[tuple[str, Any]]:
+        """Return the settings that `dbt debug` and `target` in macros show, without URL secrets.
 
         Args:
             with_aliases: for `target`, in which packages also read what this method does not use
@@ -310,9 +300,10 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         if with_aliases:
             keys |= dict.fromkeys(("database", *super()._connection_keys()))
         values = self.to_dict(omit_none=False)
-        for key in keys:
-            value = values[key]
-            yield key, shown_url(value) if isinstance(value, str) else value
+        return [
+            (key, shown_url(values[key]) if isinstance(values[key], str) else values[key])
+            for key in keys
+        ]
 
     def _connection_keys(self) -> tuple[str, ...]:
         keys: tuple[Any, ...] = ("method", "schema", "landing_zone", "replicate")

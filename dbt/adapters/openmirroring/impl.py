@@ -48,9 +48,9 @@ from dbt.adapters.openmirroring.spark.relation import (
     StandIns,
 )
 from dbt.adapters.openmirroring.spark.table import TableDescription
-from dbt.adapters.openmirroring.text.codes import coded
-from dbt.adapters.openmirroring.text.console import print_any_text
+from dbt.adapters.openmirroring.text.codes import add_code, coded
 from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.text.table import print_any_text
 
 if TYPE_CHECKING:
     import agate
@@ -162,14 +162,18 @@ class OpenMirroringAdapter(SparkAdapter):
             return []
 
     @available.parse(lambda *_args, **_named: _nothing())
-    @coded()  # dbt catches errors of on-run hooks here
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
         """Execute a statement, unless code of the user sends it that is to be left out."""
         if not self.user_code.allows(sql):
             return _nothing()
-        found: tuple[AdapterResponse, agate.Table] = super().execute(sql, auto_begin, fetch, limit)
+        try:
+            found: tuple[AdapterResponse, agate.Table]
+            found = super().execute(sql, auto_begin, fetch, limit)
+        except DbtRuntimeError as error:  # dbt catches errors of on-run hooks here
+            add_code(error)
+            raise
         return found
 
     @available.parse(lambda *_args, **_named: [])
@@ -299,13 +303,8 @@ class OpenMirroringAdapter(SparkAdapter):
     @available
     def run_operations(self, graph: Graph) -> RunOperations:
         """Return the operations that `dbt run-operation` can run."""
-        return RunOperations(
-            self._command,
-            self._project,
-            self._destination,
-            graph,
-            lambda: self.connections.own_spark,
-        )
+        own_spark = self.connections.own_spark
+        return RunOperations(self._command, self._project, self._destination, graph, own_spark)
 
     @available
     def mirror_difference(

@@ -26,7 +26,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest, _checksum
-from dbt.adapters.openmirroring.operations.project_tables import PUBLISHED, ProjectTables
+from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
 from tests.unit.landing_zone.publishing import (
     DEFINITION,
     OWNER,
@@ -232,7 +232,7 @@ def test_a_record_with_another_value_is_refused_or_does_nothing_elsewhere(
         inside = {zone._root / TABLE.path, zone._root / TABLE.scratch}
         assert all(inside & set(file.parents) for file in changed), (outcome, changed)
         lines = ProjectTables(zone, "shop", "sales", NODES).statuses()
-        assert {s.table: s.state for s in lines}["sales.others"] == PUBLISHED
+        assert {s.table: s.state for s in lines}["sales.others"] == "published"
     finally:
         restored(zone, before)
 

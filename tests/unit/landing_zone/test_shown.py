@@ -23,8 +23,7 @@ from dbt.adapters.openmirroring.landing_zone.source import (
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.node.decide import changes_between
-from dbt.adapters.openmirroring.operations.orphans import drop_orphans
-from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
+from dbt.adapters.openmirroring.operations.project_tables import ProjectTables, drop_orphans
 from dbt.adapters.openmirroring.operations.status import status_lines
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from dbt.adapters.openmirroring.text.shown import shown

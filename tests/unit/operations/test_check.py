@@ -14,7 +14,6 @@ from unittest.mock import patch
 
 import pytest
 
-from dbt.adapters.openmirroring.destination import lost_table
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
@@ -26,6 +25,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 )
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.operations.status import status_lines
+from dbt.adapters.openmirroring.service import monitoring
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.unit.operations.tables import apply_first_file, node, opened, publish
 
@@ -52,9 +52,9 @@ def operations(storage: Storage, destination: Any, *names: str) -> RunOperations
     return RunOperations(command, command, destination, {"nodes": {}}, own_spark=command)
 
 
-def reports(report: ServiceReport, *lines: str) -> Any:
+def reports(report: ServiceReport, problem: str = "") -> Any:
     """A destination whose service reports this, or does not answer, which lines say."""
-    return SimpleNamespace(report=lambda: (report, lines))
+    return SimpleNamespace(report=lambda: (report, problem))
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Checked:
 def checked(
     storage: Storage, report: ServiceReport, names: tuple[str, ...] = ("orders",), **given: Any
 ) -> Checked:
-    lines = [] if report.status else [UNREACHABLE, ""]
-    ours = operations(storage, reports(report, *lines), *names)
+    problem = "" if report.status else UNREACHABLE
+    ours = operations(storage, reports(report, problem), *names)
     told = ours.check(given)
     printed = ours.check({**given, "format": "json"})
     assert printed.failed == told.failed
@@ -200,7 +200,7 @@ def test_a_table_that_fabric_has_lost_has_failed(storage: Storage) -> None:
     report = ServiceReport("Running")
     tables = ProjectTables(storage, "shop", "sales", [node("orders")])
 
-    with patch.object(lost_table, "NEW", timedelta()):
+    with patch.object(monitoring, "NEW", timedelta()):
         found = checked(storage, report)
         status = status_lines(tables, report)[1]
 

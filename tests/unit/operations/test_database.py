@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.operations.database import DatabaseOperations
+from dbt.adapters.openmirroring.operations.run_operations import DatabaseOperations
 from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 from tests.fabric_server import Credential, Database, FabricServer
 

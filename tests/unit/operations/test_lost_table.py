@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from dbt.adapters.openmirroring.destination import lost_table
-from dbt.adapters.openmirroring.destination.lost_table import refuse_lost
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.service import monitoring
+from dbt.adapters.openmirroring.service.monitoring import refuse_lost
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, TableReport
 from tests.unit.operations.tables import apply_first_file, publish
 
@@ -22,7 +22,7 @@ OTHERS = ServiceReport("Running", "", {"sales.returns": TableReport("Replicating
 @pytest.fixture(autouse=True)
 def old(monkeypatch: pytest.MonkeyPatch) -> None:
     """No table is new."""
-    monkeypatch.setattr(lost_table, "NEW", timedelta())
+    monkeypatch.setattr(monitoring, "NEW", timedelta())
 
 
 def refusal(storage: Storage, report: ServiceReport, table: TableFolder = ORDERS) -> str:
@@ -52,7 +52,7 @@ def test_changes_are_refused_only_if_fabric_has_lost_the_rows_and_cannot_begin_a
         assert "dbt run-operation mirror_rebuild --args '{table: sales.orders}'" in told
     storage.delete(f"{ORDERS.path}/_ProcessedFiles")
     assert refusal(storage, NOTHING)
-    monkeypatch.setattr(lost_table, "NEW", timedelta(minutes=15))
+    monkeypatch.setattr(monitoring, "NEW", timedelta(minutes=15))
     assert not refusal(storage, NOTHING), "a new table is not missed yet"
 
 

@@ -15,8 +15,11 @@ from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable, publi
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import _checksum
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.operations.orphans import drop_orphans
-from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
+from dbt.adapters.openmirroring.operations.project_tables import (
+    Outcome,
+    ProjectTables,
+    drop_orphans,
+)
 from tests.unit.operations import tables
 from tests.unit.operations.tables import node
 

@@ -11,12 +11,11 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.operations.check import check
 from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     mirrored_nodes,
 )
-from dbt.adapters.openmirroring.operations.status import status_lines
+from dbt.adapters.openmirroring.operations.status import check, status_lines
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from tests.onelake_server import ROOT, OneLakeServer
 from tests.unit.operations.tables import apply_first_file, node, publish

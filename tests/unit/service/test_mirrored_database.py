@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from dbt.adapters.openmirroring.rest import azure_requests, scopes
-from dbt.adapters.openmirroring.service.definition import Settings
-from dbt.adapters.openmirroring.service.fabric_api import FabricError
-from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+from dbt.adapters.openmirroring.service.mirrored_database import (
+    FabricError,
+    MirroredDatabase,
+    Settings,
+)
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, TableSync
 from tests.fabric_server import Credential, Database, FabricServer, sync, table
 from tests.onelake_server import TOKEN

@@ -17,10 +17,10 @@ from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
 from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
-from dbt.adapters.openmirroring.service.fabric_api import FabricError
-from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
-from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
-from dbt.adapters.openmirroring.service.monitoring_files import (
+from dbt.adapters.openmirroring.service.mirrored_database import FabricError, MirroredDatabase
+from dbt.adapters.openmirroring.service.monitoring import (
+    CHECK_AGE,
+    Service,
     fabric_report,
     monitoring_report,
     replicator_report,
@@ -37,7 +37,7 @@ from tests.fabric_server import Clock, Credential, Database, FabricServer, table
 from tests.onelake_server import TOKEN, URL, OneLakeServer
 
 PLACE = OneLakeUrl.parse(URL)
-IDENTITY = Identity("token", token=TOKEN)
+CREDENTIAL = token_credential(Identity("token", token=TOKEN))
 
 ORDERS = "sales.orders"
 TIME = datetime(2026, 11, 21, 17, 0, tzinfo=timezone.utc)
@@ -419,7 +419,7 @@ def test_the_files_in_onelake_are_asked_where_the_rest_api_may_not_be(
     server: FabricServer, database: MirroredDatabase, onelake: OneLakeServer, status: int
 ) -> None:
     def statuses() -> list[str] | None:
-        report = fabric_report(database, PLACE, IDENTITY)
+        report = fabric_report(database, PLACE, CREDENTIAL)
         return [told.status for told in report.tables.values()] if report else None
 
     server.fail("getMirroringStatus", status, times=2)
@@ -443,21 +443,21 @@ def test_an_identity_that_may_not_read_the_files_either_publishes_without_a_repo
     onelake.fail("refused", status=status, times=99)
 
     if is_refusal:
-        assert fabric_report(database, PLACE, IDENTITY) is None
+        assert fabric_report(database, PLACE, CREDENTIAL) is None
     else:
         with pytest.raises(ServiceUnavailableError, match="Cannot read"):
-            fabric_report(database, PLACE, IDENTITY)
+            fabric_report(database, PLACE, CREDENTIAL)
 
 
 def test_a_failed_login_is_told_as_one_and_not_as_a_file_that_cannot_be_read(
     server: FabricServer, onelake: OneLakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    identity = Identity("cli")
-    item = MirroredDatabase("Sales", "shop.MirroredDatabase", token_credential(identity))
+    credential = token_credential(Identity("cli"))
+    item = MirroredDatabase("Sales", "shop.MirroredDatabase", credential)
 
     with pytest.raises(ServiceUnavailableError, match="there is no token for Fabric") as error:
-        fabric_report(item, PLACE, identity)
+        fabric_report(item, PLACE, credential)
 
     assert "Azure CLI not found" in str(error.value)
     assert ".json" not in str(error.value)
@@ -474,7 +474,7 @@ def test_a_rest_api_that_is_down_is_not_taken_for_one_that_refuses(
 
     expected = ServiceUnavailableError if status else FabricError
     with pytest.raises(expected, match="Fabric says"):
-        fabric_report(database, PLACE, IDENTITY)
+        fabric_report(database, PLACE, CREDENTIAL)
     assert onelake.requests == []
 
 
@@ -485,7 +485,7 @@ def test_a_table_without_a_schema_is_in_the_default_schema(
     written = {"tables": [{**TABLE, "sourceSchemaName": ""}]}
 
     for report in (
-        fabric_report(database, PLACE, IDENTITY),
+        fabric_report(database, PLACE, CREDENTIAL),
         monitoring_report(files(tables=json.dumps(written))),
     ):
         assert report

@@ -18,10 +18,10 @@ from dbt.adapters.openmirroring.rest import scopes
 from dbt.adapters.openmirroring.service.authentication import (
     GivenToken,
     Identity,
+    NotebookCredential,
     token_credential,
 )
-from dbt.adapters.openmirroring.service.fabric_api import FabricApi, FabricError
-from dbt.adapters.openmirroring.service.notebook import NotebookCredential
+from dbt.adapters.openmirroring.service.mirrored_database import FabricApi, FabricError
 from tests.fabric_notebook import Notebook
 from tests.fabric_server import FabricServer
 

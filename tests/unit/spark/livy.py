@@ -11,7 +11,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from pyspark.sql import Row
 from pyspark.sql.types import StringType, StructField, StructType
 
-from dbt.adapters.openmirroring.rest import client as rest_client
+from dbt.adapters.openmirroring.rest import azure_requests
 from dbt.adapters.openmirroring.spark import servers
 from dbt.adapters.openmirroring.spark.livy.client import LivyClient
 from tests.livy_server import LivyServer
@@ -69,7 +69,7 @@ class Livy:
             def sleep(self, duration: float) -> None:
                 slept.append(duration)
 
-        monkeypatch.setattr(rest_client, "RequestsTransport", Transport)
+        monkeypatch.setattr(azure_requests, "RequestsTransport", Transport)
 
     def client(self, **settings: Any) -> LivyClient:
         return LivyClient(servers.LivyServer(self.server.url, **settings), None)

@@ -1,9 +1,10 @@
-"""The command that dbt runs, and its flags."""
+"""The command that dbt runs, its flags and its folders."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,11 @@ def project_folder(profile: AdapterRequiredConfig) -> Path:
 def target_folder(profile: AdapterRequiredConfig) -> Path:
     """Return dbt's own folder in the dbt project."""
     return project_folder(profile) / getattr(profile, "target_path", "target")
+
+
+def keep_out_of_git(folder: Path, project: Path) -> None:
+    """Let Git ignore a folder, unless it has rules of its own or contains the dbt project."""
+    if project.is_relative_to(folder):
+        return
+    with suppress(OSError), (folder / ".gitignore").open("x", encoding="utf-8") as rules:
+        rules.write("*\n")

@@ -1,4 +1,7 @@
-"""The landing zone and the service that a command publishes to."""
+"""The landing zone and the service that a command publishes to.
+
+The packages for OneLake are slow to import, and a local landing zone does not need them.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +15,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbt_common.events.functions import fire_event
-from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.dbt_core.git import keep_out_of_git
+from dbt.adapters.openmirroring.dbt_core.flags import keep_out_of_git
 from dbt.adapters.openmirroring.destination import replica
-from dbt.adapters.openmirroring.destination.lost_table import refuse_lost
 from dbt.adapters.openmirroring.destination.sql_endpoint import (
     refresh_sql_endpoint,
     with_visible_times,
 )
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.errors import ConcurrentPublicationError
-from dbt.adapters.openmirroring.landing_zone.inventory import (
-    NewTables,
-    held_record,
-    last_published,
-)
+from dbt.adapters.openmirroring.landing_zone.inventory import NewTables, last_published
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.path import file_url, folder_of
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.source import declare_source, source_events
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.service.authentication import (
@@ -43,9 +39,15 @@ from dbt.adapters.openmirroring.service.authentication import (
     require_token,
     token_credential,
 )
-from dbt.adapters.openmirroring.service.monitoring import CHECK_AGE, Service
-from dbt.adapters.openmirroring.service.monitoring_files import fabric_report, replicator_report
+from dbt.adapters.openmirroring.service.monitoring import (
+    CHECK_AGE,
+    Service,
+    fabric_report,
+    refuse_lost,
+    replicator_report,
+)
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, logger
+from dbt.adapters.openmirroring.text.codes import note
 from dbt.adapters.openmirroring.text.shown import shown_url
 from dbt.adapters.openmirroring.text.table import LOG_PREFIX
 
@@ -123,6 +125,7 @@ class Destination:
         kept: Callable[[], Path | None] = lambda: None,
     ) -> None:
         self.target = target
+        self.onelake = target.onelake
         self.dry_run = target.dry_run
         self.restores = target.restore_snapshots
         """Whether the rows that Spark has lost come from the mirrored tables."""
@@ -142,7 +145,7 @@ class Destination:
         self._downloads = downloads
         self._kept = kept
         self._lock = threading.Lock()
-        self._onelake: OneLakeClient | None = None
+        self._client: OneLakeClient | None = None
         self._is_source_declared = False
 
     @property
@@ -150,34 +153,32 @@ class Destination:
         """The landing zone as the profile names it, safe to show in a message."""
         return shown_url(str(self.target.landing_zone))
 
-    @property
+    @cached_property
     def zone_id(self) -> str:
         """A short name of the landing zone, which no other one has."""
         return hashlib.sha256(str(self.target.landing_zone).encode()).hexdigest()[:16]
 
     def storage(self) -> Storage:
-        place = self.target.onelake
-        if not place:
-            return LocalStorage(self.landing_zone)
-        # this import is slow, and a local landing zone does not need it
+        if not self.onelake:
+            return self._local
         from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
         from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 
         with self._lock:
-            if not self._onelake:
-                self._onelake = OneLakeClient.connect(place, self._credential)
+            if not self._client:
+                self._client = OneLakeClient.connect(self.onelake, self._credential)
         kept = self._kept()
         ended = kept / "ended_claims" if kept else None
-        return OneLakeStorage(self._onelake, self._staging(), self._uploads(), _note, ended)
+        return OneLakeStorage(self._client, self._staging(), self._uploads(), note, ended)
+
+    @cached_property
+    def _local(self) -> LocalStorage:
+        return LocalStorage(self.landing_zone)
 
     @cached_property
     def landing_zone(self) -> Path:
-        """The local folder of the landing zone.
-
-        Raises:
-            DbtConfigError: if the landing zone is in OneLake, or contains the project
-        """
-        if self.target.onelake:
+        """The local folder of the landing zone, which may not contain the project."""
+        if self.onelake:
             raise DbtConfigError(
                 "The replicator applies landing zones on this machine. Fabric applies those in "
                 "OneLake."
@@ -187,17 +188,15 @@ class Destination:
     @cached_property
     def database(self) -> MirroredDatabase:
         """The mirrored database in Fabric, if the landing zone is in OneLake."""
-        # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
-        place = self.target.onelake
-        if not place:
+        if not self.onelake:
             raise ServiceError(
                 f"The landing zone {self.target.landing_zone!r} is a folder of this machine, so "
                 "it belongs to no mirrored database in Fabric. `dbt run-operation "
                 "mirror_replicate` applies it."
             )
-        return MirroredDatabase(place.workspace, place.item, self._credential)
+        return MirroredDatabase(self.onelake.workspace, self.onelake.item, self._credential)
 
     @cached_property
     def _credential(self) -> TokenCredential:
@@ -209,7 +208,7 @@ class Destination:
         Raises:
             MirrorError: if it would not succeed
         """
-        if self.target.onelake:
+        if self.onelake:
             require_token(self._credential, self.target)
             self.service.check_all()
         self._try_to_write()
@@ -220,13 +219,13 @@ class Destination:
         Raises:
             MirrorError: if nothing can be published
         """
-        if self.target.onelake:
+        if self.onelake:
             require_token(self._credential, self.target)
             if not self.dry_run:
                 self.service.check()
         if self.dry_run:
             self.storage().list(SCRATCH_PAD)
-        if self.target.onelake or self.dry_run:
+        if self.onelake or self.dry_run:
             return  # a run lists the scratch pad next, and locks each table before it is built
         with suppress(ConcurrentPublicationError):  # another command is checking it
             self._try_to_write()
@@ -260,7 +259,7 @@ class Destination:
             DbtConfigError: if the target is a dry run
         """
         self.require_run()
-        service = self.service if self.target.onelake else None
+        service = self.service if self.onelake else None
         if service:
             service.check()
         storage = self.storage()
@@ -285,42 +284,33 @@ class Destination:
         Raises:
             ServiceError: if the service will not apply them, or has lost the rows that they change
         """
-        if not self.target.onelake and self.service.report(CHECK_AGE) is None:
+        if not self.onelake and self.service.report(CHECK_AGE) is None:
             return  # no replicator has applied anything yet
         report = self.service.check_table(table.mirrored_table, rebuilds)
-        if self.target.onelake and report and not rebuilds:
+        if self.onelake and report and not rebuilds:
             refuse_lost(self.storage(), table, report)
 
     def waits_for(self, unfinished: Manifest) -> bool:
         """Check whether finishing a batch may wait for Fabric, up to half an hour."""
-        return self.target.onelake is not None and unfinished.batch.starts_folder
+        return self.onelake is not None and unfinished.batch.starts_folder
 
     def require_run(self) -> None:
-        """Check that this command may change the landing zone.
-
-        Raises:
-            DbtConfigError: if the target is a dry run
-        """
+        """Refuse to change the landing zone if the target is a dry run."""
         if self.dry_run:
             raise DbtConfigError(
                 "This target has `dry_run: true`, which changes nothing in the landing zone. Use "
                 "another target."
             )
 
-    def report(self) -> tuple[ServiceReport, list[str]]:
-        """Return the report of the service, and lines to print about it."""
+    def report(self) -> tuple[ServiceReport, str]:
+        """Return the report of the service, and why it gave none; empty if it could be asked."""
         try:
             report = self.service.report() or ServiceReport()
         except ServiceError as error:
-            return ServiceReport(), [error.msg, ""]
-        if self.target.onelake and report.status:
+            return ServiceReport(), error.msg
+        if self.onelake and report.status:
             report = with_visible_times(report, self.storage())
-            return report, [f"The mirrored database is {report.description}.", ""]
-        return report, []
-
-    def held(self, schema: str, identifier: str) -> HeldRecord | None:
-        """Return the record of a relation that is ahead of the mirror; None if there is none."""
-        return held_record(self.storage(), schema, identifier)
+        return report, ""
 
     def replica_of(self, schema: str, identifier: str, seconds: float) -> replica.Replica:
         """Return the mirrored table of a relation, as `replica`, until the command ends."""
@@ -340,13 +330,9 @@ class Destination:
         Raises:
             DbtRuntimeError: if it is not applied within that time, or cannot be read
         """
-        place = self.target.onelake
-        if not place:
+        if not self.onelake:
             yield replica.applied(self.landing_zone, table, self.target.replicate, seconds)
             return
-        # this import is slow, and a local landing zone does not need it
-        from dbt.adapters.openmirroring.destination.onelake_replica import onelake_replica
-
         if not journal:
             raise DbtRuntimeError(
                 f"{table} was not published yet, so there is no mirrored table to compare"
@@ -359,8 +345,8 @@ class Destination:
                 f"The last publication was not applied within {seconds:g} seconds: {behind[0]}"
             )
         keys = journal.batch.definition.key_columns
-        with onelake_replica(
-            place, self._credential, table, keys, self._staging(), self._downloads()
+        with replica.onelake_replica(
+            self.onelake, self._credential, table, keys, self._staging(), self._downloads()
         ) as found:
             yield found
 
@@ -371,7 +357,7 @@ class Destination:
         if has_changed and self.target.replicate:
             lines, failed = replica.replicate(self.landing_zone, LOG_PREFIX)
             for line in ("", *lines):
-                _note(line)
+                note(line)
             if failed:
                 logger.warning(f"Not replicated: {', '.join(failed)}")
             self.keep_out_of_git()
@@ -383,7 +369,7 @@ class Destination:
 
     def _wait_for_mirror(self, published: Mapping[str, datetime], seconds: float) -> None:
         """Wait until the published files are applied, and warn of tables that are not."""
-        _note(f"Waiting up to {seconds:g} seconds until all is applied")
+        note(f"Waiting up to {seconds:g} seconds until all is applied")
         try:
             behind = self.service.not_applied(published, seconds)
         except ServiceError as error:
@@ -393,11 +379,10 @@ class Destination:
             logger.warning(f"Published, but not applied: {'; '.join(behind)}")
         else:
             one = len(published) == 1
-            _note(f"All is applied to {len(published)} mirrored {'table' if one else 'tables'}")
+            note(f"All is applied to {len(published)} mirrored {'table' if one else 'tables'}")
 
     def _staging(self) -> StagingFolder | None:
         """Return where Spark writes files to upload; None if it writes to OneLake."""
-        # this import is slow, and a local landing zone does not need it
         from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
 
         given = self.target.staging_location
@@ -410,10 +395,6 @@ class Destination:
         return StagingFolder(file_url(warehouse.with_name("staging"))) if warehouse else None
 
     def _ask_service(self) -> ServiceReport | None:
-        if self.target.onelake:
-            return fabric_report(self.database, self.target.onelake, self.target)
+        if self.onelake:
+            return fabric_report(self.database, self.onelake, self._credential)
         return replicator_report(self.landing_zone)
-
-
-def _note(text: str) -> None:
-    fire_event(Note(msg=text))

@@ -7,8 +7,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TypeVar
 
-from dbt_common.events.functions import fire_event
-from dbt_common.events.types import Note
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
@@ -21,6 +19,7 @@ from dbt.adapters.openmirroring.service.reports import (
     is_behind,
     logger,
 )
+from dbt.adapters.openmirroring.text.codes import note
 from dbt.adapters.openmirroring.text.table import LOG_PREFIX, terminal_width, text_table
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def refresh_sql_endpoint(
     Args:
         published: the time of each publication, by `schema.table`
     """
-    fire_event(Note(msg="Refreshing the SQL analytics endpoint"))
+    note("Refreshing the SQL analytics endpoint")
     try:
         # asked before the refresh, which takes over only files that are applied by then
         report = service.report()
@@ -61,7 +60,7 @@ def refresh_sql_endpoint(
         logger.warning(f"{error.msg} Reports may not see the new rows yet: {tables}")
         return
     for line in _lines(syncs, published):
-        fire_event(Note(msg=line))
+        note(line)
     if missing := _not_visible(syncs, report.tables if report else None, published):
         logger.warning(f"Published, but not visible to reports: {'; '.join(missing)}")
     try:

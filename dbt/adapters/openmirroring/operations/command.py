@@ -1,50 +1,71 @@
-"""The steps of a dbt command before its first node and after its last node."""
+"""The steps of a dbt command before its first node and after its last node.
+
+The options and names of nodes are checked without Spark and the landing zone, so that the user
+sees all errors at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.types import AdapterEventWarning
+from dbt_common.contracts.constraints import ModelLevelConstraint
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core import flags
 from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable, last_published
-from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.landing_zone.inventory import (
+    LandedTable,
+    held_record,
+    last_published,
+)
+from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA, TableFolder
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
 from dbt.adapters.openmirroring.node.advance import is_interrupted
-from dbt.adapters.openmirroring.node.config import AFTER_TESTS
+from dbt.adapters.openmirroring.node.build import VERIFIED, constraints_of, declared_constraints
+from dbt.adapters.openmirroring.node.config import (
+    AFTER_TESTS,
+    NodeConfig,
+    OpenMirroringConfig,
+    given,
+)
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.other_options import refuse_hidden
 from dbt.adapters.openmirroring.node.publish import recover_node
 from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import check_name
 from dbt.adapters.openmirroring.node.user_code import changes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
-from dbt.adapters.openmirroring.operations.node_checks import (
-    check_nodes,
-    refuse_same_tables,
-    why_not_mirrored,
-)
 from dbt.adapters.openmirroring.operations.project_tables import (
+    MIRRORED,
     NODES,
     MirroredNode,
     ProjectTables,
     is_mirrored,
 )
 from dbt.adapters.openmirroring.operations.recover import Recovery, Restores, place_of
+from dbt.adapters.openmirroring.spark.refusals import (
+    no_python_models,
+    refuse_function,
+    refuse_grants,
+)
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.text.codes import with_code
 
 if TYPE_CHECKING:
-    from dbt.adapters.openmirroring.dbt_core.project import Config, ManifestNode
+    from dbt.adapters.openmirroring.dbt_core.project import Config, Macro, ManifestNode
     from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 
 # the on-run-end hook that publishes the held nodes whose tests have passed
 _HOOK = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
+
+# the packages of dbt and of its adapters; what they materialize is documented
+_BUILT_IN = ("dbt", "dbt_spark", "dbt_openmirroring")
 
 
 class Command:
@@ -63,9 +84,10 @@ class Command:
 
     def tables(self, graph: Graph) -> ProjectTables:
         """Return the mirrored tables of this dbt project."""
-        project, storage = self._project, self._destination.storage()
+        config, storage = self._project.config, self._destination.storage()
+        project, schema = config.project_name, config.credentials.schema
         nodes = graph["nodes"].values()
-        return ProjectTables(storage, project.name, project.schema, nodes, project.target)
+        return ProjectTables(storage, project, schema, nodes, config.target_name)
 
     def warehouse(self, context: Context) -> Warehouse:
         """Return Spark's tables, for a dbt context."""
@@ -79,7 +101,7 @@ class Command:
         """
         model = context["model"]
         refuse_hidden(model["config"], self._project.columns_of(model))
-        in_onelake = self._destination.target.onelake is not None
+        in_onelake = self._destination.onelake is not None
         return Node(context, self.warehouse(context), in_onelake)
 
     def node_of(self, unique_id: str) -> Node:
@@ -140,7 +162,8 @@ class Command:
         if self._is_checked or not (flags.is_building() or flags.command() == "compile"):
             return
         self._is_checked = True
-        everything = {**self._project.nodes, **self._project.functions}
+        functions = getattr(self._project.manifest, "functions", {})
+        everything = {**self._project.nodes, **functions}
         nodes = [everything[name] for name in flags.selected() if name in everything]
         self._check(nodes)
         if flags.is_publishing() and any(is_mirrored(node.config) for node in nodes):
@@ -148,20 +171,54 @@ class Command:
 
     def _check(self, nodes: Iterable[ManifestNode]) -> None:
         refuse_same_tables(self._project.nodes.values())
-        check_nodes(
-            nodes,
-            self._project,
-            in_onelake=self._destination.target.onelake is not None,
-            is_embedded=self._adapter.is_embedded,
-            runs_python=self._adapter.runs_python,
-        )
+        found = []
+        for node in nodes:
+            try:
+                self._check_node(node)
+            except DbtRuntimeError as error:
+                found.append(f"{node.unique_id} ({node.original_file_path}): {error.msg}")
+        if found:
+            raise CompilationError("\n".join(found))
+
+    def _check_node(self, node: ManifestNode) -> None:
+        if str(node.resource_type) == "function":
+            refuse_function(node.to_dict(omit_none=True))
+            return
+        kind = node.config.get("materialized")
+        if node.resource_type not in NODES or kind == "ephemeral":
+            return
+        config = given(node.config.to_dict(omit_none=True))
+        refuse_grants(config)
+        if config.get("mirror") is True:
+            why_not_mirrored(node, self._project)
+        if kind == "snapshot":  # as in a node: that of its source repeats in its history
+            config["unique_key"] = "dbt_scd_id"
+        if kind in MIRRORED:
+            self._check_table(node, config)
+
+    def _check_table(self, node: ManifestNode, config: Mapping[str, Any]) -> None:
+        described = node.to_dict(omit_none=True)
+        refuse_hidden(config, self._project.columns_of(described))
+        options = NodeConfig.parse(config, self._destination.onelake is not None)
+        schema, identifier = str(node.schema), str(node.alias)
+        file_format = str(config.get("file_format"))
+        check_name(schema, identifier, file_format, self._adapter.is_embedded)
+        if options.mirror:
+            TableFolder(schema if options.schema_folder else "", identifier)
+        if getattr(node, "language", None) == "python" and not self._adapter.runs_python:
+            raise no_python_models()
+        if (config.get("contract") or {}).get("enforced"):
+            declared = declared_constraints(described)
+            constraints_of(
+                [ModelLevelConstraint.from_dict(c) for c in declared if c["type"] in VERIFIED]
+            )
 
     def _note_builds(self, gated: Sequence[ManifestNode]) -> None:
         """Record the held builds, because the tests of this command read them."""
         warehouse = self.warehouse({})
         for node in gated:
             relation = self._adapter.relation_of(node)
-            held = self._destination.held(str(relation.schema), str(relation.identifier))
+            held = self._held(relation)
             if held and held.is_finished and held.build:
                 build = warehouse.marks(warehouse.found(relation)).build
                 if held.build == build:
@@ -239,11 +296,7 @@ class Command:
                     logger.debug(f"{target}: {error.msg}")
 
     def tell_not_mirrored(self, config: object) -> None:
-        """Warn, once in a command, that a node is not mirrored although it looks like it.
-
-        Args:
-            config: dbt's object of the configuration in the node's context
-        """
+        """Warn, once in a command, that a node is not mirrored although it looks like it."""
         node: ManifestNode | None = getattr(config, "model", None)
         if node is None or node.resource_type not in NODES or node.unique_id in self._told:
             return
@@ -305,10 +358,14 @@ class Command:
         if published.is_ahead:
             return published.relation
         if last is None and published.build:
-            held = self._destination.held(str(model.schema), str(model.identifier))
+            held = self._held(model)
             if held and held.build == published.build:
                 return None
         return model
+
+    def _held(self, relation: OpenMirroringRelation) -> HeldRecord | None:
+        storage = self._destination.storage()
+        return held_record(storage, str(relation.schema), str(relation.identifier))
 
     def _last_published(self, relation: OpenMirroringRelation) -> Journal | None:
         schema, identifier = str(relation.schema), str(relation.identifier)
@@ -344,3 +401,107 @@ def _with_tables_below(
 def is_gated(config: Config) -> bool:
     """Check whether a node with this configuration is published after its tests."""
     return is_mirrored(config) and config.get("publish") == AFTER_TESTS
+
+
+def refuse_same_tables(nodes: Iterable[ManifestNode]) -> None:
+    """Check that no mirrored node shares its relation or its mirrored table with another node.
+
+    dbt checks this too, but `Orders` and `orders` are two names for it.
+    """
+    found = [
+        node
+        for node in nodes
+        if node.resource_type in NODES and node.config.get("materialized") != "ephemeral"
+    ]
+    for one, other in _pairs(found, _relation):
+        raise CompilationError(
+            f"{_shown(one)} and {_shown(other)} are one table for Spark, which ignores case: each "
+            "of them would replace the rows of the other one, in Spark and in the mirror. Nothing "
+            "was changed. Give one of them another `alias` or `schema`."
+        )
+    for one, other in _pairs(found, _mirrored_table):
+        raise CompilationError(
+            f"{_shown(one)} and {_shown(other)} would both be the mirrored table "
+            f"{_mirrored_table(one)}: `schema_folder: false` puts a table folder at the root of "
+            "the landing zone. Nothing was changed. Give one of them another `alias`, or remove "
+            "`schema_folder: false`."
+        )
+
+
+def _pairs(
+    nodes: Iterable[ManifestNode], name_of: Callable[[ManifestNode], str | None]
+) -> Iterable[tuple[ManifestNode, ManifestNode]]:
+    """Yield two nodes of each name that several have, if at least one of these is mirrored."""
+    named: dict[str, list[ManifestNode]] = {}
+    for node in nodes:
+        name = name_of(node)
+        if name is not None:
+            named.setdefault(name, []).append(node)
+    for same in named.values():
+        # the mirrored one first, which would lose its rows
+        same.sort(key=lambda node: (not is_mirrored(node.config), node.unique_id))
+        if len(same) > 1 and is_mirrored(same[0].config):
+            yield same[0], same[1]
+
+
+def _relation(node: ManifestNode) -> str:
+    return f"{node.schema}.{node.alias}".lower()
+
+
+def _mirrored_table(node: ManifestNode) -> str | None:
+    if not is_mirrored(node.config):
+        return None
+    has_folder = node.config.get("schema_folder") is not False
+    return f"{node.schema if has_folder else DEFAULT_SCHEMA}.{node.alias}"
+
+
+def _shown(node: ManifestNode) -> str:
+    return f"{node.unique_id} ({node.schema}.{node.alias})"
+
+
+def why_not_mirrored(node: ManifestNode, project: Project) -> str:
+    """Return why a node is not mirrored although its configuration looks like it, as a warning.
+
+    It is empty if the node is mirrored, or does not look like it.
+
+    Raises:
+        CompilationError: if the node asks to be mirrored with `mirror: true`
+    """
+    config, kind = node.config, node.config.get("materialized")
+    is_asked = config.get("mirror") is True
+    # without the options of dbt-spark
+    names = ("unique_key", *OpenMirroringConfig.__annotations__)
+    is_like_it = is_mirrored(config) or any(config.get(name) for name in names)
+    if config.get("mirror") is False or kind == "view" or not is_like_it:
+        return ""
+    macro = project.materialization(kind)
+    if (
+        macro is None
+        or macro.package_name in _BUILT_IN
+        or _publishes(macro, project.manifest.macros)
+    ):
+        return ""
+    found = (
+        f"{node.unique_id} is not mirrored: its materialization `{kind}` of the package "
+        f"{macro.package_name} does not publish"
+    )
+    if is_asked:
+        raise CompilationError(
+            f"{found}, and it has `mirror: true`. Nothing was changed. Use `table` or "
+            "`incremental`, or remove `mirror: true`."
+        )
+    return f"{found}. Use `table` or `incremental`, or set `mirror: false` to end this warning."
+
+
+def _publishes(macro: Macro, macros: Mapping[str, Macro]) -> bool:
+    """Check whether a materialization calls one of this adapter, or the adapter itself."""
+    found, ahead = {macro.unique_id}, [macro]
+    while ahead:
+        macro = ahead.pop()
+        if "adapter.materialize(" in macro.macro_sql:
+            return True
+        for name in macro.depends_on.macros:
+            if name not in found and name in macros:
+                found.add(name)
+                ahead.append(macros[name])
+    return False

@@ -52,16 +52,13 @@ class HeldNodes:
     graph: Graph
     destination: Destination
     opened: Callable[[MirroredNode], AbstractContextManager[Node]]
-    threads: int = 1
+    threads: int
 
     def publish_all(self, table: str | None) -> Outcome:
         """Publish the held rows of one table or of all, regardless of their tests.
 
         The rows of a node may be held while its table is unfinished or blocked. Publishing it then
         finishes it, or says why it is blocked.
-
-        Raises:
-            DbtRuntimeError: if no mirrored table, or more than one, matches `table`
         """
         if table is None:
             names = {each.table for each in self.tables.statuses() if self.tables.is_held(each)}

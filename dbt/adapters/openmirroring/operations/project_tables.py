@@ -9,16 +9,18 @@ has also published tables that have a node here, at least indirectly.
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.destination.lost_table import loss
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
     LandedTable,
@@ -30,23 +32,23 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
+from dbt.adapters.openmirroring.service.monitoring import loss
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.table import terminal_width, text_table
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.dbt_core.project import Config
 
-# the states of a table
-PUBLISHED = "published"
-NOT_PUBLISHED = "not published"
-UNFINISHED = "unfinished"
-HELD = "held"
-ORPHAN = "orphan"
-ELSEWHERE = "elsewhere"
-BLOCKED = "blocked"
+State = Literal[
+    "published", "not published", "unfinished", "held", "orphan", "elsewhere", "blocked"
+]
 
 # tables that are read at the same time
 _READERS = 8
+
+# a text that YAML reads as a name
+_PLAIN = re.compile(r"[a-zA-Z_][\w.-]*", re.ASCII)
 
 # the resource types of dbt that have a relation of their own
 NODES = ("model", "seed", "snapshot")
@@ -92,7 +94,7 @@ class TableStatus:
     """
 
     table: str
-    state: str
+    state: State
     landed: LandedTable | None
     note: str = ""
     node: str | None = None
@@ -169,7 +171,7 @@ class ProjectTables:
         nodes: Iterable[Mapping[str, Any]],
         target: str = "",
     ) -> None:
-        self._storage = storage
+        self.storage = storage
         self._project = project
         self._nodes = list(nodes)
         self._target = target
@@ -188,7 +190,7 @@ class ProjectTables:
             has_published: returns whether this target has published a table of one of its nodes;
                 if nobody asks, it has published each that this project has
         """
-        files = self._storage.at_once()
+        files = self.storage.at_once()
         # first, because its error makes it needless to look at single tables
         folders = table_folders(files)
         with ThreadPoolExecutor(_READERS) as pool:
@@ -204,7 +206,7 @@ class ProjectTables:
                 if table.journal.batch.id not in batches:
                     gone.append(table)
             elif table.is_pending_of(self._project):
-                found.append(TableStatus(str(table.folder), UNFINISHED, table))
+                found.append(TableStatus(str(table.folder), "unfinished", table))
         if gone:
             here = [t for t in landed if t.is_of(self._project) and has_published(t)]
             found += self._without_node(gone, here)
@@ -215,18 +217,9 @@ class ProjectTables:
         """Check whether rows of a table are held by this project, whatever else its state is."""
         return status.landed is not None and status.landed.is_held_of(self._project)
 
-    def drop(self, orphan: TableStatus) -> bool:
-        """Drop a table folder. Return False if it was published since its state was read.
-
-        Raises:
-            MirrorError: if a run is publishing the table
-        """
-        assert orphan.landed, "an orphan is in the landing zone"
-        return drop_table(self._storage, orphan.landed)
-
     def unfinished(self) -> list[Manifest]:
         """Return the batches that this project has committed, but not completed."""
-        pending = pending_batches(self._storage)
+        pending = pending_batches(self.storage)
         ours = [each for each in pending if each.batch.owner.project == self._project]
         return sorted(ours, key=lambda manifest: str(manifest.table))
 
@@ -257,49 +250,46 @@ class ProjectTables:
         try:
             folder = TableFolder(node.schema if node.schema_folder else "", node.identifier)
         except MirrorError as error:
-            return TableStatus(node.table, BLOCKED, None, error.msg, node.unique_id)
+            return TableStatus(node.table, "blocked", None, error.msg, node.unique_id)
         table = landed_table(files, folder)
         state, note = self._state_of(table)
         return TableStatus(node.table, state, table, note, node.unique_id)
 
-    def _state_of(self, table: LandedTable) -> tuple[str, str]:
+    def _state_of(self, table: LandedTable) -> tuple[State, str]:
         if table.problem:
-            return BLOCKED, table.problem
+            return "blocked", table.problem
         records = [record.batch.owner for record in (table.journal, table.pending) if record]
         for owner in [*records, *([table.held.owner] if table.held else [])]:
             if owner.project != self._project:
                 project, node = (shown(owner.project), shown(owner.node))
-                return BLOCKED, f"belongs to the dbt project {project!r} ({node})"
+                return "blocked", f"belongs to the dbt project {project!r} ({node})"
         if table.pending:
-            return UNFINISHED, ""
+            return "unfinished", ""
         if table.held:
-            return HELD, shown(table.held.why)
+            return "held", shown(table.held.why)
         if table.held_problem:
-            return HELD, table.held_problem
+            return "held", table.held_problem
         if table.journal:
-            return PUBLISHED, ""
+            return "published", ""
         if table.exists:
             return (
-                BLOCKED,
+                "blocked",
                 f"{table.folder.path} has no _journal.json: dbt-openmirroring did not create it",
             )
-        return NOT_PUBLISHED, ""
+        return "not published", ""
 
     def _without_node(
         self, gone: Sequence[LandedTable], here: Sequence[LandedTable]
     ) -> Iterator[TableStatus]:
-        """Tell the orphans from the tables that somebody else may publish.
-
-        Args:
-            gone: the tables of this project that have no node here
-            here: the tables that this target has published, and that have one
-        """
+        """Tell the orphans from the tables that somebody else may publish."""
         together = _published_together(_journals(here), _journals(gone))
         for table, journal in zip(gone, _journals(gone), strict=True):
             why = self._why_orphan(journal.batch.owner.node)
             other = self._other_publisher(journal, together)
-            state, note = (ELSEWHERE, f"{other}; here, {why}") if other else (ORPHAN, why)
-            yield TableStatus(str(table.folder), state, table, note)
+            if other:
+                yield TableStatus(str(table.folder), "elsewhere", table, f"{other}; here, {why}")
+            else:
+                yield TableStatus(str(table.folder), "orphan", table, why)
 
     def _other_publisher(self, journal: Journal, together: Collection[str]) -> str:
         """Return why somebody else may publish a table without a node; empty if nobody does."""
@@ -331,12 +321,9 @@ def _journals(tables: Iterable[LandedTable]) -> list[Journal]:
 
 
 def _published_together(here: Iterable[Journal], others: Iterable[Journal]) -> set[str]:
-    """Find tables that were published in one command with a table that is here.
+    """Return the last batches of tables that one command published with a table that is here.
 
     A table that was published together with one of these counts too.
-
-    Returns:
-        the ids of the last batches of those that were found
     """
 
     def commands_of(journal: Journal) -> set[str]:
@@ -370,3 +357,93 @@ def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[MirroredNode]:
 def utc_text(utc: datetime | None) -> str:
     """Return a time as the operations print it; empty without one."""
     return f"{utc:%Y-%m-%d %H:%M:%S}" if utc else ""
+
+
+def drop_orphans(
+    tables: ProjectTables,
+    dry_run: bool,
+    schema: str | None,
+    table: str | Sequence[str] | None,
+    has_published: Callable[[LandedTable], bool],
+) -> Outcome:
+    """Drop the table folders that no longer belong to a mirrored node.
+
+    A table that another target, or another project of the same name, may publish is dropped only
+    if `table` names it.
+
+    Args:
+        dry_run: whether to list them only
+        schema: the schema of the folders to drop; None for all schemas of this target
+        table: `schema.table`, or several of them, to drop; None for all
+        has_published: returns whether Spark has the rows of a table that were published last
+
+    Raises:
+        DbtRuntimeError: if a table in `table` is no orphan
+    """
+    # Spark need not be asked about tables that are named
+    statuses = tables.statuses() if table else tables.statuses(has_published=has_published)
+    found = [each for each in statuses if each.state in ("orphan", "elsewhere")]
+    given: dict[str, str | Sequence[str]] = {}
+    if schema is not None:
+        found = [each for each in found if each.schema == schema]
+        given["schema"] = schema
+    if table is not None:
+        names = [table] if isinstance(table, str) else table
+        found = _named(found, names)
+        given["table"] = names if len(names) > 1 else names[0]
+    ours = [each for each in found if table is not None or each.state == "orphan"]
+    others = [each for each in found if each not in ours]
+    lines = _listed(ours, "orphan")
+    failed: list[str] = []
+    if not ours:
+        where = "" if schema is None else f" in the schema {shown(schema)!r}"
+        lines.append(f"There are no orphans{where}.")
+    elif dry_run:
+        lines.append(f"Nothing was dropped. To drop them, in the mirror too: {_command(given)}")
+    else:
+        dropped = [status.table for status in ours if _drop(tables.storage, status, failed)]
+        told = f"Dropped {', '.join(dropped)}. Relations in Spark stay."
+        lines.append(told if dropped else "Nothing was dropped.")
+    if others:
+        lines += _listed(others, "not of this target")
+        lines.append("Each of these is dropped only if its name is given, as `table`.")
+    return Outcome(tuple(lines), tuple(failed))
+
+
+def _named(found: Sequence[TableStatus], names: Collection[str]) -> list[TableStatus]:
+    by_name = {status.table: status for status in found}
+    missing = [shown(name) for name in names if name not in by_name]
+    if missing:
+        raise DbtRuntimeError(
+            f"{', '.join(missing)}: no orphan. Nothing was dropped. `dbt run-operation "
+            "mirror_drop_orphans` lists the orphans."
+        )
+    return [by_name[name] for name in names]
+
+
+def _listed(found: Sequence[TableStatus], headline: str) -> list[str]:
+    rows = [(status.table, status.note) for status in found]
+    return list(text_table([(headline, ""), *rows], (), terminal_width())) if rows else []
+
+
+def _drop(storage: Storage, orphan: TableStatus, failed: list[str]) -> bool:
+    assert orphan.landed, "an orphan is in the landing zone"
+    try:
+        dropped = drop_table(storage, orphan.landed)
+    except MirrorError as error:
+        failed.append(f"{orphan.table}: {error.msg}")
+        return False
+    if not dropped:
+        failed.append(f"{orphan.table} was published meanwhile, and was not dropped.")
+    return dropped
+
+
+def _command(given: Mapping[str, str | Sequence[str]]) -> str:
+    arguments = ", ".join(["dry_run: false", *(f"{k}: {_yaml(v)}" for k, v in given.items())])
+    return f"dbt run-operation mirror_drop_orphans --args {shlex.quote(f'{{{arguments}}}')}"
+
+
+def _yaml(value: str | Sequence[str]) -> str:
+    if not isinstance(value, str):
+        return f"[{', '.join(map(_yaml, value))}]"
+    return value if _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)

@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from dbt.adapters.contracts.relation import RelationType
-from dbt_common.events.functions import fire_event
-from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
@@ -19,14 +17,9 @@ from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.restore import Restored, restore
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.operations.held import in_turn
-from dbt.adapters.openmirroring.operations.project_tables import (
-    MirroredNode,
-    Outcome,
-    ProjectTables,
-)
+from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.spark.relation import Marks, OpenMirroringRelation
-from dbt.adapters.openmirroring.text.codes import CodedLogger
+from dbt.adapters.openmirroring.text.codes import CodedLogger, note
 
 logger = CodedLogger("OpenMirroring")
 
@@ -99,7 +92,6 @@ class Recovery:
         return touched
 
     def postpone(self, unfinished: Manifest) -> None:
-        """Leave a batch until a node needs it."""
         place = place_of(unfinished.batch.owner.schema, unfinished.table.identifier)
         self._postponed[place] = _Postponed(unfinished)
 
@@ -114,13 +106,8 @@ class Recovery:
     def finish_postponed(self, place: Place, *, is_own: bool) -> None:
         """Finish the batch of a relation, if there is one, before a node that needs it compiles.
 
-        Several nodes may need it: the first one finishes it, and the others wait.
-
-        Args:
-            is_own: whether it is the relation of the node itself
-
-        Raises:
-            DbtRuntimeError: if the batch of the node itself cannot be finished
+        Several nodes may need it: the first one finishes it, and the others wait. Only a failure
+        of a node's own batch is an error.
         """
         found = self._postponed.get(place)
         if found is None:
@@ -152,8 +139,7 @@ class Recovery:
         finished = self.finish(unfinished)
         if finished:
             batch, table = finished.batch.id, unfinished.table
-            told = f"Finished batch {batch} of {table}, which an earlier run had left"
-            fire_event(Note(msg=told))
+            note(f"Finished batch {batch} of {table}, which an earlier run had left")
 
 
 @dataclass
@@ -211,7 +197,7 @@ class Restores:
         if restored:
             if self._destination.dry_run:
                 self.for_dry_run.append((node, restored))
-            fire_event(Note(msg=f"{node.target}: {restored}"))
+            note(f"{node.target}: {restored}")
 
     def drop_those_of_dry_run(self) -> None:
         """Drop what was restored for a dry run, which leaves nothing behind."""
@@ -224,30 +210,3 @@ class Restores:
                     warehouse.drop(target)
             except DbtRuntimeError as error:
                 logger.debug(f"{target} was not dropped: {error.msg}")
-
-
-def restore_tables(
-    tables: ProjectTables,
-    destination: Destination,
-    connected: Callable[[MirroredNode], AbstractContextManager[Node]],
-    threads: int,
-    table: str | None,
-) -> Outcome:
-    """Bring back rows that were published last.
-
-    Args:
-        connected: takes a connection for a node
-        threads: how many tables are restored at the same time
-        table: the table whose rows take the place of others that Spark has; None restores all
-            tables that Spark has lost, and replaces nothing
-    """
-
-    def restore_one(found: MirroredNode, _: Callable[[], None]) -> Restored | None:
-        with connected(found) as node:
-            return restore(node, destination, replaces=table is not None)
-
-    found = tables.mirrored if table is None else [tables.node(table)]
-    outcome = in_turn(found, restore_one, threads)
-    if outcome == Outcome(()):
-        return Outcome(("Spark has the rows that were published last. Nothing was restored.",))
-    return outcome

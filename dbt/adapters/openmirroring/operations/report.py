@@ -19,13 +19,6 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
 from dbt.adapters.openmirroring.operations.project_tables import (
-    BLOCKED,
-    ELSEWHERE,
-    HELD,
-    NOT_PUBLISHED,
-    ORPHAN,
-    PUBLISHED,
-    UNFINISHED,
     Outcome,
     ProjectTables,
     TableStatus,
@@ -34,21 +27,18 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport
 from dbt.adapters.openmirroring.text.shown import shown
 
-# states of a table that only the service knows
-FAILING = "failing"
-BEHIND = "behind"
-
-# the states with their colors; states that need the user's attention come first
+# the states with their colors; states that need the user's attention come first. Only the service
+# knows of a table that is failing or behind
 _TONES = {
-    FAILING: "bad",
-    BLOCKED: "bad",
-    UNFINISHED: "warn",
-    HELD: "warn",
-    BEHIND: "warn",
-    ORPHAN: "warn",
-    ELSEWHERE: "plain",
-    NOT_PUBLISHED: "plain",
-    PUBLISHED: "good",
+    "failing": "bad",
+    "blocked": "bad",
+    "unfinished": "warn",
+    "held": "warn",
+    "behind": "warn",
+    "orphan": "warn",
+    "elsewhere": "plain",
+    "not published": "plain",
+    "published": "good",
 }
 
 # A page with more batches has no titles at the bars of its charts, and lists only the last batches
@@ -72,8 +62,7 @@ def report(
     Raises:
         DbtRuntimeError: if the page cannot be written
     """
-    found, lines = destination.report()
-    page = report_page(tables, heading, found, " ".join(lines).strip())
+    page = report_page(tables, heading, *destination.report())
     path = folder / "mirror_report.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -219,8 +208,8 @@ class TableOnPage:
 
 def _state(status: TableStatus) -> str:
     if status.applied.status == FAILED or status.loss:
-        return FAILING
-    return BEHIND if status.state == PUBLISHED and status.is_behind else status.state
+        return "failing"
+    return "behind" if status.state == "published" and status.is_behind else status.state
 
 
 @dataclass(frozen=True)

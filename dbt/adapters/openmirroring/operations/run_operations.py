@@ -1,10 +1,22 @@
-"""The run-operations of a dbt project. Their macros pass the arguments as a mapping."""
+"""The run-operations of a dbt project, and their arguments, which macros pass as a mapping.
+
+The arguments are checked before an operation does anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import Any
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property, wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dbt_common.exceptions import CompilationError
+from jinja2 import Undefined
 
 from dbt.adapters.openmirroring.dbt_core.project import Graph, Project
 from dbt.adapters.openmirroring.destination import replica
@@ -13,31 +25,144 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import rebuild
 from dbt.adapters.openmirroring.node.repair import repair
 from dbt.adapters.openmirroring.node.response import MirrorResponse
+from dbt.adapters.openmirroring.node.restore import Restored, restore
 from dbt.adapters.openmirroring.operations import held, status
-from dbt.adapters.openmirroring.operations.arguments import (
-    FLAG,
-    FORMAT,
-    LIMIT,
-    NAME,
-    NAMES,
-    RESULTS,
-    SPAN,
-    operation,
-    timedelta_of,
-)
-from dbt.adapters.openmirroring.operations.check import check
 from dbt.adapters.openmirroring.operations.command import Command, is_gated
-from dbt.adapters.openmirroring.operations.database import DatabaseOperations
-from dbt.adapters.openmirroring.operations.orphans import drop_orphans
-from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
-from dbt.adapters.openmirroring.operations.recover import restore_tables
+from dbt.adapters.openmirroring.operations.project_tables import (
+    MirroredNode,
+    Outcome,
+    ProjectTables,
+    drop_orphans,
+)
 from dbt.adapters.openmirroring.operations.report import Heading, report
-from dbt.adapters.openmirroring.service.reports import ServiceReport
 from dbt.adapters.openmirroring.spark.embedded.jvm import stop_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark
+from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import terminal_width
 
+if TYPE_CHECKING:
+    from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
+Result = TypeVar("Result")
+
+_UNCHANGED = "Nothing was changed."
+
+# a span of time, as `timedelta` and as users write it
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_SPAN = re.compile(r"(\d{1,6})([mhd])", re.ASCII)
+
+_PUBLISH_ANEW = (
+    "It starts from nothing, so publish a full load of each table: `dbt run-operation "
+    "mirror_rebuild` publishes the rows that Spark has. `dbt run --full-refresh` publishes those "
+    "that all models compute anew, without what incremental models cannot compute again."
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The kind of value that an argument must have.
+
+    Args:
+        told: the kind in words, for messages
+        allows: returns whether a value is of this kind
+    """
+
+    told: str
+    allows: Callable[[Any], bool]
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_list(value: Any, of: Callable[[Any], bool]) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(of, value))
+
+
+NAME = Kind("a name that is not empty", _is_name)
+NAMES = Kind(
+    "a name that is not empty, or a list of such names",
+    lambda value: _is_name(value) or (bool(value) and _is_list(value, _is_name)),
+)
+# True is an int
+LIMIT = Kind("a whole number of 1 or more", lambda value: type(value) is int and value >= 1)
+DAYS = Kind("a whole number from 1 to 30", lambda value: type(value) is int and 1 <= value <= 30)
+FLAG = Kind("true or false", lambda value: isinstance(value, bool))
+FORMAT = Kind("`text` or `json`", lambda value: value in ("text", "json"))
+SPAN = Kind(
+    "a number of minutes, hours or days, such as `30m`, `2h` or `7d`",
+    lambda value: isinstance(value, str) and bool(_SPAN.fullmatch(value)),
+)
+RESULTS = Kind(
+    "the `results` of an on-run-end hook",
+    lambda value: _is_list(value, lambda each: hasattr(each, "status") and hasattr(each, "node")),
+)
+
+
+def timedelta_of(span: str) -> timedelta:
+    match = _SPAN.fullmatch(span)
+    assert match, "the argument was checked"
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def operation(
+    name: str, **kinds: Kind
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Let a function take the arguments of an operation as a mapping, its last argument.
+
+    An argument that is left out may mean all, so NULL, an empty text (an unset variable of the
+    shell) and an undefined variable of Jinja do not count as left out.
+
+    Args:
+        name: the name of the operation, for messages
+        kinds: the kind of each keyword-only parameter of the function
+    """
+
+    def checked(function: Callable[..., Result]) -> Callable[..., Result]:
+        parameters = signature(function).parameters
+        needed = {each for each in kinds if parameters[each].default is Parameter.empty}
+
+        @wraps(function)
+        def run(*context: Any) -> Result:
+            *others, given = context
+            return function(*others, **_checked(name, kinds, needed, given))
+
+        return run
+
+    return checked
+
+
+def _checked(
+    name: str, kinds: Mapping[str, Kind], needed: set[str], given: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the arguments that were given."""
+    found = {each: value for each, value in given.items() if not _is_left_out(each, value)}
+    for each, value in found.items():
+        if each not in kinds:
+            allowed = ", ".join(f"`{each}`" for each in kinds) or "none"
+            raise CompilationError(
+                f"{name} has no argument `{shown(each)}`. Its arguments: {allowed}. {_UNCHANGED}"
+            )
+        if not kinds[each].allows(value):
+            raise CompilationError(
+                f"`{each}` of {name} is {shown(repr(value))}. It must be {kinds[each].told}. "
+                f"{_UNCHANGED}"
+            )
+    for each in needed - found.keys():
+        raise CompilationError(
+            f"{name} needs `{each}`: {kinds[each].told}, as in "
+            f"--args '{{{each}: ...}}'. {_UNCHANGED}"
+        )
+    return found
+
+
+def _is_left_out(name: str, value: Any) -> bool:
+    """Check whether a macro, which passes on each of its arguments, did not get this one."""
+    hint = f"parameter {name!r} was not provided"  # Jinja's, which an undefined variable lacks
+    return isinstance(value, Undefined) and value._undefined_hint == hint
+
+
+@dataclass(frozen=True)
 class RunOperations:
     """The run-operations of a dbt project. docs/operations.md documents their arguments.
 
@@ -50,55 +175,45 @@ class RunOperations:
         own_spark: returns the embedded Spark of the target
     """
 
-    def __init__(
-        self,
-        command: Command,
-        project: Project,
-        destination: Destination,
-        graph: Graph,
-        own_spark: Callable[[], SparkSetup],
-    ) -> None:
-        self._command = command
-        self._project = project
-        self._destination = destination
-        self._graph = graph
-        self._own_spark = own_spark
+    command: Command
+    project: Project
+    destination: Destination
+    graph: Graph
+    own_spark: Callable[[], SparkSetup]
 
     @cached_property
     def _tables(self) -> ProjectTables:
-        return self._command.tables(self._graph)
+        return self.command.tables(self.graph)
 
     @operation("mirror_status", format=FORMAT)
     def status(self, *, format: str = "text") -> Outcome:
         """Report the state of each mirrored table, and of the mirrored database in Fabric."""
-        report, lines = self._destination.report()
-        if format == "text":
-            return Outcome((*lines, *status.status_lines(self._tables, report, terminal_width())))
-        service = status.service_record(report, _without_report(report, lines))
-        records = [status.table_record(each) for each in self._tables.statuses(report)]
-        return Outcome((status.to_json(service=service, tables=records),))
+        report, problem = self.destination.report()
+        if format == "json":
+            service = status.service_record(report, problem)
+            records = [status.table_record(each) for each in self._tables.statuses(report)]
+            return Outcome((status.to_json(service=service, tables=records),))
+        if self.destination.onelake and report.status:
+            problem = f"The mirrored database is {report.description}."
+        heading = (problem, "") if problem else ()
+        lines = status.status_lines(self._tables, report, terminal_width())
+        return Outcome((*heading, *lines))
 
     @operation("mirror_check", older_than=SPAN, stale_after=SPAN, format=FORMAT)
     def check(
         self, *, older_than: str = "2h", stale_after: str | None = None, format: str = "text"
     ) -> Outcome:
         """Fail if a mirrored table needs somebody."""
-        report, lines = self._destination.report()
-        return check(
-            self._tables,
-            report,
-            _without_report(report, lines),
-            timedelta_of(older_than),
-            timedelta_of(stale_after) if stale_after else None,
-            format == "json",
-        )
+        late, stale = timedelta_of(older_than), timedelta_of(stale_after) if stale_after else None
+        report, problem = self.destination.report()
+        return status.check(self._tables, report, problem, late, stale, format == "json")
 
     @operation("mirror_report")
     def report(self) -> Outcome:
         """Write the state and the history of each mirrored table to a page."""
-        project, destination = self._project, self._destination
-        heading = Heading(project.name, project.target, destination.place)
-        return report(self._tables, destination, heading, project.target_folder)
+        config = self.project.config
+        heading = Heading(config.project_name, config.target_name, self.destination.place)
+        return report(self._tables, self.destination, heading, Path(config.project_target_path))
 
     @operation("mirror_history", table=NAME, limit=LIMIT, format=FORMAT)
     def history(
@@ -110,7 +225,7 @@ class RunOperations:
     @operation("mirror_recover")
     def recover(self) -> Outcome:
         """Finish the batches that an earlier run of this dbt project committed."""
-        return self._command.recovery.finish_all(self._tables)
+        return self.command.recovery.finish_all(self._tables)
 
     @operation("mirror_rebuild", table=NAME)
     def rebuild(self, *, table: str) -> Outcome:
@@ -124,9 +239,17 @@ class RunOperations:
         Those of `table` take the place of others that Spark has. Without it, only what Spark has
         lost is restored.
         """
-        self._destination.restores = True
-        connected, threads = self._command.connected, self._project.threads
-        return restore_tables(self._tables, self._destination, connected, threads, table)
+        self.destination.restores = True
+
+        def restore_one(found: MirroredNode, _: Callable[[], None]) -> Restored | None:
+            with self.command.connected(found) as node:
+                return restore(node, self.destination, replaces=table is not None)
+
+        found = self._tables.mirrored if table is None else [self._tables.node(table)]
+        outcome = held.in_turn(found, restore_one, self.project.config.threads)
+        if outcome == Outcome(()):
+            return Outcome(("Spark has the rows that were published last. Nothing was restored.",))
+        return outcome
 
     @operation("mirror_repair", table=NAME)
     def repair(self, *, table: str) -> Outcome:
@@ -137,9 +260,9 @@ class RunOperations:
         self, publish: Callable[[Node, Destination], MirrorResponse], table: str
     ) -> Outcome:
         found = self._tables.node(table)
-        node = self._command.node_of(found.unique_id)
-        with self._command.running(node):
-            response = publish(node, self._destination)
+        node = self.command.node_of(found.unique_id)
+        with self.command.running(node):
+            response = publish(node, self.destination)
         return Outcome((f"{found.table}: {response}",))
 
     @operation("mirror_publish", table=NAME)
@@ -149,19 +272,15 @@ class RunOperations:
 
     @operation("mirror_publish_tested", results=RESULTS)
     def publish_tested(self, *, results: Sequence[Any]) -> Outcome:
-        """Publish the held nodes whose tests have all passed in this command.
-
-        Args:
-            results: the results of the command, as dbt returns them
-        """
+        """Publish the held nodes whose tests have all passed in this command."""
         statuses = {result.node.unique_id: str(result.status) for result in results}
-        gated = {name for name, node in self._graph["nodes"].items() if is_gated(node["config"])}
+        gated = {name for name, node in self.graph["nodes"].items() if is_gated(node["config"])}
         return self._held_nodes().publish_tested(gated, statuses)
 
     def _held_nodes(self) -> held.HeldNodes:
-        nodes, threads = self._graph["nodes"], self._project.threads
-        connected = self._command.connected
-        return held.HeldNodes(self._tables, nodes, self._destination, connected, threads)
+        nodes, threads = self.graph["nodes"], self.project.config.threads
+        connected = self.command.connected
+        return held.HeldNodes(self._tables, nodes, self.destination, connected, threads)
 
     @operation("mirror_drop_orphans", dry_run=FLAG, schema=NAME, table=NAMES)
     def drop_orphans(
@@ -173,34 +292,118 @@ class RunOperations:
     ) -> Outcome:
         """Drop the table folders that belong to no mirrored node any more, or only list them."""
         if not dry_run:
-            self._destination.require_run()
-        self._destination.has_changed = not dry_run
-        return drop_orphans(self._tables, dry_run, schema, table, self._command.has_published)
+            self.destination.require_run()
+        self.destination.has_changed = not dry_run
+        return drop_orphans(self._tables, dry_run, schema, table, self.command.has_published)
 
     @operation("mirror_prepare")
     def prepare(self) -> Outcome:
         """Start and end the embedded Spark once, so that later starts are faster."""
-        return Outcome((prepare_spark(self._own_spark()),))
+        return Outcome((prepare_spark(self.own_spark()),))
 
     @operation("mirror_stop_spark")
     def stop_spark(self) -> Outcome:
         """End the embedded Spark that is ready for the next command."""
-        return Outcome((stop_spark(self._own_spark().home),))
+        return Outcome((stop_spark(self.own_spark().home),))
 
     @operation("mirror_replicate")
     def replicate(self) -> Outcome:
         """Apply the published files to the mirrored tables on this machine."""
-        self._destination.require_run()
-        lines, failed = replica.replicate(self._destination.landing_zone)
+        self.destination.require_run()
+        lines, failed = replica.replicate(self.destination.landing_zone)
         told = f"Not replicated: {', '.join(failed)}"
         return Outcome(tuple(lines), (told,) if failed else ())
 
     def mirrored_database(self) -> DatabaseOperations:
         """Return the operations that create, change, start or stop the mirrored database."""
-        self._destination.require_run()
-        return DatabaseOperations(self._destination.database)
+        self.destination.require_run()
+        return DatabaseOperations(self.destination.database)
 
 
-def _without_report(report: ServiceReport, lines: Sequence[str]) -> str:
-    """Return why the service could not be asked; empty if it could."""
-    return "" if report.status else " ".join(lines).strip()
+@dataclass(frozen=True)
+class DatabaseOperations:
+    """The run-operations of the mirrored database. Each yields the lines to print."""
+
+    database: MirroredDatabase
+
+    @operation(
+        "mirror_create_database",
+        default_schema=NAME,
+        retention_days=DAYS,
+        change_data_feed=FLAG,
+    )
+    def create(
+        self,
+        *,
+        default_schema: str | None = None,
+        retention_days: int | None = None,
+        change_data_feed: bool | None = None,
+    ) -> Iterator[str]:
+        """Create the mirrored database, or change its definition if it exists.
+
+        An argument that is left out keeps the current value. A new database gets Fabric's default.
+
+        Args:
+            default_schema: schema of tables without a schema. If it is set, every other table gets
+                the schema of its folder
+            retention_days: days for which Fabric keeps deleted files
+            change_data_feed: whether the tables have Delta's change data feed. Fabric has it for
+                all tables of a mirrored database or for none
+        """
+        given = {
+            "defaultSchema": default_schema,
+            "retentionInDays": retention_days,
+            "enableDeltaChangeDataFeed": change_data_feed,
+        }
+        settings = {name: value for name, value in given.items() if value is not None}
+        if self.database.create(settings):
+            yield f"{self._named} was created."
+            yield "Publish the first files, then start it: dbt run-operation mirror_start"
+            return
+        changes = self.database.update(settings)
+        if not changes:
+            yield f"{self._named} already exists with this definition. Nothing was changed."
+            return
+        told = [
+            f"{name} {'not set' if old is None else shown(old)} -> {new}"
+            for name, (old, new) in changes.items()
+        ]
+        yield f"{self._named} already exists. Its definition was changed: {'; '.join(told)}"
+
+    @operation("mirror_definition")
+    def definition(self) -> Iterator[str]:
+        """Print `mirroring.json`, as Git integration stores it."""
+        yield from json.dumps(self.database.definition(), indent=2).splitlines()
+
+    @operation("mirror_start")
+    def start(self) -> Iterator[str]:
+        """Start the mirrored database."""
+        before = self.database.start()
+        if before == "Running":
+            yield f"{self._named} is already running. Nothing was changed."
+            return
+        yield f"{self._named} was started."
+        if before == "Stopped":
+            yield _PUBLISH_ANEW
+
+    @operation("mirror_stop", confirm=NAME)
+    def stop(self, *, confirm: str | None = None) -> Iterator[str]:
+        """Stop the mirrored database, if `confirm` is its name."""
+        name = self.database.name
+        if confirm != name:
+            raise CompilationError(
+                f"Stopping {name!r} stops every table in it. When it is started again, it starts "
+                "from nothing with the files that are still in the landing zone: the rows "
+                "applied before are lost until every table is published anew. To repair a single "
+                "table, use `dbt run-operation mirror_rebuild` instead. Nothing was changed. To "
+                f"stop it, add --args '{{confirm: {name}}}'"
+            )
+        if not self.database.stop():
+            yield f"{self._named} is not running. Nothing was changed."
+            return
+        yield f"{self._named} was stopped."
+        yield f"When it is started: {_PUBLISH_ANEW}"
+
+    @property
+    def _named(self) -> str:
+        return f"The mirrored database {self.database.name!r}"

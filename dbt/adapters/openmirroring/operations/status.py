@@ -1,4 +1,4 @@
-"""The state and the history of the mirrored tables, as lines and as JSON.
+"""The state, the problems and the history of the mirrored tables, as lines and as JSON.
 
 The fields of the JSON are in docs/operations.md. None stands for what a table does not have.
 """
@@ -6,24 +6,22 @@ The fields of the JSON are in docs/operations.md. None stands for what a table d
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from dbt_common import ui
 
-from dbt.adapters.openmirroring.landing_zone.records import PastBatch
+from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
+from dbt.adapters.openmirroring.landing_zone.records import Journal, PastBatch
 from dbt.adapters.openmirroring.operations.project_tables import (
-    BLOCKED,
-    HELD,
-    ORPHAN,
-    PUBLISHED,
-    UNFINISHED,
     Outcome,
     ProjectTables,
     TableStatus,
     utc_text,
 )
-from dbt.adapters.openmirroring.service.reports import ServiceReport
+from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport, TableReport
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import terminal_width, text_table
 
@@ -49,15 +47,7 @@ def status_lines(
 
 
 def history(tables: ProjectTables, table: str | None, limit: int, as_json: bool) -> Outcome:
-    """List the last batches of tables, latest first.
-
-    Args:
-        table: `schema.table`, the table alone, or the name or unique id of its node; None for all
-        limit: number of batches of each table; a journal has up to a hundred
-
-    Raises:
-        DbtRuntimeError: if no mirrored table, or more than one, matches `table`
-    """
+    """List the last batches of a table, or of all, latest first: up to a limit of each table."""
     wanted = None if table is None else tables.node(table).table
     found = [
         (status.table, batch)
@@ -82,11 +72,7 @@ def to_json(**fields: Any) -> str:
 
 
 def service_record(report: ServiceReport, problem: str) -> dict[str, Any]:
-    """Return the state of the service.
-
-    Args:
-        problem: why it could not be asked; empty if it could
-    """
+    """Return the state of the service, or the problem why it could not be asked."""
     return {"status": report.status or None, "error": report.error or problem or None}
 
 
@@ -177,8 +163,158 @@ def _utc(time: datetime | None) -> str | None:
 
 
 def _painted(state: str) -> str:
-    if state == BLOCKED:
+    if state == "blocked":
         return ui.red(state)
-    if state in (UNFINISHED, HELD, ORPHAN):
+    if state in ("unfinished", "held", "orphan"):
         return ui.yellow(state)
-    return ui.green(state) if state == PUBLISHED else state
+    return ui.green(state) if state == "published" else state
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem of a mirrored table, as the JSON has it.
+
+    Args:
+        problem: `failed`, `blocked`, `held`, `behind` or `stale`
+        message: what is wrong, and what to do
+    """
+
+    table: str
+    problem: str
+    message: str
+
+
+def check(
+    tables: ProjectTables,
+    report: ServiceReport,
+    without_report: str,
+    older_than: timedelta,
+    stale_after: timedelta | None,
+    as_json: bool,
+) -> Outcome:
+    """Look for problems of the mirrored tables that have a node here.
+
+    Args:
+        without_report: why the service could not be asked; empty if it could
+        older_than: how long the service may need to apply a publication, and a run to finish one
+        stale_after: how long nothing may be published of a table; None for any time
+    """
+    checked = [
+        each for each in tables.statuses(report) if each.state not in ("orphan", "elsewhere")
+    ]
+    problems = [
+        problem for status in checked for problem in _problems(status, older_than, stale_after)
+    ]
+    failed = [f"{each.table}: {each.problem}: {each.message}" for each in problems]
+    if without_report:
+        failed.insert(0, f"Nobody knows which tables have failed or are behind: {without_report}")
+    if as_json:
+        line = to_json(
+            ok=not failed,
+            problems=[asdict(problem) for problem in problems],
+            service=service_record(report, without_report),
+            tables=[table_record(each) for each in checked],
+        )
+    else:
+        line = "" if failed else _fine(len(checked), report)
+    return Outcome((line,) if line else (), tuple(failed))
+
+
+def _problems(
+    status: TableStatus, older_than: timedelta, stale_after: timedelta | None
+) -> Iterator[Problem]:
+    now = datetime.now(timezone.utc)
+    table, journal, pending = status.table, status.journal, status.pending
+    applied, published_at = status.applied, status.published_at
+    failure = _failure(status)
+    if failure:
+        yield Problem(table, "failed", failure)
+    if status.state == "blocked":
+        message = f"The next run refuses to publish it: {status.note}"
+        yield Problem(table, "blocked", message)
+    if status.state == "unfinished" and pending and now - pending.batch.begun_at > older_than:
+        yield Problem(
+            table,
+            "blocked",
+            f"A run that began at {utc_text(pending.batch.begun_at)} UTC has left "
+            f"{pending.batch.summary}. To finish it: dbt run-operation mirror_recover",
+        )
+    if status.state == "held":
+        yield Problem(
+            table,
+            "held",
+            f"{status.note.rstrip('.')}. To publish it nevertheless: dbt run-operation "
+            f"mirror_publish --args '{{table: {table}}}'",
+        )
+    if journal and not failure and status.is_behind:
+        since = _unapplied_since(journal, applied)
+        if now - since > older_than:
+            yield Problem(
+                table,
+                "behind",
+                f"Published at {utc_text(since)} UTC, not applied for {_told(now - since)}"
+                f"{_last_times(applied)}. The mirrored database is {status.report.description}; "
+                f"the table is {applied.status or 'not listed'}. See its page in Fabric. For a "
+                "local landing zone: dbt run-operation mirror_replicate",
+            )
+    if published_at and stale_after is not None and now - published_at > stale_after:
+        yield Problem(
+            table,
+            "stale",
+            f"Published last at {utc_text(published_at)} UTC, {_told(now - published_at)} ago. "
+            "Run its node, or see in dbt's log why its runs fail. Runs without changes publish "
+            "nothing.",
+        )
+
+
+def _failure(status: TableStatus) -> str:
+    """Return why the service does not apply a table, and what to do; empty if it does."""
+    applied = status.applied
+    rebuild = f"dbt run-operation mirror_rebuild --args '{{table: {status.table}}}'"
+    if status.loss:
+        return f"{status.loss} To publish a full load of the rows that Spark has: {rebuild}"
+    if applied.status != FAILED and not applied.error:
+        return ""
+    what = "has stopped applying it" if applied.status == FAILED else "reports an error"
+    why = (applied.error or "no reason given").rstrip(".")
+    return (
+        f"The service {what}: {why}. Fix the cause, then rebuild the table with --full-refresh, "
+        f"or if its rows cannot be recomputed: {rebuild}"
+    )
+
+
+def _unapplied_since(journal: Journal, applied: TableReport) -> datetime:
+    """Return when the oldest files were published that the service has yet to apply.
+
+    The last publication may be young although the service has applied nothing for long.
+    """
+    since = datetime.fromisoformat(journal.published_at)
+    for batch in journal.batches:
+        published_at = datetime.fromisoformat(batch.published_at)
+        if applied.last_sync and published_at <= applied.last_sync:
+            break
+        if batch.files_written:
+            since = published_at
+        if batch.publication in STARTS_FOLDER:
+            break
+    return since
+
+
+def _fine(count: int, report: ServiceReport) -> str:
+    tables = f"{count:,} mirrored table{'' if count == 1 else 's'} checked, all fine."
+    if not report.status:
+        return f"{tables} No service has reported on them."
+    return f"{tables} The mirrored database is {report.description}."
+
+
+def _last_times(applied: TableReport) -> str:
+    """Return when earlier rows were applied and became visible, as far as that is known."""
+    times = (("applied last", applied.last_sync), ("visible", applied.visible))
+    told = "; ".join(f"{what} at {utc_text(time)} UTC" for what, time in times if time)
+    return told and f" ({told})"
+
+
+def _told(span: timedelta) -> str:
+    """Return a span of time in hours and minutes."""
+    hours, minutes = divmod(int(span.total_seconds() // 60), 60)
+    return f"{hours:,} h {minutes} min"

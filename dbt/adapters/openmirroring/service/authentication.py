@@ -1,9 +1,16 @@
-"""The identity in Microsoft Fabric, and its tokens for OneLake and for Fabric's REST API."""
+"""The identity in Microsoft Fabric, and its tokens for OneLake and for Fabric's REST API.
+
+The tokens of a notebook are as in Fabric's documentation "NotebookUtils credentials utilities for
+Fabric". Azure's packages are slow to import, and a local landing zone does not need them.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import logging
 import re
+import sys
 import time
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,6 +21,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.rest import scopes
 from dbt.adapters.openmirroring.text.errors import RunError
+from dbt.adapters.openmirroring.text.shown import shown
 
 if TYPE_CHECKING:
     from azure.core.credentials import AccessToken, TokenCredential
@@ -52,6 +60,16 @@ _OTHER_NAMES = {
     "fabricnotebook": "notebook",
     "accesstoken": "token",
 }
+
+# the module that Fabric adds in notebooks and Spark jobs
+_NOTEBOOK = "notebookutils"
+
+# Azure's clients pass a scope; `getToken` takes the short name of an audience
+_AUDIENCES = {scopes.STORAGE: "storage", scopes.FABRIC: "pbi"}
+
+# The assumed seconds until a token expires that does not say when. Azure's clients ask for a new
+# token five minutes before the old one expires, so with this value they ask after five minutes.
+_UNKNOWN_LIFETIME = 600
 
 
 class LoginError(RunError):
@@ -135,10 +153,7 @@ def token_credential(identity: Identity) -> TokenCredential:
         DbtConfigError: if the certificate cannot be used, or the method is `notebook` and dbt
             runs outside of Fabric
     """
-    # the import is slow, and a local landing zone does not need it
     from azure import identity as azure
-
-    from dbt.adapters.openmirroring.service import notebook
 
     # it logs each failed attempt, of which an error of ours tells in a sentence
     logging.getLogger("azure.identity").addHandler(logging.NullHandler())
@@ -164,18 +179,18 @@ def token_credential(identity: Identity) -> TokenCredential:
             return azure.ClientSecretCredential(tenant, client, identity.client_secret or "")
         case "token":
             return GivenToken(identity.token or "")
-        case "notebook" if not notebook.is_in_fabric():
+        case "notebook" if not _is_in_fabric():
             raise DbtConfigError(
                 "`authentication: notebook` works in a Fabric notebook or Spark job only, and "
-                f"this Python has no module {notebook.MODULE}. Run dbt in the notebook with "
+                f"this Python has no module {_NOTEBOOK}. Run dbt in the notebook with "
                 "`dbtRunner`, or set another `authentication`."
             )
         case "notebook":
-            return notebook.NotebookCredential()
-        case _ if notebook.is_in_fabric():
+            return NotebookCredential()
+        case _ if _is_in_fabric():
             # `DefaultAzureCredential` alone finds no identity in a notebook
             return azure.ChainedTokenCredential(
-                notebook.NotebookCredential(), azure.DefaultAzureCredential()
+                NotebookCredential(), azure.DefaultAzureCredential()
             )
     return azure.DefaultAzureCredential()
 
@@ -213,3 +228,55 @@ class GivenToken:
 
         # the real expiry is unknown; Fabric refuses an expired token
         return AccessToken(self._token, int(time.time()) + 3600)
+
+
+def _is_in_fabric() -> bool:
+    return _NOTEBOOK in sys.modules or importlib.util.find_spec(_NOTEBOOK) is not None
+
+
+class NotebookCredential:
+    """A source of tokens for the identity that a notebook or Spark job runs as."""
+
+    def get_token(self, *scopes: str, **_options: Any) -> AccessToken:
+        """Get a token. Azure's clients cache it, and ask again shortly before it expires.
+
+        Args:
+            scopes: one scope, that of Azure Storage or that of Fabric's REST API
+
+        Raises:
+            CredentialUnavailableError: if Fabric gives no token
+        """
+        from azure.core.credentials import AccessToken
+        from azure.identity import CredentialUnavailableError
+
+        audience = _AUDIENCES.get(scopes[0] if scopes else "")
+        if not audience:
+            raise CredentialUnavailableError(
+                f"The module {_NOTEBOOK} has no token for {', '.join(scopes)}."
+            )
+        try:
+            token = importlib.import_module(_NOTEBOOK).credentials.getToken(audience)
+        # The errors of `getToken` are not documented. Outside of Fabric another module may have
+        # the same name.
+        except Exception as error:
+            raise CredentialUnavailableError(
+                f"{_NOTEBOOK}.credentials.getToken({audience!r}) failed: {shown(error)}"
+            ) from error
+        if not token or not isinstance(token, str):
+            raise CredentialUnavailableError(
+                f"{_NOTEBOOK}.credentials.getToken({audience!r}) returned no token."
+            )
+        return AccessToken(token, _expires_on(token))
+
+
+def _expires_on(token: str) -> int:
+    """Return when a token expires, in seconds since 1970: its claim `exp`, as documented.
+
+    The documentation says neither how long a token is valid, nor that every token is a JWT.
+    """
+    import jwt
+
+    try:
+        return int(jwt.decode(token, options={"verify_signature": False})["exp"])
+    except (jwt.InvalidTokenError, LookupError, TypeError, ValueError):
+        return int(time.time()) + _UNKNOWN_LIFETIME

@@ -1,14 +1,32 @@
-"""The service that applies published files, and how a publication waits for it."""
+"""The service that applies published files: what it reports, and how a publication waits for it.
+
+It reports by Fabric's REST API, and in the files in `Files/Monitoring`.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
+from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError, MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import MAX_TABLES
+from dbt.adapters.openmirroring.landing_zone.layout import (
+    DEFAULT_SCHEMA,
+    TableFolder,
+    mirrored_table,
+)
+from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.service.reports import (
     FAILED,
     NOT_STARTED,
@@ -20,8 +38,17 @@ from dbt.adapters.openmirroring.service.reports import (
     attempts,
     is_behind,
     logger,
+    utc_time,
 )
 from dbt.adapters.openmirroring.text.shown import shown
+
+if TYPE_CHECKING:
+    from azure.core.credentials import TokenCredential
+
+    from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
+
+# HTTP statuses if the identity may not ask, e.g. because its token is valid for OneLake only.
+_NOT_ALLOWED = (401, 403)
 
 # the way out for the statuses of a mirrored database in which it applies nothing
 _RESUME = {
@@ -35,6 +62,9 @@ _RESUME = {
 # dropped table to disappear or a new one to appear
 CHECK_AGE = 60.0
 REBUILD_TIMEOUT = 900.0
+
+# how long after its first load a table may be missing in the reports of the service
+NEW = timedelta(seconds=REBUILD_TIMEOUT)
 
 # the ends of messages if the service is unavailable: for a publication that waits, and for others
 _CONTINUES = (
@@ -314,3 +344,127 @@ def _gave_up(what: str, report: ServiceReport, table: str) -> ServiceError:
         f"The service {what} {REBUILD_TIMEOUT / 60:g} minutes after its folder was: "
         f"{told or 'no reason given'}. {_CONTINUES}"
     )
+
+
+def loss(table: TableFolder, journal: Journal, files: TableFiles, report: ServiceReport) -> str:
+    """Return how Fabric has lost rows of a table; empty if it has not, as far as one can know.
+
+    A table that is not listed may be new, or Fabric may not have begun with it. But if Fabric has
+    applied and moved some of its files, then it had the table, and has it no more: a change set
+    would be applied to nothing. If all files since the last full load are still there, Fabric
+    can build the table from them.
+    """
+    if _is_listed(table, report) or files.has_all_since_load(journal):
+        return ""
+    loads = (b.published_at for b in journal.batches if b.publication in STARTS_FOLDER)
+    first_load = next(loads, None)  # of the present table folder
+    if first_load and datetime.now(timezone.utc) - datetime.fromisoformat(first_load) < NEW:
+        return ""
+    return (
+        f"Fabric no longer mirrors {table.mirrored_table}, and has moved away files that it needs "
+        "to begin again. The mirrored database was stopped and started, or created anew, or "
+        "somebody has dropped the table there."
+    )
+
+
+def refuse_lost(storage: Storage, table: TableFolder, report: ServiceReport) -> None:
+    """Check, before changes are published, that Fabric has the rows that they change.
+
+    Raises:
+        ServiceError: if Fabric has lost them
+    """
+    journal = None if _is_listed(table, report) else Journal.read(storage, table.journal)
+    if journal is None:
+        return
+    found = loss(table, journal, TableFiles.of(storage, table), report)
+    if found:
+        raise ServiceError(
+            f"{found} Changes would be applied to nothing. Nothing was changed. To publish a full "
+            f"load of the rows that Spark has ({journal.batch.table_rows:,} were published last): "
+            f"dbt run-operation mirror_rebuild --args '{{table: {table}}}'"
+        )
+
+
+def _is_listed(table: TableFolder, report: ServiceReport) -> bool:
+    names = {name.casefold() for name in report.tables}
+    if not table.schema:  # the service may name the default schema of the mirrored database
+        names |= {f"{DEFAULT_SCHEMA}.{name.rpartition('.')[2]}" for name in names}
+    return table.mirrored_table.casefold() in names
+
+
+def fabric_report(
+    database: MirroredDatabase, place: OneLakeUrl, credential: TokenCredential
+) -> ServiceReport | None:
+    """Ask Fabric's REST API, or read `Files/Monitoring` if the identity may not ask it.
+
+    Returns:
+        None if the identity may not read these files either, or they are missing or not valid
+
+    Raises:
+        FabricError: if the REST API fails for another reason
+        ServiceUnavailableError: if the files cannot be read for another reason
+    """
+    # these imports are slow, and a local landing zone does not need them
+    from azure.core.exceptions import ClientAuthenticationError
+
+    from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
+    from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+    from dbt.adapters.openmirroring.service.mirrored_database import FabricError
+
+    try:
+        return database.report()
+    except FabricError as refused:
+        if refused.status not in _NOT_ALLOWED:
+            raise
+        without_api = refused.msg
+        logger.debug(without_api)
+    files = OneLakeStorage(OneLakeClient.connect(place.monitoring, credential))
+    try:
+        return monitoring_report(files.read)
+    except LandingZoneUnavailableError as error:
+        cause: Any = error.__cause__
+        if isinstance(cause, ClientAuthenticationError) and cause.response is None:
+            raise ServiceUnavailableError(without_api) from error  # the login has failed
+        # a role may grant the landing zone without the folder beside it
+        if getattr(cause, "status_code", None) not in _NOT_ALLOWED:
+            raise ServiceUnavailableError(error.msg) from error
+        logger.debug(error.msg)
+        return None
+
+
+def replicator_report(landing_zone: Path) -> ServiceReport | None:
+    """Read `Monitoring` beside a local landing zone; None if it cannot be read."""
+    files = LocalStorage(landing_zone.parent)
+
+    def read(name: str) -> bytes | None:
+        try:
+            return files.read(f"Monitoring/{name}")
+        except MirrorError:
+            return None
+
+    return monitoring_report(read)
+
+
+def monitoring_report(read: Callable[[str], bytes | None]) -> ServiceReport | None:
+    """Read the service's files in `Files/Monitoring`; None if they are missing or not valid.
+
+    Args:
+        read: returns the content of a file in that folder; None if there is no such file
+    """
+    try:
+        replicator = json.loads(read("replicator.json") or b"{}")
+        tables = json.loads(read("tables.json") or b"")["tables"]
+        return ServiceReport(
+            status=shown(replicator.get("status") or ""),
+            error=shown(replicator.get("errorMessage") or ""),
+            tables={
+                mirrored_table(table["sourceSchemaName"], table["sourceTableName"]): TableReport(
+                    shown(table["status"]),
+                    shown(table.get("errorMessage") or ""),
+                    utc_time((table.get("metrics") or {}).get("lastSyncTimeUtc")),
+                )
+                for table in tables
+            },
+        )
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None

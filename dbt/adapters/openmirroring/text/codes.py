@@ -13,6 +13,8 @@ from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtRuntimeError
 
 # The words that only this message has, as in the headings of docs/messages.md; `...` stands for
@@ -131,17 +133,27 @@ def with_code(text: str) -> str:
     return "\n".join(map(_line_with_code, text.split("\n")))
 
 
+def add_code(error: DbtRuntimeError) -> None:
+    """Add its code to the message of an error."""
+    text = str(error.msg)
+    told = with_code(text)
+    if told != text:
+        error.msg = told
+
+
 @contextmanager
 def coded() -> Iterator[None]:
     """Add their codes to the messages of errors that leave for dbt; also a decorator."""
     try:
         yield
     except DbtRuntimeError as error:
-        text = str(error.msg)
-        told = with_code(text)
-        if told != text:
-            error.msg = told
+        add_code(error)
         raise
+
+
+def note(text: str) -> None:
+    """Print a line in dbt's log."""
+    fire_event(Note(msg=text))
 
 
 class CodedLogger(AdapterLogger):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 
+
+@lru_cache(maxsize=1000)  # each statement has the same few names
 def quoted(name: str) -> str:
     """Return a name as a quoted identifier of Spark SQL."""
     return "`{}`".format(name.replace("`", "``"))

@@ -1,7 +1,9 @@
-"""Text tables, which operations print."""
+"""Tables of text, which operations print, and the console on which they are shown."""
 
 from __future__ import annotations
 
+import codecs
+import io
 import shutil
 import sys
 import textwrap
@@ -14,6 +16,12 @@ _GAP = "  "
 _INDENT = "    "
 # `textwrap` does not break lines at it, and no cell contains it, because it is not printable
 _NO_BREAK = "\xa0"
+
+# the name of what replaces the characters
+_REPLACE = "openmirroring.replace"
+
+# substitutes for characters of this adapter's own texts
+_INSTEAD = {"·": "-"}
 
 # characters of the time that dbt prints before each line of its log
 LOG_PREFIX = len("12:00:00  ")
@@ -86,3 +94,22 @@ def _wrapped(cells: Iterator[tuple[str, str]], width: int) -> list[str]:
         break_on_hyphens=False,
     )
     return [line.replace(_NO_BREAK, " ") for line in lines]
+
+
+def print_any_text() -> None:
+    """Let the console show other characters for those that its encoding lacks.
+
+    In a console with ASCII, dbt's logger would print a traceback instead of a line with `·`, or
+    with the name of a table that has an umlaut.
+    """
+    codecs.register_error(_REPLACE, _replaced)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors=_REPLACE)
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    found = error.object[error.start : error.end]
+    return "".join(_INSTEAD.get(each, "?") for each in found), error.end

@@ -16,10 +16,10 @@ from typing import Any
 from azure.core.credentials import TokenCredential
 from azure.core.rest import HttpRequest
 
-from dbt.adapters.openmirroring.rest.azure_requests import Retry
-from dbt.adapters.openmirroring.rest.client import (
+from dbt.adapters.openmirroring.rest.azure_requests import (
     RestClient,
     RestError,
+    Retry,
     body_of,
     error_text,
     json_object,
