@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from dbt.adapters.openmirroring.replicator.changes import Marker, marked
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import DataFile
-from dbt.adapters.openmirroring.replicator.rows import MARKER, ROW_MARKER, Rows
+from dbt.adapters.openmirroring.replicator.rows import MARKER, ROW_MARKER, Marker, Rows, marked
 
 # Properties of the Delta table. The first one marks it as a table that the replicator may drop.
 _FOLDER = "openmirroring.folder"
