@@ -31,8 +31,11 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
     last_published,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
-from dbt.adapters.openmirroring.landing_zone.local.path import file_url, folder_of
-from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import (
+    LocalStorage,
+    file_url,
+    folder_of,
+)
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest

@@ -22,7 +22,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     NotPlainError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
@@ -31,7 +30,8 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     not_plain,
     too_large,
 )
-from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.errors import ProfileError
+from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
 T = TypeVar("T")
 
@@ -77,6 +77,15 @@ _DEVICE = re.compile(
     r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\..*)?", re.IGNORECASE
 )
 
+# what a URL with a typing error begins with, and a path of Windows
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+# user@host:port; the names of folders rarely end in one of these domains
+_HOST = re.compile(
+    r"(?:[^/@]*@)?(?:localhost|[\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|cn|us))(?::\d+)?",
+    re.IGNORECASE,
+)
+
 _ODDITIES = {
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a pipe",
@@ -106,8 +115,8 @@ class LocalStorage:
 
     def list(self, folder: str) -> list[Entry]:
         found = []
-        with self._explained("list", folder), suppress(FileNotFoundError):
-            for item in self._place(folder).iterdir():
+        with self._place("list", folder) as place, suppress(FileNotFoundError):
+            for item in place.iterdir():
                 with suppress(FileNotFoundError):  # the service moves files away meanwhile
                     state = item.lstat()
                     odd = oddity(state)
@@ -117,9 +126,8 @@ class LocalStorage:
         return sorted(found, key=lambda entry: entry.name)
 
     def read(self, path: str) -> bytes | None:
-        with self._explained("read", path):
+        with self._place("read", path) as place:
             try:
-                place = self._place(path)
                 with patiently(lambda: place.open("rb")) as file:
                     content = file.read(MAX_RECORD + 1)
             except FileNotFoundError:
@@ -132,27 +140,24 @@ class LocalStorage:
         return self
 
     def write(self, path: str, content: bytes) -> None:
-        with self._explained("write", path):
-            place = self._place(path, make=True)
+        with self._place("write", path, make=True) as place:
             # with a fixed suffix, the next write replaces the leftovers of a killed process
             with _beside(place, content, "new") as whole:
                 patiently(lambda: whole.replace(place))
             self._flush(place.parent)
 
     def create(self, path: str, content: bytes) -> None:
-        with self._explained("write", path):
-            place = self._place(path, make=True)
+        with self._place("write", path, make=True) as place:
             with _beside(place, content, secrets.token_hex(4)) as whole:
-                self._move(whole, place, path)
+                self._move(whole, place)
             self._flush(place.parent)
 
     def rename(self, source: str, target: str) -> None:
-        with self._explained("rename a file to", target):
-            self._move(self._place(source), self._place(target, make=True), target)
+        with self._place("rename a file to", target, make=True) as place:
+            self._move(self._checked(source), place)
 
     def touch(self, path: str, after: int) -> int:
-        with self._explained("touch", path):
-            place = self._place(path)
+        with self._place("touch", path) as place:
             for step in _CLOCK_STEPS:
                 modified = max(time.time_ns(), after + step)
                 patiently(lambda: os.utime(place, ns=(modified, modified)))  # noqa: B023
@@ -162,24 +167,23 @@ class LocalStorage:
             return place.stat().st_mtime_ns
 
     def flush(self, folder: str, files: Sequence[str] = ()) -> None:
-        with self._explained("flush", folder):
+        with self._place("flush", folder) as place:
             for name in files:
-                flush(self._place(f"{folder}/{name}"))
-            self._flush(self._place(folder))
+                flush(self._checked(f"{folder}/{name}"))
+            self._flush(place)
 
     def delete(self, path: str) -> None:
         below_root(path)  # raises for the landing zone itself
-        with self._explained("delete", path):
-            for seconds in (*_PAUSES, None):
+        with self._place("delete", path, follows=False) as place, suppress(FileNotFoundError):
+            for seconds in _PAUSES:
                 try:
-                    _remove(self._place(path, follows=False))
-                    return
-                except FileNotFoundError:
+                    _remove(place)
                     return
                 except OSError as error:
-                    if seconds is None or error.errno not in _IN_USE:
+                    if error.errno not in _IN_USE:
                         raise
                     time.sleep(seconds)
+            _remove(place)
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
@@ -189,20 +193,19 @@ class LocalStorage:
         not notice that the file it has just opened is gone.
         """
         *above, name = below_root(folder)
-        with self._explained("lock", folder):
-            place = self._place(folder)
+        file = "/".join((*above, LOCKS, name))
+        with self._place("lock", folder) as place:
             self._make(self._system_root)
-            shared = _is_shared(self._system_root, self._root)
-            file = "/".join((*above, LOCKS, name))
+            shared = self._is_shared()
             for left in reversed(range(_ATTEMPTS)):
                 try:
-                    lock = _locked(self._place(file, make=True), self._root, folder, shared)
+                    lock = self._locked(self._checked(file, make=True), folder, shared)
                     break
                 except (FileNotFoundError, FileExistsError):  # another run removes the folder
                     if not left:
                         raise
         try:
-            with self._explained("lock", folder):
+            with self._place("lock", folder):
                 self._make(place)
             yield
         finally:
@@ -218,7 +221,57 @@ class LocalStorage:
                 if above:
                     place.parent.rmdir()
 
-    def _place(self, path: str, make: bool = False, follows: bool = True) -> Path:
+    def _locked(self, file: Path, folder: str, shared: bool) -> BaseFileLock:
+        """Lock the file of a folder. The system frees the lock when the process ends."""
+        # a lock of the other kind stays when its process is killed
+        lock = FileLock(file, timeout=0, thread_local=False, fallback_to_soft=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise ConcurrentPublicationError(
+                f"Another run holds {self._root / folder}: it is publishing this table now. "
+                "Nothing was changed; run again when it has ended."
+            ) from None
+        except OSError as error:
+            if not shared or error.errno not in _NO_LOCKS:
+                raise
+            raise LandingZoneUnavailableError(
+                f"The server of {self._root} does not support locks: {error.strerror}. Two runs "
+                "could publish the same table at once. Nothing was changed. Turn its locks on, "
+                "for NFS 3 the service lockd, or mount it by NFS 4 or SMB 3; then run again."
+            ) from error
+        return lock
+
+    def _is_shared(self) -> bool:
+        """Return whether the landing zone is on a server that other machines use too.
+
+        Raises:
+            LandingZoneUnavailableError: if the server would not see the locks of this machine
+        """
+        options = shared_mount(self._system_root.stat().st_dev)
+        for option in sorted((options or frozenset()) & LOCKS_STAY_HERE):
+            raise LandingZoneUnavailableError(
+                f"{self._root} is mounted with the option `{option}`: two runs on two machines "
+                "could publish the same table at once. Nothing was changed. Mount it without this "
+                "option, then run again."
+            )
+        return options is not None
+
+    @contextmanager
+    def _place(
+        self, action: str, path: str, make: bool = False, follows: bool = True
+    ) -> Iterator[Path]:
+        """Yield the full path of a file or folder as `_checked`. Explain errors of the system."""
+        try:
+            yield self._checked(path, make, follows)
+        except OSError as error:
+            raise LandingZoneUnavailableError(
+                f"Cannot {action} {shown(self._root / path)}: {error.strerror or shown(error)}. "
+                "Check that `landing_zone` in the profile is a folder that this user may write to "
+                "and that its disk has room, then run again."
+            ) from error
+
+    def _checked(self, path: str, make: bool = False, follows: bool = True) -> Path:
         """Return the full path of a file or folder, which need not exist.
 
         Others can write to a landing zone. A link could lead anywhere, a pipe blocks its reader,
@@ -292,28 +345,74 @@ class LocalStorage:
             folder = folder.parent
         flush(folder)
 
-    def _move(self, source: Path, target: Path, path: str) -> None:
+    def _move(self, source: Path, target: Path) -> None:
         staged = source.lstat()
         try:
             move(source, target)
         except FileExistsError:
             # a process that died between link and unlink has left two names of the same file
             if not os.path.samestat(staged, target.lstat()):
+                path = self._root / target.relative_to(self._system_root)
                 raise PathExistsError(
-                    f"{self._root / path} already exists with other content. It was left as it is."
+                    f"{path} already exists with other content. It was left as it is."
                 ) from None
             unlink(source)
 
-    @contextmanager
-    def _explained(self, action: str, path: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise LandingZoneUnavailableError(
-                f"Cannot {action} {shown(self._root / path)}: {error.strerror or shown(error)}. "
-                "Check that `landing_zone` in the profile is a folder that this user may write to "
-                "and that its disk has room, then run again."
-            ) from error
+
+def check_path(setting: str, text: str) -> None:
+    """Check that a setting which is no URL is meant as the path of a folder.
+
+    A URL with a typing error would become a folder of that name, which nobody mirrors.
+
+    Raises:
+        ProfileError: if it begins with a scheme or a host
+    """
+    if os.name == "nt" and _DRIVE.match(text):
+        return
+    if _HOST.fullmatch(text.partition("/")[0]):
+        begins, url = "a host", f"https://{text}"
+    elif _SCHEME.match(text):
+        begins, url = "a scheme", re.sub(":/*", "://", text, count=1)
+    else:
+        return
+    raise ProfileError(
+        f"`{setting}` begins with {begins}, but is no URL. Is it {shown_url(url)}? If it is the "
+        "path of a folder, begin it with ./"
+    )
+
+
+def folder_of(landing_zone: str, project: Path) -> Path:
+    """Return the absolute path of a landing zone.
+
+    Args:
+        landing_zone: as the profile has it; a relative path starts at the project
+
+    Raises:
+        ProfileError: if files of somebody else are in it: the whole machine, the home folder of
+            the user, or the project
+    """
+    folder = (project / Path(landing_zone).expanduser()).resolve()
+    for other, name in ((project.resolve(), "the dbt project"), (_home(), "your home folder")):
+        if other and folder in (other, *other.parents):
+            raise ProfileError(
+                f"`landing_zone` {landing_zone!r} is the folder {folder}, which contains {name}. "
+                "Files in a landing zone are published. Give it a folder of its own, e.g. "
+                "mirror.MirroredDatabase/Files/LandingZone"
+            )
+    return folder
+
+
+def file_url(path: Path) -> str:
+    """Return the URL of an absolute path as Hadoop reads it: it decodes no `%20`."""
+    text = path.as_posix()
+    return f"file://{text if text.startswith('/') else f'/{text}'}"
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home().resolve()
+    except RuntimeError:  # a user of a container may have none
+        return None
 
 
 def oddity(state: os.stat_result) -> str:
@@ -338,58 +437,9 @@ def _beside(place: Path, content: bytes, suffix: str) -> Iterator[Path]:
     try:
         _write_new(whole, content)
         yield whole
-    finally:
+    except BaseException:
         unlink(whole)
-
-
-def _locked(file: Path, zone: Path, folder: str, shared: bool) -> BaseFileLock:
-    """Lock a file that stands for a folder. The system frees the lock when the process ends.
-
-    Args:
-        zone, folder: the landing zone, and the folder in it, for messages
-        shared: whether it is on a server that other machines use too
-
-    Raises:
-        ConcurrentPublicationError: if another run holds the folder
-        LandingZoneUnavailableError: if the server does not support locks
-    """
-    # a lock of the other kind stays when its process is killed
-    lock = FileLock(file, timeout=0, thread_local=False, fallback_to_soft=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise ConcurrentPublicationError(
-            f"Another run holds {zone / folder}: it is publishing this table now. Nothing was "
-            "changed; run again when it has ended."
-        ) from None
-    except OSError as error:
-        if not shared or error.errno not in _NO_LOCKS:
-            raise
-        raise LandingZoneUnavailableError(
-            f"The server of {zone} does not support locks: {error.strerror}. Two runs could "
-            "publish the same table at once. Nothing was changed. Turn its locks on, for NFS 3 "
-            "the service lockd, or mount it by NFS 4 or SMB 3; then run again."
-        ) from error
-    return lock
-
-
-def _is_shared(root: Path, shown: Path) -> bool:
-    """Return whether a landing zone is on a server that other machines use too.
-
-    Args:
-        shown: the landing zone, for messages
-
-    Raises:
-        LandingZoneUnavailableError: if the server would not see the locks of this machine
-    """
-    options = shared_mount(root.stat().st_dev)
-    for option in sorted((options or frozenset()) & LOCKS_STAY_HERE):
-        raise LandingZoneUnavailableError(
-            f"{shown} is mounted with the option `{option}`: two runs on two machines could "
-            "publish the same table at once. Nothing was changed. Mount it without this option, "
-            "then run again."
-        )
-    return options is not None
+        raise
 
 
 def shared_mount(device: int, mounts: Path = MOUNTS) -> frozenset[str] | None:
