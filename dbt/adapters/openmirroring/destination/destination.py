@@ -55,8 +55,10 @@ from dbt.adapters.openmirroring.text.table import LOG_PREFIX
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
 
-    from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-    from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+    from dbt.adapters.openmirroring.landing_zone.onelake.storage import (
+        OneLakeClient,
+        StagingFolder,
+    )
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
 # called with the rows or bytes that were moved so far, and with their bytes or all bytes
@@ -163,8 +165,10 @@ class Destination:
         if not place:
             return LocalStorage(self.landing_zone)
         # this import is slow, and a local landing zone does not need it
-        from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-        from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+        from dbt.adapters.openmirroring.landing_zone.onelake.storage import (
+            OneLakeClient,
+            OneLakeStorage,
+        )
 
         with self._lock:
             if not self._onelake:
@@ -401,7 +405,7 @@ class Destination:
     def _staging(self) -> StagingFolder | None:
         """Return where Spark writes files to upload; None if it writes to OneLake."""
         # this import is slow, and a local landing zone does not need it
-        from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+        from dbt.adapters.openmirroring.landing_zone.onelake.storage import StagingFolder
 
         given = self.target.staging_location
         if given and "://" in given:

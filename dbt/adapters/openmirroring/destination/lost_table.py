@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
+from dbt.adapters.openmirroring.landing_zone.inventory import TableFiles
 from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA, TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.service.monitoring import REBUILD_TIMEOUT
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport
 

@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.replica import Replica, ReplicaColumn
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+from dbt.adapters.openmirroring.landing_zone.onelake.storage import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.rest import scopes
 from dbt.adapters.openmirroring.text.shown import shown, without_colors

@@ -11,7 +11,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     MirrorError,
     SnapshotMismatchError,
 )
-from dbt.adapters.openmirroring.landing_zone.inventory import published_folders
+from dbt.adapters.openmirroring.landing_zone.inventory import TableFiles, published_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import (
     LOAD_ANEW,
@@ -20,7 +20,6 @@ from dbt.adapters.openmirroring.landing_zone.records import (
     Manifest,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.text.shown import shown
 
 

@@ -6,7 +6,7 @@ rows are computed: build, compare and stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -21,19 +21,20 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     MirrorError,
     NotPlainError,
     PathExistsError,
+    StagedFilesLostError,
 )
+from dbt.adapters.openmirroring.landing_zone.inventory import TableFiles
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.landing_zone.plan import Plan, StagedFiles
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import (
     LOAD_ANEW,
     HeldRecord,
     Journal,
     Manifest,
+    withdraw,
 )
-from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.text.shown import shown
 
 if TYPE_CHECKING:
@@ -284,13 +285,7 @@ class Publication(PublishedTable):
         batch = manifest.batch
         staged = self._staged(batch.id)
         waiting = staged.waiting()
-        # check every file: a power loss may undo an earlier rename, but not a later one
-        gone = {
-            number: file
-            for number, file in enumerate(manifest.files, start=batch.first_file or 0)
-            if file.name not in waiting
-        }
-        staged.check(manifest, waiting, gone, self.journal() if gone else None)
+        gone = self._require_files_of(manifest, staged, waiting)
         self._renamed = len(gone)
         if batch.starts_folder and not gone:
             is_rebuild = batch.publication == "rebuild"
@@ -324,6 +319,43 @@ class Publication(PublishedTable):
             self._require_increasing_times()
         if batch.publication == "rebuild" and self._service:
             self._service.wait_until_back(self.table.mirrored_table)
+
+    def _require_files_of(
+        self, manifest: Manifest, staged: StagedFiles, waiting: Mapping[str, int]
+    ) -> Mapping[int, StagedFile]:
+        """Check that each file of a batch is either published, or still staged as it was written.
+
+        Returns:
+            the published files by number
+        """
+        batch = manifest.batch
+        # check every file: a power loss may undo an earlier rename, but not a later one
+        gone = {
+            number: file
+            for number, file in enumerate(manifest.files, start=batch.first_file or 0)
+            if file.name not in waiting
+        }
+        missing: Collection[StagedFile] = ()
+        journal = self.journal() if gone else None
+        if journal and batch.starts_folder and journal.batch.id != batch.id:
+            missing = gone.values()  # the old folder is not dropped yet
+        elif gone:
+            found = TableFiles.of(self._storage, self.table)
+            missing = [
+                file
+                for number, file in gone.items()
+                # the service removes lower numbers first: it has not removed one above the largest
+                if number > found.largest or found.sizes.get(number, file.size) != file.size
+            ]
+        for file in manifest.files:
+            if file in missing or waiting.get(file.name, file.size) != file.size:
+                raise StagedFilesLostError(
+                    f"The staged file {staged.folder}/{file.name} is gone, or not as it was "
+                    "written: somebody else has deleted or changed it. Nothing was changed. "
+                    f"{withdraw(self.table.manifest)} Or: "
+                    f"{compute_anew(batch.owner.node, batch.table_rows)}"
+                )
+        return gone
 
     def _require_increasing_times(self) -> None:
         """Check that each file is later than the one before: equal times give no order."""

@@ -46,8 +46,10 @@ def fabric_report(
     # these imports are slow, and a local landing zone does not need them
     from azure.core.exceptions import ClientAuthenticationError
 
-    from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-    from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+    from dbt.adapters.openmirroring.landing_zone.onelake.storage import (
+        OneLakeClient,
+        OneLakeStorage,
+    )
     from dbt.adapters.openmirroring.service.fabric_api import FabricError
 
     try:
