@@ -67,7 +67,6 @@ class Publication(PublishedTable):
         self._renamed: int | None = None
         self.committed = False
         self._superseded: Manifest | None = None
-        self._is_completed = False
         self.held: HeldRecord | None = None
         """The record of a snapshot that is ahead of the mirror, if it can be read.
 
@@ -377,7 +376,14 @@ class Publication(PublishedTable):
         except NotPlainError:  # its message has a way out of its own
             raise
         except LandingZoneUnavailableError as error:
-            error.msg = f"{error.msg} {manifest.progress(self._renamed)}"
+            count, batch = len(manifest.files), manifest.batch
+            progress = ""
+            if self._renamed is not None and count:
+                progress = f" {self._renamed:,} of its {count:,} files are published."
+            error.msg = (
+                f"{error.msg} Batch {batch.id} ({batch.summary}) is committed.{progress} The next "
+                "run of the node, or `dbt run-operation mirror_recover`, finishes it."
+            )
             raise
 
     def record(self, manifest: Manifest, snapshot_state: str | None = None) -> Journal:
@@ -404,7 +410,8 @@ class Publication(PublishedTable):
             self._storage.delete(self.table.manifest)
             self._storage.delete(self.table.staging(manifest.batch.id))
         self.committed = False
-        self._is_completed = manifest.batch.id == self.batch_id
+        if manifest.batch.id == self.batch_id:
+            self._is_staged = False
 
     def keep(self, journal: Journal, build: str, snapshot_state: str | None) -> None:
         """Record another build of the rows that were published last."""
@@ -418,7 +425,7 @@ class Publication(PublishedTable):
     def close(self) -> None:
         """Release the lock, and delete the staged files if they were never committed."""
         with self._lock:
-            if self._is_staged and not (self.committed or self._is_completed):
+            if self._is_staged and not self.committed:
                 # the next run deletes what stays, and this error would hide the one before it
                 with suppress(MirrorError):
                     self._storage.delete(self.table.staging(self.batch_id))

@@ -153,8 +153,11 @@ class LocalStorage:
             self._flush(place.parent)
 
     def rename(self, source: str, target: str) -> None:
-        with self._place("rename a file to", target, make=True) as place:
-            self._move(self._checked(source), place)
+        with (
+            self._place("rename", source) as staged,
+            self._place("rename a file to", target, make=True) as place,
+        ):
+            self._move(staged, place)
 
     def touch(self, path: str, after: int) -> int:
         with self._place("touch", path) as place:
@@ -169,7 +172,8 @@ class LocalStorage:
     def flush(self, folder: str, files: Sequence[str] = ()) -> None:
         with self._place("flush", folder) as place:
             for name in files:
-                flush(self._checked(f"{folder}/{name}"))
+                with self._place("flush", f"{folder}/{name}") as file:
+                    flush(file)
             self._flush(place)
 
     def delete(self, path: str) -> None:
@@ -193,13 +197,14 @@ class LocalStorage:
         not notice that the file it has just opened is gone.
         """
         *above, name = below_root(folder)
-        file = "/".join((*above, LOCKS, name))
-        with self._place("lock", folder) as place:
+        lock_path = "/".join((*above, LOCKS, name))
+        with self._place("lock", folder) as place, self._place("lock", lock_path) as lock_file:
             self._make(self._system_root)
             shared = self._is_shared()
             for left in reversed(range(_ATTEMPTS)):
                 try:
-                    lock = self._locked(self._checked(file, make=True), folder, shared)
+                    self._make(lock_file.parent)
+                    lock = self._locked(lock_file, folder, shared)
                     break
                 except (FileNotFoundError, FileExistsError):  # another run removes the folder
                     if not left:
@@ -209,7 +214,6 @@ class LocalStorage:
                 self._make(place)
             yield
         finally:
-            lock_file = Path(lock.lock_file)
             with suppress(OSError):  # not empty, or gone already
                 place.rmdir()
             if not shared:
@@ -261,45 +265,43 @@ class LocalStorage:
     def _place(
         self, action: str, path: str, make: bool = False, follows: bool = True
     ) -> Iterator[Path]:
-        """Yield the full path of a file or folder as `_checked`. Explain errors of the system."""
-        try:
-            yield self._checked(path, make, follows)
-        except OSError as error:
-            raise LandingZoneUnavailableError(
-                f"Cannot {action} {shown(self._root / path)}: {error.strerror or shown(error)}. "
-                "Check that `landing_zone` in the profile is a folder that this user may write to "
-                "and that its disk has room, then run again."
-            ) from error
-
-    def _checked(self, path: str, make: bool = False, follows: bool = True) -> Path:
-        """Return the full path of a file or folder, which need not exist.
+        """Yield the full path of a file or folder, which need not exist.
 
         Others can write to a landing zone. A link could lead anywhere, a pipe blocks its reader,
         and a device is no data. So the way to a path is looked at before it is used.
 
         Args:
+            action: what is done with it, for the message of an error
             make: whether to create missing folders above it
             follows: whether the path will be read or written, so that it must be plain itself
 
         Raises:
             NotPlainError: if it is no plain file or folder, if it is reached by a link, or if
                 Windows would take one of its names for another one
+            LandingZoneUnavailableError: if the system refuses the action
         """
         names = below_root(path) if make else components(path)
         if sys.platform == "win32":
             self._refuse_devices(names)
         place = self._system_root.joinpath(*names)
         way = names if follows else names[:-1]
-        wanted = os.path.join(os.path.realpath(self._system_root), *way)  # noqa: PTH118
-        if os.path.realpath(self._system_root.joinpath(*way)) != wanted:
-            self._refuse_way(way)
-        if names and follows:
-            with suppress(FileNotFoundError):
-                if found := oddity(place.lstat()):
-                    raise not_plain(self._root.joinpath(*names), found)
-        if make:
-            self._make(place.parent)
-        return place
+        try:
+            wanted = os.path.join(os.path.realpath(self._system_root), *way)  # noqa: PTH118
+            if os.path.realpath(self._system_root.joinpath(*way)) != wanted:
+                self._refuse_way(way)
+            if names and follows:
+                with suppress(FileNotFoundError):
+                    if found := oddity(place.lstat()):
+                        raise not_plain(self._root.joinpath(*names), found)
+            if make:
+                self._make(place.parent)
+            yield place
+        except OSError as error:
+            raise LandingZoneUnavailableError(
+                f"Cannot {action} {shown(self._root / path)}: {error.strerror or shown(error)}. "
+                "Check that `landing_zone` in the profile is a folder that this user may write to "
+                "and that its disk has room, then run again."
+            ) from error
 
     def _refuse_way(self, names: Sequence[str]) -> None:
         """Raise an error for the first name on a way that leads to another place."""
