@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from filelock import BaseFileLock, FileLock, Timeout
 
@@ -33,13 +33,11 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
 from dbt.adapters.openmirroring.text.errors import ProfileError
 from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 # the folder of the lock files, beside the locked folders; no table has such a name
 LOCKS = "_locks"
-
-# errors of a server without locks
-_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 # the mounts of this process (Linux only)
 MOUNTS = Path("/proc/self/mountinfo")
@@ -54,6 +52,9 @@ _ATTEMPTS = 100
 
 # errors of a file system that does not support a call
 _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+# errors of a server without locks
+_NO_LOCKS = (errno.ENOLCK, *_UNABLE)
 
 # seconds between the attempts at a call that another process refuses
 _SHORT_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
@@ -128,7 +129,7 @@ class LocalStorage:
     def read(self, path: str) -> bytes | None:
         with self._place("read", path) as place:
             try:
-                with patiently(lambda: place.open("rb")) as file:
+                with patiently(place.open, "rb") as file:
                     content = file.read(MAX_RECORD + 1)
             except FileNotFoundError:
                 return None
@@ -143,7 +144,7 @@ class LocalStorage:
         with self._place("write", path, make=True) as place:
             # with a fixed suffix, the next write replaces the leftovers of a killed process
             with _beside(place, content, "new") as whole:
-                patiently(lambda: whole.replace(place))
+                patiently(whole.replace, place)
             self._flush(place.parent)
 
     def create(self, path: str, content: bytes) -> None:
@@ -163,7 +164,7 @@ class LocalStorage:
         with self._place("touch", path) as place:
             for step in _CLOCK_STEPS:
                 modified = max(time.time_ns(), after + step)
-                patiently(lambda: os.utime(place, ns=(modified, modified)))  # noqa: B023
+                patiently(os.utime, place, ns=(modified, modified))
                 if place.stat().st_mtime_ns > after:
                     break
             flush(place)
@@ -332,7 +333,7 @@ class LocalStorage:
             return
         root = self._system_root
         missing = [path for path in (root, *root.parents) if not path.exists()]
-        patiently(lambda: folder.mkdir(parents=True, exist_ok=True))
+        patiently(folder.mkdir, parents=True, exist_ok=True)
         for made in missing:
             flush(made.parent)
 
@@ -478,27 +479,24 @@ def _remove(path: Path) -> None:
     patiently(path.rmdir)
 
 
-def patiently(call: Callable[[], T]) -> T:
+def patiently(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     """Make a call again while another process holds the file, which only Windows refuses.
 
     A virus scanner or OneDrive may hold it. Windows then says that a permission is missing.
-
-    Raises:
-        PermissionError: if the file was held all the time, or the permission is missing
     """
     for seconds in _SHORT_PAUSES if sys.platform == "win32" else ():
         try:
-            return call()
+            return call(*args, **options)
         except PermissionError:
             time.sleep(seconds)
-    return call()
+    return call(*args, **options)
 
 
 def _write_new(path: Path, content: bytes) -> None:
     """Create or replace a file. Its content survives a power loss."""
     # do not write into an existing file, because it may be a link
     unlink(path)
-    with patiently(lambda: path.open("xb")) as file:
+    with patiently(path.open, "xb") as file:
         file.write(content)
         file.flush()
         flush(path)  # while it is open, the system keeps an error of writing it
@@ -511,7 +509,7 @@ def move(source: Path, target: Path) -> None:
         FileExistsError: if the name exists
     """
     if sys.platform == "win32":
-        patiently(lambda: source.rename(target))  # Windows never replaces a file by this call
+        patiently(source.rename, target)  # Windows never replaces a file by this call
         return
     try:
         # unlike rename(2), link(2) refuses to replace a file
@@ -531,7 +529,7 @@ def move(source: Path, target: Path) -> None:
 
 def unlink(path: Path) -> None:
     """Remove a file, or a link without its target. Do nothing if there is none."""
-    patiently(lambda: path.unlink(missing_ok=True))
+    patiently(path.unlink, missing_ok=True)
 
 
 def flush(path: Path) -> None:
@@ -543,7 +541,7 @@ def flush(path: Path) -> None:
     is_folder = path.is_dir()
     if sys.platform == "win32":
         if not is_folder:  # it flushes only what is open for writing
-            with patiently(lambda: path.open("r+b")) as file:
+            with patiently(path.open, "r+b") as file:
                 os.fsync(file.fileno())
         return
     descriptor = os.open(path, os.O_RDONLY)
