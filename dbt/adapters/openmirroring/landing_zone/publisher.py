@@ -66,7 +66,6 @@ class Publication(PublishedTable):
         self._renamed_at: datetime | None = None
         self._renamed: int | None = None
         self.committed = False
-        self._superseded: Manifest | None = None
         self.held: HeldRecord | None = None
         """The record of a snapshot that is ahead of the mirror, if it can be read.
 
@@ -117,7 +116,6 @@ class Publication(PublishedTable):
     def supersede(self, manifest: Manifest) -> None:
         """0. Let the commit of this publication, a rebuild, replace a batch nobody can finish."""
         self._superseded = manifest
-        self._may_have_folder = True
         self.committed = False
 
     def withdraw_superseded(self) -> None:

@@ -435,10 +435,14 @@ def oddity(state: os.stat_result) -> str:
 
 @contextmanager
 def _beside(place: Path, content: bytes, suffix: str) -> Iterator[Path]:
-    """Yield a temporary file with the content, to be moved to its name in one step."""
+    """Yield a new file whose content survives a power loss, to be moved in one step."""
     whole = place.with_name(f"_{place.name}.{suffix}")
+    unlink(whole)  # an existing file may be a link
     try:
-        _write_new(whole, content)
+        with patiently(whole.open, "xb") as file:
+            file.write(content)
+            file.flush()
+            flush(whole)  # while it is open, the system keeps an error of writing it
         yield whole
     except BaseException:
         unlink(whole)
@@ -490,16 +494,6 @@ def patiently(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         except PermissionError:
             time.sleep(seconds)
     return call(*args, **options)
-
-
-def _write_new(path: Path, content: bytes) -> None:
-    """Create or replace a file. Its content survives a power loss."""
-    # do not write into an existing file, because it may be a link
-    unlink(path)
-    with patiently(path.open, "xb") as file:
-        file.write(content)
-        file.flush()
-        flush(path)  # while it is open, the system keeps an error of writing it
 
 
 def move(source: Path, target: Path) -> None:
