@@ -290,14 +290,7 @@ def _folders_of(schema: str, identifier: str) -> tuple[TableFolder, TableFolder]
 
 
 def held_record(storage: Storage, schema: str, identifier: str) -> HeldRecord | None:
-    """Read the record of a relation that is ahead of the mirror.
-
-    Args:
-        schema, identifier: the names of the relation
-
-    Returns:
-        the record; None if there is none that can be read
-    """
+    """Read the record of a relation that is ahead; None if there is none that can be read."""
     for folder in _folders_of(schema, identifier):
         held = HeldRecord.read_whole(storage, folder.held)
         if held and held.owner.schema == schema:

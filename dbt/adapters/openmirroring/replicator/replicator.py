@@ -193,12 +193,7 @@ class Replicator:
 
 
 class _TableScan:
-    """A scan that applies the new files of an opened table folder.
-
-    Args:
-        path: the path of the Delta table
-        processed: the subfolder of the table folder for applied files
-    """
+    """A scan that applies the new files of an opened table folder to the Delta table at a path."""
 
     def __init__(self, folder: TableFolder, path: Path, processed: str) -> None:
         self._folder = folder
@@ -322,11 +317,7 @@ class _TableScan:
             self._merge()
 
     def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
-        """Yield the rows of a file with their row markers, in parts that fit into memory.
-
-        Args:
-            skipped: the number of rows to skip at the beginning
-        """
+        """Yield the rows of a file with row markers, in parts that fit into memory."""
         part: list[pa.RecordBatch] = []
         for batch in rows.batches():
             left_out = min(skipped, batch.num_rows)
@@ -396,10 +387,6 @@ def _check_same_history(
 
     A folder that was put back from a backup lacks files that the table has. The numbers of new
     files then begin again where the backup ends, and such files would be skipped.
-
-    Raises:
-        TableError: if the folder is older or newer than the table, or has another file with a
-            number that was applied
     """
     applied = table.files_applied
     finding = ""

@@ -99,9 +99,7 @@ def open_rows(path: Path, text: TextFormat | None) -> Rows:
         text: the format of delimited text; None for Parquet
 
     Raises:
-        FileNotFoundError: if there is no such file
-        TableError: if it is not a regular file, is empty or corrupt, or has columns that cannot be
-            mirrored
+        TableError: if it is no regular file, is empty or corrupt, or cannot be mirrored
     """
     if checked(path).lstat().st_size == 0:
         raise _unreadable(path.name, "it has zero bytes")
@@ -269,11 +267,7 @@ def _check_names(file: str, names: list[str]) -> None:
 
 
 def check_operations(rows: pa.Table, keys: tuple[str, ...]) -> None:
-    """Check that operations can be reduced.
-
-    Raises:
-        TableError: if a marker is unknown, an operation needs a key, or a key is NULL
-    """
+    """Check that row markers are known, and that operations that need keys have them."""
     marker = rows[ROW_MARKER]
     unknown = pc.invert(pc.is_in(marker, pa.array([int(known) for known in Marker], pa.int32())))
     if pc.any(unknown).as_py():

@@ -248,11 +248,7 @@ class LocalStorage:
         return lock
 
     def _is_shared(self) -> bool:
-        """Return whether the landing zone is on a server that other machines use too.
-
-        Raises:
-            LandingZoneUnavailableError: if the server would not see the locks of this machine
-        """
+        """Return whether it is on a server that others use too, which has to see the locks."""
         options = shared_mount(self._system_root.stat().st_dev)
         for option in sorted((options or frozenset()) & LOCKS_STAY_HERE):
             raise LandingZoneUnavailableError(
@@ -395,8 +391,11 @@ def folder_of(landing_zone: str, project: Path) -> Path:
             the user, or the project
     """
     folder = (project / Path(landing_zone).expanduser()).resolve()
-    for other, name in ((project.resolve(), "the dbt project"), (_home(), "your home folder")):
-        if other and folder in (other, *other.parents):
+    others = {"the dbt project": project.resolve()}
+    with suppress(RuntimeError):  # a user of a container may have no home
+        others["your home folder"] = Path.home().resolve()
+    for name, other in others.items():
+        if folder in (other, *other.parents):
             raise ProfileError(
                 f"`landing_zone` {landing_zone!r} is the folder {folder}, which contains {name}. "
                 "Files in a landing zone are published. Give it a folder of its own, e.g. "
@@ -411,20 +410,10 @@ def file_url(path: Path) -> str:
     return f"file://{text if text.startswith('/') else f'/{text}'}"
 
 
-def _home() -> Path | None:
-    try:
-        return Path.home().resolve()
-    except RuntimeError:  # a user of a container may have none
-        return None
-
-
 def oddity(state: os.stat_result) -> str:
     """Return what an item is other than a plain file or folder; empty if it is one of them.
 
     A junction of Windows is a link too, which Python does not say.
-
-    Args:
-        state: the answer of `lstat`
     """
     if getattr(state, "st_reparse_tag", 0) & _NAME_SURROGATE:
         return "a link"

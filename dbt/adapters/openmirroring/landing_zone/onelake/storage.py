@@ -75,7 +75,6 @@ _WAITING = (
 # called with the bytes uploaded so far, and the bytes to upload in total
 Progress = Callable[[int, int], None]
 
-
 # the entries of folders, by the paths of the folders
 ByFolder = dict[str, list[Entry]]
 
@@ -476,10 +475,6 @@ class OneLakeStorage:
 
         Each block is retried on its own. A file appears only with its last block. Files that do
         not appear with their size are uploaded again.
-
-        Raises:
-            LandingZoneUnavailableError: if the staged files cannot be read, or a file in OneLake
-                does not have the same size as in the staging folder
         """
         try:
             sizes = staging.sizes(folder)
