@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -124,7 +125,7 @@ class LocalStorage:
                     is_folder = stat.S_ISDIR(state.st_mode) and not odd
                     size = state.st_size if stat.S_ISREG(state.st_mode) else 0
                     found.append(Entry(item.name, size, is_folder, state.st_mtime_ns, odd))
-        return sorted(found, key=lambda entry: entry.name)
+        return sorted(found, key=attrgetter("name"))
 
     def read(self, path: str) -> bytes | None:
         with self._place("read", path) as place:

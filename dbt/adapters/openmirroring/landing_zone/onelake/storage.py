@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import md5
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import quote
@@ -310,7 +311,7 @@ class OneLakeStorage:
             if not name.startswith(CLAIM):
                 entry = Entry(name, size, item.is_directory)
                 folders.setdefault("/".join(parents), []).append(entry)
-        return {path: sorted(each, key=lambda entry: entry.name) for path, each in folders.items()}
+        return {path: sorted(each, key=attrgetter("name")) for path, each in folders.items()}
 
     def read(self, path: str) -> bytes | None:
         with self._explained("read", path):
