@@ -41,10 +41,12 @@ from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
 from dbt.adapters.openmirroring.landing_zone.onelake import claim as onelake_claim
-from dbt.adapters.openmirroring.landing_zone.onelake import client as onelake_client
-from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
-from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake_storage
+from dbt.adapters.openmirroring.landing_zone.onelake.storage import (
+    OneLakeClient,
+    OneLakeStorage,
+    StagingFolder,
+)
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.rest import azure_requests
 from dbt.adapters.openmirroring.service.authentication import GivenToken
@@ -266,7 +268,7 @@ class OneLakeServer:
 
         For retries, time passes as if it had waited.
         """
-        monkeypatch.setattr(onelake_client, "RequestsTransport", self.transport)
+        monkeypatch.setattr(onelake_storage, "RequestsTransport", self.transport)
         monkeypatch.setattr(HttpTransport, "sleep", lambda _, seconds: self.slept.append(seconds))
         now = lambda: time.monotonic() + sum(list(self.slept))  # noqa: E731
         monkeypatch.setattr(_retry, "time", SimpleNamespace(time=now))
@@ -781,7 +783,7 @@ def through_sockets(port: int, authority: Path) -> Iterator[Callable[..., Reques
 
     connect = socket.create_connection
     with (
-        patch.object(onelake_client, "RequestsTransport", transport),
+        patch.object(onelake_storage, "RequestsTransport", transport),
         patch(
             "urllib3.util.connection.create_connection",
             lambda _address, *args, **options: connect(("127.0.0.1", port), 10),

@@ -10,7 +10,7 @@ import urllib3.util.connection
 from azure.core.pipeline.transport import RequestsTransport
 from dbt.cli.main import cli
 
-from dbt.adapters.openmirroring.landing_zone.onelake import client as onelake_client
+from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake_storage
 from dbt.adapters.openmirroring.rest import azure_requests
 
 
@@ -24,7 +24,7 @@ def main() -> None:
 
     urllib3.util.connection.create_connection = connect_here
     transport = partial(RequestsTransport, connection_verify=certificate)
-    for module in (onelake_client, azure_requests):
+    for module in (onelake_storage, azure_requests):
         vars(module)["RequestsTransport"] = transport
     cli(sys.argv[3:])
 

@@ -24,9 +24,8 @@ import trustme
 from azure.core.pipeline.transport import RequestsTransport
 from azure.storage.filedatalake import DataLakeServiceClient
 
-from dbt.adapters.openmirroring.landing_zone.onelake import client as onelake_client
 from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake
-from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+from dbt.adapters.openmirroring.landing_zone.onelake.storage import StagingFolder
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.service.authentication import GivenToken
 from tests.benchmarks.project import median_ratio
@@ -49,7 +48,7 @@ def serve(authority: trustme.CA, pipe: Connection) -> None:
 
 
 def ours(staging: Path, _transport: Transport) -> None:
-    client = onelake_client.OneLakeClient.connect(OneLakeUrl.parse(URL), GivenToken(TOKEN))
+    client = onelake.OneLakeClient.connect(OneLakeUrl.parse(URL), GivenToken(TOKEN))
     onelake.OneLakeStorage(client, StagingFolder(f"file://{staging}")).collect(FOLDER)
 
 

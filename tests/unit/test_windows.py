@@ -28,9 +28,9 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     NotPlainError,
 )
-from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.local.storage import (
     LocalStorage,
+    file_url,
     move,
     oddity,
     patiently,

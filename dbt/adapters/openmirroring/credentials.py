@@ -19,7 +19,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.destination import Target
-from dbt.adapters.openmirroring.landing_zone.local.path import check_path
+from dbt.adapters.openmirroring.landing_zone.local.storage import check_path
 from dbt.adapters.openmirroring.landing_zone.onelake import url as onelake_url
 from dbt.adapters.openmirroring.landing_zone.source import source_events
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark

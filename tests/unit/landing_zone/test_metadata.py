@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
-from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    DelimitedText,
+    MirroredColumn,
+    TableDefinition,
+)
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata, TextColumn, TextFormat
 
 TYPES = {

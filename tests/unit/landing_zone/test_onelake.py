@@ -26,16 +26,18 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     PathExistsError,
 )
 from dbt.adapters.openmirroring.landing_zone.onelake import claim as onelake_claim
-from dbt.adapters.openmirroring.landing_zone.onelake import client as onelake_client
+from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake_storage
 from dbt.adapters.openmirroring.landing_zone.onelake.claim import (
     CLAIM,
     Claim,
     has_ended,
     record_ended,
 )
-from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
-from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake.storage import (
+    OneLakeClient,
+    OneLakeStorage,
+    StagingFolder,
+)
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from tests.onelake_server import (
     HOST,
@@ -200,7 +202,7 @@ def test_a_name_that_cannot_be_resolved_is_reported_after_a_few_seconds(
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setenv("NO_PROXY", "*")
-    monkeypatch.setattr(onelake_client, "RequestsTransport", RequestsTransport)
+    monkeypatch.setattr(onelake_storage, "RequestsTransport", RequestsTransport)
     blobs = HOST.replace("dfs", "blob")
 
     with pytest.raises(LandingZoneUnavailableError) as refused:
@@ -586,7 +588,7 @@ FILES = {f"part-{i}.parquet": bytes([i]) * (i * 700) for i in range(8)}
 def test_files_that_spark_wrote_on_this_machine_are_uploaded(
     server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str | None
 ) -> None:
-    monkeypatch.setattr(onelake_client, "BLOCK", 1000)
+    monkeypatch.setattr(onelake_storage, "BLOCK", 1000)
     storage = server.storage(staging=tmp_path)
     rows = "_scratchPad/a.b/1/rows"
     staged(tmp_path / rows, {**FILES, "_SUCCESS": b"", ".part-1.parquet.crc": b"x"})

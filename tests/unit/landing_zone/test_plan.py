@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
+    DelimitedText,
     RowCounts,
     StagedFile,
     TableDefinition,
     new_batch_id,
 )
-from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from tests.unit.landing_zone.publishing import DEFINITION, OWNER

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
+    DelimitedText,
     MirroredColumn,
     RowCounts,
     StagedFile,
     new_batch_id,
 )
-from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage

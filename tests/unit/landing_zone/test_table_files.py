@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, StagedFile, new_batch_id
+from dbt.adapters.openmirroring.landing_zone.inventory import TableFiles
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from tests.unit.landing_zone.publishing import DEFINITION, OWNER
 
 

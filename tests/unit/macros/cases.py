@@ -10,11 +10,11 @@ from dbt.adapters.contracts.relation import RelationType
 
 from dbt.adapters.openmirroring.destination.replica import Replica, ReplicaColumn
 from dbt.adapters.openmirroring.landing_zone.batch import (
+    DelimitedText,
     MirroredColumn,
     RowCounts,
     TableDefinition,
 )
-from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.node.build import Constraint
 from dbt.adapters.openmirroring.node.compare import Side
 from dbt.adapters.openmirroring.node.config import NodeConfig

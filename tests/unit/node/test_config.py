@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
+from dbt.adapters.openmirroring.landing_zone.batch import DelimitedText
 from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
 from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
 

@@ -14,12 +14,12 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     LAST_UPDATE_TIME,
     UPSERT,
     Batch,
+    DelimitedText,
     MirroredColumn,
     Owner,
     RowCounts,
     TableDefinition,
 )
-from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.compare import Comparer, Comparison
 from dbt.adapters.openmirroring.node.config import NodeConfig

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dbt.adapters.openmirroring.replicator import replicator
 from dbt.adapters.openmirroring.replicator import rows as data_rows
-from dbt.adapters.openmirroring.replicator import table_scan
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
 from tests.hostile_tables import FIRST
 from tests.unit.replicator.item import Item, Killed, rows
@@ -48,7 +48,7 @@ def test_very_many_changes_of_a_key_take_little_memory(item: Item) -> None:
 @pytest.fixture
 def row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of more than one row are large, and read row by row."""
-    monkeypatch.setattr(table_scan, "_PART", 1)
+    monkeypatch.setattr(replicator, "_PART", 1)
     monkeypatch.setattr(data_rows, "_BATCH", 1)
 
 
@@ -111,7 +111,7 @@ def test_rows_that_are_too_large_to_be_streamed_are_added_in_parts(item: Item) -
     item.metadata()
     land_row_groups(item, rows(*((number, "x" * 50) for number in range(5))))
 
-    with patch.object(table_scan, "_STREAMED", 10):
+    with patch.object(replicator, "_STREAMED", 10):
         report = item.scan()
 
     assert (report.status, report.operations) == ("Replicating", 5)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dbt.adapters.openmirroring.replicator import table_scan
+from dbt.adapters.openmirroring.replicator import replicator
 from tests.unit.replicator.item import KEYED, Item, rows, schema
 
 INSERT, UPDATE, DELETE, UPSERT = 0, 1, 2, 4
@@ -139,7 +139,7 @@ def test_files_do_the_same_whenever_they_are_scanned(
     """Also if the changes of several files are merged together, or are too many for that."""
     item.keyed()
     item.land(1, rows())
-    with patch.object(table_scan, "_KEPT", kept):
+    with patch.object(replicator, "_KEPT", kept):
         for number, file in enumerate(files, start=2):
             item.land(number, rows(*file))
             if number in scans:

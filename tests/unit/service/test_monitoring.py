@@ -13,8 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.inventory import MAX_TABLES
-from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeClient, OneLakeStorage
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.service.authentication import Identity, token_credential
 from dbt.adapters.openmirroring.service.mirrored_database import FabricError, MirroredDatabase

@@ -27,8 +27,11 @@ from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.errors import ConcurrentPublicationError
 from dbt.adapters.openmirroring.landing_zone.inventory import NewTables, last_published
 from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
-from dbt.adapters.openmirroring.landing_zone.local.path import file_url, folder_of
-from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.local.storage import (
+    LocalStorage,
+    file_url,
+    folder_of,
+)
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
@@ -54,8 +57,10 @@ from dbt.adapters.openmirroring.text.table import LOG_PREFIX
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
 
-    from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-    from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+    from dbt.adapters.openmirroring.landing_zone.onelake.storage import (
+        OneLakeClient,
+        StagingFolder,
+    )
     from dbt.adapters.openmirroring.service.mirrored_database import MirroredDatabase
 
 # called with the rows or bytes that were moved so far, and with their bytes or all bytes
@@ -161,8 +166,11 @@ class Destination:
     def storage(self) -> Storage:
         if not self.onelake:
             return self._local
-        from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-        from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+        # this import is slow, and a local landing zone does not need it
+        from dbt.adapters.openmirroring.landing_zone.onelake.storage import (
+            OneLakeClient,
+            OneLakeStorage,
+        )
 
         with self._lock:
             if not self._client:
@@ -383,7 +391,8 @@ class Destination:
 
     def _staging(self) -> StagingFolder | None:
         """Return where Spark writes files to upload; None if it writes to OneLake."""
-        from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+        # this import is slow, and a local landing zone does not need it
+        from dbt.adapters.openmirroring.landing_zone.onelake.storage import StagingFolder
 
         given = self.target.staging_location
         if given and "://" in given:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
     from deltalake import DeltaTable
 
-    from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+    from dbt.adapters.openmirroring.landing_zone.onelake.storage import StagingFolder
     from dbt.adapters.openmirroring.replicator.replicator import Replicator
 
 # seconds between two checks of what another process has applied

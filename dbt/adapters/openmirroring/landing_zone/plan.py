@@ -1,4 +1,4 @@
-"""The plan of a publication."""
+"""The plan of a publication, and the staged files that carry it out."""
 
 from __future__ import annotations
 
@@ -17,11 +17,20 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     TableDefinition,
     summary_of,
 )
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.landing_zone.storage import Storage, plain
+from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
 # row markers (specification, "Row marker")
 INSERT_MARKER, UPDATE_MARKER, DELETE_MARKER, UPSERT_MARKER = 0, 1, 2, 4
+
+# the folder with the files to publish, in the folder of a batch on the scratch pad
+ROWS = "rows"
+
+# the bytes of an empty gzip file
+_EMPTY_GZIP = 20
 
 
 @dataclass(frozen=True)
@@ -134,6 +143,78 @@ class FileRows:
     name: str
     marker: int | None
     rows: int
+
+
+@dataclass(frozen=True)
+class StagedFiles:
+    """The staged files of one batch."""
+
+    storage: Storage
+    table: TableFolder
+    batch_id: str
+
+    @property
+    def folder(self) -> str:
+        return f"{self.table.staging(self.batch_id)}/{ROWS}"
+
+    @property
+    def _shown_folder(self) -> str:
+        return shown_url(self.storage.url(self.folder))
+
+    def written(self, plan: Plan) -> list[StagedFile]:
+        """Find the data files that were written, without auxiliary files.
+
+        Raises:
+            MirrorError: if there are none
+        """
+        files = [
+            StagedFile(entry.name, entry.size)
+            for entry in plain(self.folder, self.storage.collect(self.folder))
+            if not entry.name.startswith((".", "_"))
+        ]
+        if plan.definition.delimited:
+            # without rows there may be an empty file, without a header
+            files = [file for file in files if file.size > (_EMPTY_GZIP if file.is_gzip else 0)]
+        if not files:
+            raise MirrorError(
+                f"Spark has written the files of this batch to {self._shown_folder}, but dbt "
+                "finds none there: the two do not share this folder. Nothing was published. Set "
+                "`landing_zone`, or for OneLake `staging_location`, to a place that all of Spark "
+                "and the machine of dbt can reach."
+            )
+        return files
+
+    def verified(
+        self, plan: Plan, files: list[StagedFile], found: Sequence[FileRows]
+    ) -> list[StagedFile]:
+        """Check that files have the rows of the plan.
+
+        Args:
+            found: the rows that were read back, of these files and perhaps of others
+
+        Returns:
+            the files with rows; if none has rows, the first file, for its columns
+
+        Raises:
+            MirrorError: if they have other rows
+        """
+        names = {file.name for file in files}
+        counted = [each for each in found if each.name in names]
+        finding = plan.finding(counted)
+        if finding:
+            raise MirrorError(
+                f"The files that Spark has written to {self._shown_folder} have, as far as dbt "
+                f"sees them, {finding}. Nothing was published. If Spark runs on several machines, "
+                "all of them must reach this folder: set `landing_zone`, or for OneLake "
+                "`staging_location`, accordingly."
+            )
+        with_rows = {each.name for each in counted}
+        return [file for file in files if file.name in with_rows] or files[:1]
+
+    def waiting(self) -> dict[str, int]:
+        """Return the sizes in bytes of the files that are still staged, by name."""
+        found = plain(self.folder, self.storage.list(self.folder))
+        return {entry.name: entry.size for entry in found}
 
 
 def _rows_told(counts: Counter[int | None]) -> str:

@@ -11,7 +11,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     MirrorError,
     SnapshotMismatchError,
 )
-from dbt.adapters.openmirroring.landing_zone.inventory import published_folders
+from dbt.adapters.openmirroring.landing_zone.inventory import TableFiles, published_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import (
     LOAD_ANEW,
@@ -20,7 +20,6 @@ from dbt.adapters.openmirroring.landing_zone.records import (
     Manifest,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.text.shown import shown
 
 
@@ -52,8 +51,8 @@ class PublishedTable:
         """The journal that this publication follows; None before the first publication."""
         self._storage = storage
         self._owner = owner
-        self._may_have_folder = False
-        """Whether a batch that was never completed has begun the table folder."""
+        self._superseded: Manifest | None = None
+        """A batch that was never completed. It may have begun the table folder."""
 
     def open(self) -> None:
         """Read the journal of the last publication.
@@ -128,7 +127,7 @@ class PublishedTable:
         # The journal is not read again. A newer one would be of another run, whose rows the next
         # snapshot does not have.
         if self.last is None:
-            if not self._may_have_folder:
+            if not self._superseded:
                 self._require_no_folder()
             return None
         self._require_owner(self.last.batch)

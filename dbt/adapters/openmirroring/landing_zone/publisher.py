@@ -6,7 +6,7 @@ rows are computed: build, compare and stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -21,19 +21,20 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     MirrorError,
     NotPlainError,
     PathExistsError,
+    StagedFilesLostError,
 )
+from dbt.adapters.openmirroring.landing_zone.inventory import TableFiles
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder, file_number
-from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.landing_zone.plan import Plan, StagedFiles
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import (
     LOAD_ANEW,
     HeldRecord,
     Journal,
     Manifest,
+    withdraw,
 )
-from dbt.adapters.openmirroring.landing_zone.staged_files import StagedFiles
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.text.shown import shown
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ class Publication(PublishedTable):
         self._renamed_at: datetime | None = None
         self._renamed: int | None = None
         self.committed = False
-        self._superseded: Manifest | None = None
-        self._is_completed = False
         self.held: HeldRecord | None = None
         """The record of a snapshot that is ahead of the mirror, if it can be read.
 
@@ -117,7 +116,6 @@ class Publication(PublishedTable):
     def supersede(self, manifest: Manifest) -> None:
         """0. Let the commit of this publication, a rebuild, replace a batch nobody can finish."""
         self._superseded = manifest
-        self._may_have_folder = True
         self.committed = False
 
     def withdraw_superseded(self) -> None:
@@ -284,13 +282,7 @@ class Publication(PublishedTable):
         batch = manifest.batch
         staged = self._staged(batch.id)
         waiting = staged.waiting()
-        # check every file: a power loss may undo an earlier rename, but not a later one
-        gone = {
-            number: file
-            for number, file in enumerate(manifest.files, start=batch.first_file or 0)
-            if file.name not in waiting
-        }
-        staged.check(manifest, waiting, gone, self.journal() if gone else None)
+        gone = self._require_files_of(manifest, staged, waiting)
         self._renamed = len(gone)
         if batch.starts_folder and not gone:
             is_rebuild = batch.publication == "rebuild"
@@ -325,6 +317,43 @@ class Publication(PublishedTable):
         if batch.publication == "rebuild" and self._service:
             self._service.wait_until_back(self.table.mirrored_table)
 
+    def _require_files_of(
+        self, manifest: Manifest, staged: StagedFiles, waiting: Mapping[str, int]
+    ) -> Mapping[int, StagedFile]:
+        """Check that each file of a batch is either published, or still staged as it was written.
+
+        Returns:
+            the published files by number
+        """
+        batch = manifest.batch
+        # check every file: a power loss may undo an earlier rename, but not a later one
+        gone = {
+            number: file
+            for number, file in enumerate(manifest.files, start=batch.first_file or 0)
+            if file.name not in waiting
+        }
+        missing: Collection[StagedFile] = ()
+        journal = self.journal() if gone else None
+        if journal and batch.starts_folder and journal.batch.id != batch.id:
+            missing = gone.values()  # the old folder is not dropped yet
+        elif gone:
+            found = TableFiles.of(self._storage, self.table)
+            missing = [
+                file
+                for number, file in gone.items()
+                # the service removes lower numbers first: it has not removed one above the largest
+                if number > found.largest or found.sizes.get(number, file.size) != file.size
+            ]
+        for file in manifest.files:
+            if file in missing or waiting.get(file.name, file.size) != file.size:
+                raise StagedFilesLostError(
+                    f"The staged file {staged.folder}/{file.name} is gone, or not as it was "
+                    "written: somebody else has deleted or changed it. Nothing was changed. "
+                    f"{withdraw(self.table.manifest)} Or: "
+                    f"{compute_anew(batch.owner.node, batch.table_rows)}"
+                )
+        return gone
+
     def _require_increasing_times(self) -> None:
         """Check that each file is later than the one before: equal times give no order."""
         files = [file for file in self._storage.list(self.table.path) if file_number(file.name)]
@@ -345,7 +374,14 @@ class Publication(PublishedTable):
         except NotPlainError:  # its message has a way out of its own
             raise
         except LandingZoneUnavailableError as error:
-            error.msg = f"{error.msg} {manifest.progress(self._renamed)}"
+            count, batch = len(manifest.files), manifest.batch
+            progress = ""
+            if self._renamed is not None and count:
+                progress = f" {self._renamed:,} of its {count:,} files are published."
+            error.msg = (
+                f"{error.msg} Batch {batch.id} ({batch.summary}) is committed.{progress} The next "
+                "run of the node, or `dbt run-operation mirror_recover`, finishes it."
+            )
             raise
 
     def record(self, manifest: Manifest, snapshot_state: str | None = None) -> Journal:
@@ -372,7 +408,8 @@ class Publication(PublishedTable):
             self._storage.delete(self.table.manifest)
             self._storage.delete(self.table.staging(manifest.batch.id))
         self.committed = False
-        self._is_completed = manifest.batch.id == self.batch_id
+        if manifest.batch.id == self.batch_id:
+            self._is_staged = False
 
     def keep(self, journal: Journal, build: str, snapshot_state: str | None) -> None:
         """Record another build of the rows that were published last."""
@@ -386,7 +423,7 @@ class Publication(PublishedTable):
     def close(self) -> None:
         """Release the lock, and delete the staged files if they were never committed."""
         with self._lock:
-            if self._is_staged and not (self.committed or self._is_completed):
+            if self._is_staged and not self.committed:
                 # the next run deletes what stays, and this error would hide the one before it
                 with suppress(MirrorError):
                     self._storage.delete(self.table.staging(self.batch_id))

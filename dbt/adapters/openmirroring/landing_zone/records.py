@@ -178,16 +178,6 @@ class Manifest(Record):
         ]:
             raise ValueError("its files are not those of its batch")
 
-    def progress(self, published: int | None) -> str:
-        """Return how many files are published, if that is known, and how the batch is finished."""
-        files = len(self.files)
-        done = published is not None and files > 0
-        progress = f" {published:,} of its {files:,} files are published." if done else ""
-        return (
-            f"Batch {self.batch.id} ({self.batch.summary}) is committed.{progress} The next run "
-            "of the node, or `dbt run-operation mirror_recover`, finishes it."
-        )
-
     @classmethod
     def _checked(cls, data: dict[str, Any], where: str) -> Manifest:
         found = super()._checked(data, where)

@@ -12,10 +12,11 @@ from typing import Any
 from dbt.adapters.spark.impl import SparkConfig
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.batch import LAST_UPDATE_TIME, UPSERT
-from dbt.adapters.openmirroring.landing_zone.delimited import (
+from dbt.adapters.openmirroring.landing_zone.batch import (
     ALLOWED,
     COLUMN_SEPARATORS,
+    LAST_UPDATE_TIME,
+    UPSERT,
     DelimitedText,
 )
 from dbt.adapters.openmirroring.node.other_options import refuse_other_options

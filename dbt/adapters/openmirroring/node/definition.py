@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
-from dbt.adapters.openmirroring.landing_zone.delimited import data_type
+from dbt.adapters.openmirroring.landing_zone.batch import (
+    MirroredColumn,
+    TableDefinition,
+    data_type,
+)
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.types.columns import LandingColumn

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import ceil
 
-from dbt.adapters.openmirroring.landing_zone.delimited import DelimitedText
+from dbt.adapters.openmirroring.landing_zone.batch import DelimitedText
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 
 # A table of this many keys fits into the memory of every executor.

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from dbt.adapters.openmirroring.landing_zone.batch import StagedFile, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
-from dbt.adapters.openmirroring.landing_zone.plan import FileRows
+from dbt.adapters.openmirroring.landing_zone.plan import ROWS, FileRows
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.staged_files import ROWS
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import WRITING

@@ -68,7 +68,6 @@ class FilledTable:
     """A table folder's record of the mirrored table that is made from it.
 
     Args:
-        id: the id of the mirrored table
         applied: the number of applied files that may be in the folder no more
         applying: the number of applied files after the last commit, which may not have happened
         last: the digest of the last applied file; empty if that is unknown
@@ -99,12 +98,7 @@ class TableFolder:
         return f"{self.schema}.{self.table}"
 
     def __enter__(self) -> TableFolder:
-        """Open the folder.
-
-        Raises:
-            FileNotFoundError: if it does not exist any more
-            TableError: if it is no folder, or if its name is not UTF-8
-        """
+        """Open the folder. It raises FileNotFoundError if it does not exist any more."""
         try:
             str(self).encode()
         except UnicodeEncodeError:
@@ -181,9 +175,6 @@ class TableFolder:
         """Move applied files to a subfolder, and delete those that are there for a week.
 
         This is the specification's section "Cleanup process".
-
-        Raises:
-            TableError: if `processed` exists and is not a folder
         """
         here = self._descriptor
         if files:

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from dbt.adapters.openmirroring.replicator.changes import Marker, marked
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import DataFile
-from dbt.adapters.openmirroring.replicator.rows import MARKER, ROW_MARKER, Rows
+from dbt.adapters.openmirroring.replicator.rows import MARKER, ROW_MARKER, Marker, Rows, marked
 
 # Properties of the Delta table. The first one marks it as a table that the replicator may drop.
 _FOLDER = "openmirroring.folder"
@@ -144,11 +143,7 @@ class MirroredTable:
         )
 
     def keep_keys(self, keys: tuple[str, ...]) -> None:
-        """Store the key columns if the table has none yet (specification, "Metadata file").
-
-        Raises:
-            TableError: if the table already has other key columns
-        """
+        """Store the key columns if the table has none yet (specification, "Metadata file")."""
         known = self.key_columns
         if keys == known:
             return
@@ -200,11 +195,7 @@ class MirroredTable:
             self._delta.alter.add_columns([Field(c.name, c.type, nullable=True) for c in new])
 
     def check(self, rows: pa.Table) -> None:
-        """Check that no column that is not nullable has a NULL. Deletes need only their keys.
-
-        Raises:
-            TableError: if one has
-        """
+        """Check that no column that is not nullable has a NULL. Deletes need only their keys."""
         for name, column in self.columns.items():
             if column.nullable or name not in rows.column_names:
                 continue
@@ -344,10 +335,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def _progress(file: DataFile) -> str:
-    """Return the name of the application transaction that records a partly applied file.
-
-    A file that replaces this one starts anew.
-    """
+    """Name the transaction of a partly applied file. A file that replaces it starts anew."""
     return f"openmirroring.rows:{file.name}:{file.size}:{file.modified}"
 
 

@@ -1,10 +1,11 @@
-"""The rows of a data file, with the column types of the mirrored table."""
+"""The rows of data files: with the column types of the mirrored table, and as net changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,10 @@ from dbt.adapters.openmirroring.replicator.metadata import TEXT_TYPES, TextForma
 
 ROW_MARKER = "__rowMarker__"
 MARKER = pa.field(ROW_MARKER, pa.int32())
+
+# Additional bytes per row while operations are reduced: the number of its key, its position, and
+# the last position of this key.
+_NUMBERS = 32
 
 _UTC = pa.timestamp("us", "UTC")
 
@@ -42,6 +47,15 @@ _MIRRORED_TYPES = {
 
 # the types of text that differ from `TEXT_TYPES` in the mirrored table; Delta has no time of day
 _MIRRORED_TEXT_TYPES = {"DateTime": _UTC, "ITime": pa.string()}
+
+
+class Marker(IntEnum):
+    """The row markers (specification, "Format requirements")."""
+
+    INSERT = 0
+    UPDATE = 1
+    DELETE = 2
+    UPSERT = 4
 
 
 @dataclass(frozen=True)
@@ -85,9 +99,7 @@ def open_rows(path: Path, text: TextFormat | None) -> Rows:
         text: the format of delimited text; None for Parquet
 
     Raises:
-        FileNotFoundError: if there is no such file
-        TableError: if it is not a regular file, is empty or corrupt, or has columns that cannot be
-            mirrored
+        TableError: if it is no regular file, is empty or corrupt, or cannot be mirrored
     """
     if checked(path).lstat().st_size == 0:
         raise _unreadable(path.name, "it has zero bytes")
@@ -252,3 +264,73 @@ def _check_names(file: str, names: list[str]) -> None:
         raise TableError("InputValidationError", f"{file}: {ROW_MARKER} must be the last column.")
     if both := clash(names):
         raise TableError("SchemaMergeFailure", f"{file} has the columns {both}.")
+
+
+def check_operations(rows: pa.Table, keys: tuple[str, ...]) -> None:
+    """Check that row markers are known, and that operations that need keys have them."""
+    marker = rows[ROW_MARKER]
+    unknown = pc.invert(pc.is_in(marker, pa.array([int(known) for known in Marker], pa.int32())))
+    if pc.any(unknown).as_py():
+        raise TableError(
+            "InputValidationError", f"{marker.filter(unknown)[0]} is not a row marker."
+        )
+    if _all_are_inserts(marker):
+        return
+    if not keys:
+        raise TableError(
+            "InputValidationError",
+            "Updates and deletes require keyColumns in _metadata.json.",
+        )
+    for key in keys:
+        if rows[key].null_count:
+            raise TableError("InputValidationError", f"The key column {key!r} is NULL in a row.")
+
+
+def net_changes(rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
+    """Reduce a sequence of operations to its net changes.
+
+    For each key only its last update, upsert or delete counts, and the inserts after it. If
+    inserts have added several rows with one key, an update leaves one row, and a delete none.
+
+    Args:
+        rows: the checked operations in the order of the files, with the row marker
+
+    Returns:
+        the operations that count; at most one for each key is no insert
+    """
+    marker = rows[ROW_MARKER].combine_chunks()
+    if _all_are_inserts(marker):
+        return rows
+    key = _numbered([rows[name].combine_chunks() for name in keys])
+    position = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(rows)))
+    changed = pc.if_else(pc.equal(marker, int(Marker.INSERT)), 0, position)
+    by_key = pa.table({"key": key, "changed": changed}).group_by("key")
+    last = by_key.aggregate([("changed", "max")]).sort_by("key")["changed_max"]
+    return rows.filter(pc.greater_equal(position, last.take(key)))
+
+
+def _all_are_inserts(marker: pa.Array | pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.equal(marker, int(Marker.INSERT)), min_count=0).as_py())
+
+
+def weight(rows: pa.Table | pa.RecordBatch) -> int:
+    """Return the bytes of memory needed to reduce rows to their net changes."""
+    return int(rows.nbytes) + _NUMBERS * int(rows.num_rows)
+
+
+def marked(rows: pa.Table, marker: Marker) -> pa.Table:
+    """Append the same row marker to all rows, as their last column."""
+    markers = pa.repeat(pa.scalar(int(marker), pa.int32()), len(rows))
+    return rows.append_column(ROW_MARKER, markers)
+
+
+def _numbered(columns: list[pa.Array]) -> pa.Array:
+    """Return a number for each row. Rows with the same values have the same, from 0 upwards."""
+    numbers = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
+    for column in columns:
+        values = column.dictionary_encode()
+        pairs = pc.add(
+            pc.multiply(numbers, len(values.dictionary)), values.indices.cast(pa.int64())
+        )
+        numbers = pairs.dictionary_encode().indices.cast(pa.int64())
+    return numbers

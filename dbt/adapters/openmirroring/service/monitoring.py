@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.openmirroring.landing_zone.batch import STARTS_FOLDER
 from dbt.adapters.openmirroring.landing_zone.errors import LandingZoneUnavailableError, MirrorError
-from dbt.adapters.openmirroring.landing_zone.inventory import MAX_TABLES
+from dbt.adapters.openmirroring.landing_zone.inventory import MAX_TABLES, TableFiles
 from dbt.adapters.openmirroring.landing_zone.layout import (
     DEFAULT_SCHEMA,
     TableFolder,
@@ -26,7 +26,6 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.landing_zone.table_files import TableFiles
 from dbt.adapters.openmirroring.service.reports import (
     FAILED,
     NOT_STARTED,
@@ -407,8 +406,10 @@ def fabric_report(
     # these imports are slow, and a local landing zone does not need them
     from azure.core.exceptions import ClientAuthenticationError
 
-    from dbt.adapters.openmirroring.landing_zone.onelake.client import OneLakeClient
-    from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
+    from dbt.adapters.openmirroring.landing_zone.onelake.storage import (
+        OneLakeClient,
+        OneLakeStorage,
+    )
     from dbt.adapters.openmirroring.service.mirrored_database import FabricError
 
     try:

@@ -11,8 +11,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from filelock import BaseFileLock, FileLock, Timeout
 
@@ -22,7 +23,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     NotPlainError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.local.path import file_url
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
@@ -31,15 +31,14 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     not_plain,
     too_large,
 )
-from dbt.adapters.openmirroring.text.shown import shown
+from dbt.adapters.openmirroring.text.errors import ProfileError
+from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 # the folder of the lock files, beside the locked folders; no table has such a name
 LOCKS = "_locks"
-
-# errors of a server without locks
-_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 # the mounts of this process (Linux only)
 MOUNTS = Path("/proc/self/mountinfo")
@@ -54,6 +53,9 @@ _ATTEMPTS = 100
 
 # errors of a file system that does not support a call
 _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+# errors of a server without locks
+_NO_LOCKS = (errno.ENOLCK, *_UNABLE)
 
 # seconds between the attempts at a call that another process refuses
 _SHORT_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
@@ -75,6 +77,15 @@ _NAME_SURROGATE = 0x20000000
 # names of devices, whatever follows after a dot ("Naming Files" of Windows' documentation)
 _DEVICE = re.compile(
     r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\..*)?", re.IGNORECASE
+)
+
+# what a URL with a typing error begins with, and a path of Windows
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+# user@host:port; the names of folders rarely end in one of these domains
+_HOST = re.compile(
+    r"(?:[^/@]*@)?(?:localhost|[\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|cn|us))(?::\d+)?",
+    re.IGNORECASE,
 )
 
 _ODDITIES = {
@@ -106,21 +117,20 @@ class LocalStorage:
 
     def list(self, folder: str) -> list[Entry]:
         found = []
-        with self._explained("list", folder), suppress(FileNotFoundError):
-            for item in self._place(folder).iterdir():
+        with self._place("list", folder) as place, suppress(FileNotFoundError):
+            for item in place.iterdir():
                 with suppress(FileNotFoundError):  # the service moves files away meanwhile
                     state = item.lstat()
                     odd = oddity(state)
                     is_folder = stat.S_ISDIR(state.st_mode) and not odd
                     size = state.st_size if stat.S_ISREG(state.st_mode) else 0
                     found.append(Entry(item.name, size, is_folder, state.st_mtime_ns, odd))
-        return sorted(found, key=lambda entry: entry.name)
+        return sorted(found, key=attrgetter("name"))
 
     def read(self, path: str) -> bytes | None:
-        with self._explained("read", path):
+        with self._place("read", path) as place:
             try:
-                place = self._place(path)
-                with patiently(lambda: place.open("rb")) as file:
+                with patiently(place.open, "rb") as file:
                     content = file.read(MAX_RECORD + 1)
             except FileNotFoundError:
                 return None
@@ -132,54 +142,54 @@ class LocalStorage:
         return self
 
     def write(self, path: str, content: bytes) -> None:
-        with self._explained("write", path):
-            place = self._place(path, make=True)
+        with self._place("write", path, make=True) as place:
             # with a fixed suffix, the next write replaces the leftovers of a killed process
             with _beside(place, content, "new") as whole:
-                patiently(lambda: whole.replace(place))
+                patiently(whole.replace, place)
             self._flush(place.parent)
 
     def create(self, path: str, content: bytes) -> None:
-        with self._explained("write", path):
-            place = self._place(path, make=True)
+        with self._place("write", path, make=True) as place:
             with _beside(place, content, secrets.token_hex(4)) as whole:
-                self._move(whole, place, path)
+                self._move(whole, place)
             self._flush(place.parent)
 
     def rename(self, source: str, target: str) -> None:
-        with self._explained("rename a file to", target):
-            self._move(self._place(source), self._place(target, make=True), target)
+        with (
+            self._place("rename", source) as staged,
+            self._place("rename a file to", target, make=True) as place,
+        ):
+            self._move(staged, place)
 
     def touch(self, path: str, after: int) -> int:
-        with self._explained("touch", path):
-            place = self._place(path)
+        with self._place("touch", path) as place:
             for step in _CLOCK_STEPS:
                 modified = max(time.time_ns(), after + step)
-                patiently(lambda: os.utime(place, ns=(modified, modified)))  # noqa: B023
+                patiently(os.utime, place, ns=(modified, modified))
                 if place.stat().st_mtime_ns > after:
                     break
             flush(place)
             return place.stat().st_mtime_ns
 
     def flush(self, folder: str, files: Sequence[str] = ()) -> None:
-        with self._explained("flush", folder):
+        with self._place("flush", folder) as place:
             for name in files:
-                flush(self._place(f"{folder}/{name}"))
-            self._flush(self._place(folder))
+                with self._place("flush", f"{folder}/{name}") as file:
+                    flush(file)
+            self._flush(place)
 
     def delete(self, path: str) -> None:
         below_root(path)  # raises for the landing zone itself
-        with self._explained("delete", path):
-            for seconds in (*_PAUSES, None):
+        with self._place("delete", path, follows=False) as place, suppress(FileNotFoundError):
+            for seconds in _PAUSES:
                 try:
-                    _remove(self._place(path, follows=False))
-                    return
-                except FileNotFoundError:
+                    _remove(place)
                     return
                 except OSError as error:
-                    if seconds is None or error.errno not in _IN_USE:
+                    if error.errno not in _IN_USE:
                         raise
                     time.sleep(seconds)
+            _remove(place)
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
@@ -189,24 +199,23 @@ class LocalStorage:
         not notice that the file it has just opened is gone.
         """
         *above, name = below_root(folder)
-        with self._explained("lock", folder):
-            place = self._place(folder)
+        lock_path = "/".join((*above, LOCKS, name))
+        with self._place("lock", folder) as place, self._place("lock", lock_path) as lock_file:
             self._make(self._system_root)
-            shared = _is_shared(self._system_root, self._root)
-            file = "/".join((*above, LOCKS, name))
+            shared = self._is_shared()
             for left in reversed(range(_ATTEMPTS)):
                 try:
-                    lock = _locked(self._place(file, make=True), self._root, folder, shared)
+                    self._make(lock_file.parent)
+                    lock = self._locked(lock_file, folder, shared)
                     break
                 except (FileNotFoundError, FileExistsError):  # another run removes the folder
                     if not left:
                         raise
         try:
-            with self._explained("lock", folder):
+            with self._place("lock", folder):
                 self._make(place)
             yield
         finally:
-            lock_file = Path(lock.lock_file)
             with suppress(OSError):  # not empty, or gone already
                 place.rmdir()
             if not shared:
@@ -218,35 +227,79 @@ class LocalStorage:
                 if above:
                     place.parent.rmdir()
 
-    def _place(self, path: str, make: bool = False, follows: bool = True) -> Path:
-        """Return the full path of a file or folder, which need not exist.
+    def _locked(self, file: Path, folder: str, shared: bool) -> BaseFileLock:
+        """Lock the file of a folder. The system frees the lock when the process ends."""
+        # a lock of the other kind stays when its process is killed
+        lock = FileLock(file, timeout=0, thread_local=False, fallback_to_soft=False)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise ConcurrentPublicationError(
+                f"Another run holds {self._root / folder}: it is publishing this table now. "
+                "Nothing was changed; run again when it has ended."
+            ) from None
+        except OSError as error:
+            if not shared or error.errno not in _NO_LOCKS:
+                raise
+            raise LandingZoneUnavailableError(
+                f"The server of {self._root} does not support locks: {error.strerror}. Two runs "
+                "could publish the same table at once. Nothing was changed. Turn its locks on, "
+                "for NFS 3 the service lockd, or mount it by NFS 4 or SMB 3; then run again."
+            ) from error
+        return lock
+
+    def _is_shared(self) -> bool:
+        """Return whether it is on a server that others use too, which has to see the locks."""
+        options = shared_mount(self._system_root.stat().st_dev)
+        for option in sorted((options or frozenset()) & LOCKS_STAY_HERE):
+            raise LandingZoneUnavailableError(
+                f"{self._root} is mounted with the option `{option}`: two runs on two machines "
+                "could publish the same table at once. Nothing was changed. Mount it without this "
+                "option, then run again."
+            )
+        return options is not None
+
+    @contextmanager
+    def _place(
+        self, action: str, path: str, make: bool = False, follows: bool = True
+    ) -> Iterator[Path]:
+        """Yield the full path of a file or folder, which need not exist.
 
         Others can write to a landing zone. A link could lead anywhere, a pipe blocks its reader,
         and a device is no data. So the way to a path is looked at before it is used.
 
         Args:
+            action: what is done with it, for the message of an error
             make: whether to create missing folders above it
             follows: whether the path will be read or written, so that it must be plain itself
 
         Raises:
             NotPlainError: if it is no plain file or folder, if it is reached by a link, or if
                 Windows would take one of its names for another one
+            LandingZoneUnavailableError: if the system refuses the action
         """
         names = below_root(path) if make else components(path)
         if sys.platform == "win32":
             self._refuse_devices(names)
         place = self._system_root.joinpath(*names)
         way = names if follows else names[:-1]
-        wanted = os.path.join(os.path.realpath(self._system_root), *way)  # noqa: PTH118
-        if os.path.realpath(self._system_root.joinpath(*way)) != wanted:
-            self._refuse_way(way)
-        if names and follows:
-            with suppress(FileNotFoundError):
-                if found := oddity(place.lstat()):
-                    raise not_plain(self._root.joinpath(*names), found)
-        if make:
-            self._make(place.parent)
-        return place
+        try:
+            wanted = os.path.join(os.path.realpath(self._system_root), *way)  # noqa: PTH118
+            if os.path.realpath(self._system_root.joinpath(*way)) != wanted:
+                self._refuse_way(way)
+            if names and follows:
+                with suppress(FileNotFoundError):
+                    if found := oddity(place.lstat()):
+                        raise not_plain(self._root.joinpath(*names), found)
+            if make:
+                self._make(place.parent)
+            yield place
+        except OSError as error:
+            raise LandingZoneUnavailableError(
+                f"Cannot {action} {shown(self._root / path)}: {error.strerror or shown(error)}. "
+                "Check that `landing_zone` in the profile is a folder that this user may write to "
+                "and that its disk has room, then run again."
+            ) from error
 
     def _refuse_way(self, names: Sequence[str]) -> None:
         """Raise an error for the first name on a way that leads to another place."""
@@ -277,7 +330,7 @@ class LocalStorage:
             return
         root = self._system_root
         missing = [path for path in (root, *root.parents) if not path.exists()]
-        patiently(lambda: folder.mkdir(parents=True, exist_ok=True))
+        patiently(folder.mkdir, parents=True, exist_ok=True)
         for made in missing:
             flush(made.parent)
 
@@ -292,37 +345,76 @@ class LocalStorage:
             folder = folder.parent
         flush(folder)
 
-    def _move(self, source: Path, target: Path, path: str) -> None:
+    def _move(self, source: Path, target: Path) -> None:
         staged = source.lstat()
         try:
             move(source, target)
         except FileExistsError:
             # a process that died between link and unlink has left two names of the same file
             if not os.path.samestat(staged, target.lstat()):
+                path = self._root / target.relative_to(self._system_root)
                 raise PathExistsError(
-                    f"{self._root / path} already exists with other content. It was left as it is."
+                    f"{path} already exists with other content. It was left as it is."
                 ) from None
             unlink(source)
 
-    @contextmanager
-    def _explained(self, action: str, path: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise LandingZoneUnavailableError(
-                f"Cannot {action} {shown(self._root / path)}: {error.strerror or shown(error)}. "
-                "Check that `landing_zone` in the profile is a folder that this user may write to "
-                "and that its disk has room, then run again."
-            ) from error
+
+def check_path(setting: str, text: str) -> None:
+    """Check that a setting which is no URL is meant as the path of a folder.
+
+    A URL with a typing error would become a folder of that name, which nobody mirrors.
+
+    Raises:
+        ProfileError: if it begins with a scheme or a host
+    """
+    if os.name == "nt" and _DRIVE.match(text):
+        return
+    if _HOST.fullmatch(text.partition("/")[0]):
+        begins, url = "a host", f"https://{text}"
+    elif _SCHEME.match(text):
+        begins, url = "a scheme", re.sub(":/*", "://", text, count=1)
+    else:
+        return
+    raise ProfileError(
+        f"`{setting}` begins with {begins}, but is no URL. Is it {shown_url(url)}? If it is the "
+        "path of a folder, begin it with ./"
+    )
+
+
+def folder_of(landing_zone: str, project: Path) -> Path:
+    """Return the absolute path of a landing zone.
+
+    Args:
+        landing_zone: as the profile has it; a relative path starts at the project
+
+    Raises:
+        ProfileError: if files of somebody else are in it: the whole machine, the home folder of
+            the user, or the project
+    """
+    folder = (project / Path(landing_zone).expanduser()).resolve()
+    others = {"the dbt project": project.resolve()}
+    with suppress(RuntimeError):  # a user of a container may have no home
+        others["your home folder"] = Path.home().resolve()
+    for name, other in others.items():
+        if folder in (other, *other.parents):
+            raise ProfileError(
+                f"`landing_zone` {landing_zone!r} is the folder {folder}, which contains {name}. "
+                "Files in a landing zone are published. Give it a folder of its own, e.g. "
+                "mirror.MirroredDatabase/Files/LandingZone"
+            )
+    return folder
+
+
+def file_url(path: Path) -> str:
+    """Return the URL of an absolute path as Hadoop reads it: it decodes no `%20`."""
+    text = path.as_posix()
+    return f"file://{text if text.startswith('/') else f'/{text}'}"
 
 
 def oddity(state: os.stat_result) -> str:
     """Return what an item is other than a plain file or folder; empty if it is one of them.
 
     A junction of Windows is a link too, which Python does not say.
-
-    Args:
-        state: the answer of `lstat`
     """
     if getattr(state, "st_reparse_tag", 0) & _NAME_SURROGATE:
         return "a link"
@@ -333,63 +425,18 @@ def oddity(state: os.stat_result) -> str:
 
 @contextmanager
 def _beside(place: Path, content: bytes, suffix: str) -> Iterator[Path]:
-    """Yield a temporary file with the content, to be moved to its name in one step."""
+    """Yield a new file whose content survives a power loss, to be moved in one step."""
     whole = place.with_name(f"_{place.name}.{suffix}")
+    unlink(whole)  # an existing file may be a link
     try:
-        _write_new(whole, content)
+        with patiently(whole.open, "xb") as file:
+            file.write(content)
+            file.flush()
+            flush(whole)  # while it is open, the system keeps an error of writing it
         yield whole
-    finally:
+    except BaseException:
         unlink(whole)
-
-
-def _locked(file: Path, zone: Path, folder: str, shared: bool) -> BaseFileLock:
-    """Lock a file that stands for a folder. The system frees the lock when the process ends.
-
-    Args:
-        zone, folder: the landing zone, and the folder in it, for messages
-        shared: whether it is on a server that other machines use too
-
-    Raises:
-        ConcurrentPublicationError: if another run holds the folder
-        LandingZoneUnavailableError: if the server does not support locks
-    """
-    # a lock of the other kind stays when its process is killed
-    lock = FileLock(file, timeout=0, thread_local=False, fallback_to_soft=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise ConcurrentPublicationError(
-            f"Another run holds {zone / folder}: it is publishing this table now. Nothing was "
-            "changed; run again when it has ended."
-        ) from None
-    except OSError as error:
-        if not shared or error.errno not in _NO_LOCKS:
-            raise
-        raise LandingZoneUnavailableError(
-            f"The server of {zone} does not support locks: {error.strerror}. Two runs could "
-            "publish the same table at once. Nothing was changed. Turn its locks on, for NFS 3 "
-            "the service lockd, or mount it by NFS 4 or SMB 3; then run again."
-        ) from error
-    return lock
-
-
-def _is_shared(root: Path, shown: Path) -> bool:
-    """Return whether a landing zone is on a server that other machines use too.
-
-    Args:
-        shown: the landing zone, for messages
-
-    Raises:
-        LandingZoneUnavailableError: if the server would not see the locks of this machine
-    """
-    options = shared_mount(root.stat().st_dev)
-    for option in sorted((options or frozenset()) & LOCKS_STAY_HERE):
-        raise LandingZoneUnavailableError(
-            f"{shown} is mounted with the option `{option}`: two runs on two machines could "
-            "publish the same table at once. Nothing was changed. Mount it without this option, "
-            "then run again."
-        )
-    return options is not None
+        raise
 
 
 def shared_mount(device: int, mounts: Path = MOUNTS) -> frozenset[str] | None:
@@ -426,30 +473,17 @@ def _remove(path: Path) -> None:
     patiently(path.rmdir)
 
 
-def patiently(call: Callable[[], T]) -> T:
+def patiently(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     """Make a call again while another process holds the file, which only Windows refuses.
 
     A virus scanner or OneDrive may hold it. Windows then says that a permission is missing.
-
-    Raises:
-        PermissionError: if the file was held all the time, or the permission is missing
     """
     for seconds in _SHORT_PAUSES if sys.platform == "win32" else ():
         try:
-            return call()
+            return call(*args, **options)
         except PermissionError:
             time.sleep(seconds)
-    return call()
-
-
-def _write_new(path: Path, content: bytes) -> None:
-    """Create or replace a file. Its content survives a power loss."""
-    # do not write into an existing file, because it may be a link
-    unlink(path)
-    with patiently(lambda: path.open("xb")) as file:
-        file.write(content)
-        file.flush()
-        flush(path)  # while it is open, the system keeps an error of writing it
+    return call(*args, **options)
 
 
 def move(source: Path, target: Path) -> None:
@@ -459,7 +493,7 @@ def move(source: Path, target: Path) -> None:
         FileExistsError: if the name exists
     """
     if sys.platform == "win32":
-        patiently(lambda: source.rename(target))  # Windows never replaces a file by this call
+        patiently(source.rename, target)  # Windows never replaces a file by this call
         return
     try:
         # unlike rename(2), link(2) refuses to replace a file
@@ -479,7 +513,7 @@ def move(source: Path, target: Path) -> None:
 
 def unlink(path: Path) -> None:
     """Remove a file, or a link without its target. Do nothing if there is none."""
-    patiently(lambda: path.unlink(missing_ok=True))
+    patiently(path.unlink, missing_ok=True)
 
 
 def flush(path: Path) -> None:
@@ -491,7 +525,7 @@ def flush(path: Path) -> None:
     is_folder = path.is_dir()
     if sys.platform == "win32":
         if not is_folder:  # it flushes only what is open for writing
-            with patiently(lambda: path.open("r+b")) as file:
+            with patiently(path.open, "r+b") as file:
                 os.fsync(file.fileno())
         return
     descriptor = os.open(path, os.O_RDONLY)

@@ -11,11 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import md5
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 from urllib.parse import quote
 
+import fsspec
 from azure.core import MatchConditions
+from azure.core.credentials import TokenCredential
 from azure.core.exceptions import (
     AzureError,
     ClientAuthenticationError,
@@ -24,7 +27,10 @@ from azure.core.exceptions import (
     ResourceModifiedError,
     ResourceNotFoundError,
 )
-from azure.storage.blob import ContentSettings
+from azure.core.pipeline import PipelineRequest, PipelineResponse
+from azure.core.pipeline.transport import RequestsTransport
+from azure.storage.blob import BlobServiceClient, ContainerClient, ContentSettings
+from azure.storage.filedatalake import DataLakeServiceClient, FileSystemClient
 
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
@@ -32,8 +38,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     PathExistsError,
 )
 from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim
-from dbt.adapters.openmirroring.landing_zone.onelake.client import BLOCK, OneLakeClient
-from dbt.adapters.openmirroring.landing_zone.onelake.staging import StagingFolder
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
@@ -42,8 +47,22 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     components,
     too_large,
 )
-from dbt.adapters.openmirroring.rest.azure_requests import reason, unresolved_host
+from dbt.adapters.openmirroring.rest.azure_requests import Retry, reason, unresolved_host
 from dbt.adapters.openmirroring.text.shown import shown, shown_url
+
+# the version in OneLake's documentation
+_API_VERSION = "2021-06-08"
+
+# bytes of one upload request
+BLOCK = 8 * 1024 * 1024
+
+# seconds in which a failed request is retried; `Claim` relies on this limit
+_RETRY_SECONDS = 90
+
+# more than there can be in this time
+_MOST_RETRIES = 1000
+
+_CONDITIONS = {"if-match", "if-none-match", "x-ms-source-if-match"}
 
 # parallel uploads, and attempts for files that failed
 _UPLOADS = 4
@@ -57,9 +76,147 @@ _WAITING = (
 # called with the bytes uploaded so far, and the bytes to upload in total
 Progress = Callable[[int, int], None]
 
-
 # the entries of folders, by the paths of the folders
 ByFolder = dict[str, list[Entry]]
+
+
+@dataclass(frozen=True)
+class OneLakeClient:
+    """The connection to a workspace, shared by all threads.
+
+    Args:
+        files: the client for its DFS API
+        blobs: the client for its Blob API
+    """
+
+    place: OneLakeUrl
+    files: FileSystemClient
+    blobs: ContainerClient
+
+    @classmethod
+    def connect(cls, place: OneLakeUrl, credential: TokenCredential) -> OneLakeClient:
+        """Create the clients. They send no request yet."""
+        options: dict[str, Any] = {
+            "api_version": _API_VERSION,
+            "transport": RequestsTransport(connection_timeout=10, read_timeout=30),
+            "retry_policy": _OneLakeRetry(),
+            "permit_redirects": False,
+            "raw_response_hook": _refuse_ignored_conditions,
+            "max_single_put_size": BLOCK,
+            "max_block_size": BLOCK,
+        }
+        url = place.account_url
+        files = DataLakeServiceClient(url, credential, **options)
+        blobs = BlobServiceClient(url.replace(".dfs.", ".blob.", 1), credential, **options)
+        return cls(
+            place,
+            files.get_file_system_client(place.workspace),
+            blobs.get_container_client(place.workspace),
+        )
+
+
+class _OneLakeRetry(Retry):
+    """Retries for Azure Storage's pipeline, whose own policy handles neither 429 nor Retry-After.
+
+    Every request of this package can be sent again. If the answer to a successful request is
+    lost, the caller recognizes its result in OneLake. Deleting a folder is retried after 409,
+    because it fails while Fabric reads the folder (specification, "Drop table").
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            retry_total=_MOST_RETRIES,
+            retry_connect=_MOST_RETRIES,
+            retry_read=_MOST_RETRIES,
+            retry_status=_MOST_RETRIES,
+            retry_backoff_factor=1,
+            retry_backoff_max=15,
+            timeout=_RETRY_SECONDS,
+        )
+
+    def is_temporary(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
+        answer, method = response.http_response, response.http_request.method
+        if answer.status_code == 409 and method == "DELETE":
+            return bool(answer.headers.get("x-ms-error-code") != "DirectoryNotEmpty")
+        return super().is_temporary(settings, response)
+
+    def send(self, request: PipelineRequest[Any]) -> PipelineResponse[Any, Any]:
+        # Storage's pipeline sets these options for its own retry policy. It expects
+        # `location_mode` in the response.
+        options = request.context.options
+        options.pop("hosts", None)
+        location = options.pop("location_mode", None)
+        response = super().send(request)
+        response.http_response.location_mode = location
+        return response
+
+
+def _refuse_ignored_conditions(response: PipelineResponse[Any, Any]) -> None:
+    """Raise an error if OneLake has ignored a condition of the request.
+
+    OneLake reports the headers that it ignores (documentation, "OneLake API parity").
+    """
+    ignored = response.http_response.headers.get("x-ms-rejected-headers", "")
+    conditions = _CONDITIONS & {name.strip().lower() for name in ignored.split(",")}
+    if conditions:
+        raise LandingZoneUnavailableError(
+            f"OneLake ignored {', '.join(sorted(conditions))}. Without it, two runs could publish "
+            "the same table at once. The publication was stopped."
+        )
+
+
+class StagingFolder:
+    """A folder that is shared with what computes the rows.
+
+    Args:
+        url: the URL of the folder, in a scheme that both sides know, such as file, s3a or gs
+
+    Raises:
+        ImportError: if a package that fsspec needs for this scheme is not installed
+        ValueError: if fsspec does not know this scheme
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        # the other side writes files too, so a cached listing may be outdated
+        self._files, root = fsspec.url_to_fs(self._url, use_listings_cache=False)
+        self._root = str(root).rstrip("/")
+
+    def url(self, path: str) -> str:
+        """Return the URL of a path in the folder."""
+        return f"{self._url}/{path}"
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the sizes in bytes of the data files in a subfolder, by name.
+
+        Raises:
+            OSError: if the subfolder does not exist or cannot be read
+        """
+        found = self._files.ls(f"{self._root}/{folder}", detail=True)
+        sizes = {
+            str(entry["name"]).rpartition("/")[2]: int(entry["size"])
+            for entry in found
+            if entry["type"] == "file"
+        }
+        return {name: size for name, size in sorted(sizes.items()) if name[:1] not in "._"}
+
+    def open(self, path: str) -> IO[bytes]:
+        return cast(IO[bytes], self._files.open(f"{self._root}/{path}", "rb"))
+
+    def create(self, path: str) -> IO[bytes]:
+        """Open a new file for writing, and create its folder if needed.
+
+        Raises:
+            OSError: if the file cannot be created
+        """
+        whole = f"{self._root}/{path}"
+        self._files.makedirs(whole.rpartition("/")[0], exist_ok=True)
+        return cast(IO[bytes], self._files.open(whole, "wb"))
+
+    def clear(self, folder: str) -> None:
+        """Remove a subfolder with its content. Errors of the file system are ignored."""
+        with suppress(OSError):
+            self._files.rm(f"{self._root}/{folder}", recursive=True)
 
 
 @dataclass(frozen=True)
@@ -69,10 +226,6 @@ class OneLakeFile:
     etag: str
     size: int
     md5: bytes | None
-
-    def is_copy_of(self, other: OneLakeFile) -> bool:
-        # a rename may change the ETag
-        return (self.size, self.md5) == (other.size, other.md5)
 
 
 @dataclass(frozen=True)
@@ -158,7 +311,7 @@ class OneLakeStorage:
             if not name.startswith(CLAIM):
                 entry = Entry(name, size, item.is_directory)
                 folders.setdefault("/".join(parents), []).append(entry)
-        return {path: sorted(each, key=lambda entry: entry.name) for path, each in folders.items()}
+        return {path: sorted(each, key=attrgetter("name")) for path, each in folders.items()}
 
     def read(self, path: str) -> bytes | None:
         with self._explained("read", path):
@@ -299,7 +452,8 @@ class OneLakeStorage:
             found, left = self._look(target), self._look(source)
             if not found and not left:
                 raise
-            if found and (left or not found.is_copy_of(staged)):
+            # a rename may change the ETag
+            if found and (left or (found.size, found.md5) != (staged.size, staged.md5)):
                 raise self._exists(target) from None
             return not left
         return True
@@ -322,10 +476,6 @@ class OneLakeStorage:
 
         Each block is retried on its own. A file appears only with its last block. Files that do
         not appear with their size are uploaded again.
-
-        Raises:
-            LandingZoneUnavailableError: if the staged files cannot be read, or a file in OneLake
-                does not have the same size as in the staging folder
         """
         try:
             sizes = staging.sizes(folder)
