@@ -15,12 +15,10 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ROLES_OF_ROWS,
     ScratchTables,
     check_name,
-    made_for,
-    name_beside,
-)
-from dbt.adapters.openmirroring.node.snapshot.table_folders import (
     give_back,
+    made_for,
     make_way,
+    name_beside,
     refuse_lost,
     remove_dropped,
     remove_unfinished,

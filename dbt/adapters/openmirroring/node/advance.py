@@ -9,7 +9,7 @@ from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Manifest
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.snapshot.former_versions import bring_up_to_date
-from dbt.adapters.openmirroring.node.snapshot.published_rows import beside
+from dbt.adapters.openmirroring.node.snapshot.published_rows import beside, version_state
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEW_ROWS,
     NEXT,
@@ -17,16 +17,13 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     PUBLISHED,
     ROLES_OF_ROWS,
     TYPED_ROWS,
-    leftovers,
-    table_beside,
-)
-from dbt.adapters.openmirroring.node.snapshot.state import version_state
-from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version, swap, take_in_place
-from dbt.adapters.openmirroring.node.snapshot.table_folders import (
     give_back,
+    leftovers,
     remove_dropped,
     remove_unfinished,
+    table_beside,
 )
+from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version, swap, take_in_place
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 

@@ -12,10 +12,10 @@ from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstrain
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.constraints import supported_constraints
+from dbt.adapters.openmirroring.node.compare import listed
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
-from dbt.adapters.openmirroring.node.refusals import listed
 from dbt.adapters.openmirroring.node.snapshot.reuse import KeptFiles
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation

@@ -18,9 +18,9 @@ from dbt.adapters.openmirroring.node.snapshot.published_rows import (
     beside,
     note_version,
     published_rows,
+    snapshot_state,
 )
-from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state
-from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import make_way
 from dbt.adapters.openmirroring.node.user_code import first_word, may_change, without_comments
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,

@@ -18,11 +18,11 @@ from dbt.adapters.openmirroring.node.advance import (
     refuse_interrupted,
 )
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
+from dbt.adapters.openmirroring.node.decide import Planner, beyond_limit, returned
+from dbt.adapters.openmirroring.node.mirrored_rows import with_foreign_changes
 from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
-from dbt.adapters.openmirroring.node.planning import Planner, beyond_limit, returned
 from dbt.adapters.openmirroring.node.publish import publish
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows
@@ -33,10 +33,12 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ScratchTables,
     check_name,
     leftovers,
+    make_way,
+    refuse_lost,
     table_beside,
+    tidy,
 )
 from dbt.adapters.openmirroring.node.snapshot.swap import swap, take_in_place
-from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way, refuse_lost, tidy
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (

@@ -17,9 +17,8 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable, last_published
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.advance import is_interrupted
-from dbt.adapters.openmirroring.node.config import AFTER_TESTS
+from dbt.adapters.openmirroring.node.config import AFTER_TESTS, refuse_hidden
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.other_options import refuse_hidden
 from dbt.adapters.openmirroring.node.publish import recover_node
 from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows
 from dbt.adapters.openmirroring.node.user_code import changes

@@ -15,8 +15,12 @@ from dbt.adapters.openmirroring.node.build import (
     constraints_of,
     declared_constraints,
 )
-from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig, given
-from dbt.adapters.openmirroring.node.other_options import refuse_hidden
+from dbt.adapters.openmirroring.node.config import (
+    NodeConfig,
+    OpenMirroringConfig,
+    given,
+    refuse_hidden,
+)
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import check_name
 from dbt.adapters.openmirroring.operations.project_tables import MIRRORED, NODES, is_mirrored
 from dbt.adapters.openmirroring.spark.refusals import (
