@@ -121,8 +121,8 @@ class NodeConfig:
     on_foreign_changes: str = "fail"
 
     @property
-    def publishes_foreign_changes(self) -> bool:
-        return self.on_foreign_changes == "publish"
+    def is_held(self) -> bool:
+        return self.publish != IMMEDIATELY
 
     @property
     def strategy_macro(self) -> str:

@@ -246,12 +246,14 @@ class Planner:
         table: the table as it was published last
         published: the published rows in Spark
         scratch: keeps the results of comparisons
+        rebuild: why nothing is compared; None if rows are compared, and the changes decide
     """
 
     node: Node
     table: PublishedTable
     published: PublishedRows
     scratch: ScratchTables
+    rebuild: str | None = None
 
     def described(self, built: OpenMirroringRelation) -> NextSnapshot:
         """Return the built rows, all of which need a comparison.
@@ -263,20 +265,17 @@ class Planner:
         _refuse_zone_of_session(built, description)
         return NextSnapshot(built, description, landing_columns(description.columns), Reuse())
 
-    def next_snapshot(
-        self, built: OpenMirroringRelation, rows: NextRows | None, rebuild: str | None
-    ) -> NextSnapshot:
+    def next_snapshot(self, built: OpenMirroringRelation, rows: NextRows | None) -> NextSnapshot:
         """Return the built rows, and what part of them needs no comparison.
 
         Args:
             rows: the rows that this run built it from; None if it was held
-            rebuild: why nothing is compared; None if rows are compared
         """
         found, stored = self.described(built), self.published.description
         if rows and rows.touched:
             stored = None
         reuse: Reuse | None = rows.reuse if rows else None
-        if reuse is None and stored and not rebuild and self.node.warehouse.is_local:
+        if reuse is None and stored and not self.rebuild and self.node.warehouse.is_local:
             reuse = same_files(stored, found.description)
         layout, moved = found.description.layout, None
         # a held snapshot is stored already as it is to be
@@ -284,12 +283,8 @@ class Planner:
             moved = f"stored as {layout} in Spark, before as {stored.layout}"
         return replace(found, reuse=reuse or found.reuse, moved=moved)
 
-    def check(self, built: NextSnapshot, rebuild: str | None, with_rows: bool = True) -> None:
-        """Check whether the built rows could be published.
-
-        Args:
-            rebuild: None if the changes decide
-            with_rows: False checks its definition only
+    def check(self, built: NextSnapshot, with_rows: bool = True) -> None:
+        """Check whether the built rows, or only their definition, could be published.
 
         Raises:
             MirrorError: if the rows in Spark and the landing zone do not belong together
@@ -297,11 +292,11 @@ class Planner:
                 rebuild is needed and refused
         """
         self.node.warehouse.show_step(CHECKING)
-        journal = self.table.verify(self.published.build, rebuild is not None)
+        journal = self.table.verify(self.published.build, self.rebuild is not None)
         comparer = self._comparer(built)
         if with_rows:
             comparer.load()
-        if journal and not rebuild:
+        if journal and not self.rebuild:
             reasons = reasons_of(journal, comparer.definition, self._outcome_of)
             refuse_rebuild(reasons, self.node.options, self._runs_code)
 
@@ -312,11 +307,8 @@ class Planner:
     def _outcome_of(self, change: Change) -> str:
         return str(self.node.warehouse.ask(f"mirror_on_{change.kind}", change=change))
 
-    def plan(self, built: NextSnapshot, rebuild: str | None) -> SparkPlan:
+    def plan(self, built: NextSnapshot) -> SparkPlan:
         """Decide what to publish.
-
-        Args:
-            rebuild: None if the changes decide
 
         Raises:
             MirrorError: if the rows in Spark and the landing zone do not belong together
@@ -324,7 +316,7 @@ class Planner:
         """
         published, warehouse = self.published, self.node.warehouse
         warehouse.show_step(COMPARING)
-        rebuild = rebuild or meanwhile(published)
+        rebuild = self.rebuild or meanwhile(published)
         journal = self.table.verify(published.build, rebuild is not None)
         comparer = self._comparer(built)
         try:
@@ -455,17 +447,18 @@ def too_many_deleted(node: Node, finding: str) -> CompilationError:
     )
 
 
-def refuse_deletion(node: Node, plan: SparkPlan, finding: str | None) -> None:
+def refuse_deletion(node: Node, plan: SparkPlan) -> None:
     """Check that rows which Spark has lost are not taken for the rows of a node.
 
     Args:
         plan: a plan to publish what Spark has, without computing it
-        finding: by how much it exceeds the limit of its node; None if it does not
 
     Raises:
-        CompilationError: if it exceeds the limit, or if none of the published rows would be left
+        CompilationError: if it exceeds the limit of the node, or if none of the published rows
+            would be left
     """
     published = plan.journal.batch.table_rows if plan.journal else 0
+    finding = beyond_limit(node, plan)
     if finding:
         raise CompilationError(
             f"{finding}. Nothing was changed. If the {plan.row_count:,} rows that Spark has of "

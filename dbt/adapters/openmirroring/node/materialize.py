@@ -217,8 +217,8 @@ def _previewed(
     if not rebuild:
         published = with_foreign_changes(node, destination, table, published, scratch)
     rebuild = rebuild or (held.rebuild if held and published.is_ahead else None)
-    planner = Planner(node, table, published, scratch)
-    plan = planner.plan(planner.next_snapshot(built, rows, rebuild), rebuild)
+    planner = Planner(node, table, published, scratch, rebuild)
+    plan = planner.plan(planner.next_snapshot(built, rows))
     finding = beyond_limit(node, plan)
     if finding:
         raise CompilationError(f"{finding}. A run would hold these rows, and publish nothing.")

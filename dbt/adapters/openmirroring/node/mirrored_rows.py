@@ -22,7 +22,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.build import create_table
-from dbt.adapters.openmirroring.node.config import IMMEDIATELY
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import published_columns
 from dbt.adapters.openmirroring.node.progress import RESTORING
@@ -227,10 +226,10 @@ def with_foreign_changes(
         DbtRuntimeError: if it cannot be read
     """
     warehouse, target = node.warehouse, node.target
-    publishes = node.options.publishes_foreign_changes
+    publishes = node.options.on_foreign_changes == "publish"
     # Hooks and holds keep these rows as those that were published, before anything compares them.
     # No later run could take that back.
-    are_kept = node.has_code_before or node.has_post_hooks or node.options.publish != IMMEDIATELY
+    are_kept = node.has_code_before or node.has_post_hooks or node.options.is_held
     try:
         return verify_state(warehouse, table, published, counts_unknown=publishes or are_kept)
     except SnapshotMismatchError:

@@ -18,7 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTab
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.advance import is_interrupted
 from dbt.adapters.openmirroring.node.compare import Comparer
-from dbt.adapters.openmirroring.node.decide import beyond_limit, refuse_deletion
+from dbt.adapters.openmirroring.node.decide import refuse_deletion
 from dbt.adapters.openmirroring.node.mirrored_rows import is_of, mirrored_rows, rows_as_published
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan, published_columns
@@ -78,7 +78,7 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         plan, snapshot = _plan(attempt, journal, mirrored)
         if not plan.row_count:
             return MirrorResponse.unchanged(plan)
-        refuse_deletion(node, plan, beyond_limit(node, plan))
+        refuse_deletion(node, plan)
         return commit(attempt, plan, snapshot, journal.batch.build)
 
 

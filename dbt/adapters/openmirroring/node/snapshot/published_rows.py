@@ -18,14 +18,10 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
-from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.snapshot.reuse import MERGING_FORMATS
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import PUBLISHED, table_beside
 from dbt.adapters.openmirroring.node.snapshot.swap import (
-    move,
     snapshot_version,
-    swap,
-    take_in_place,
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import (
@@ -100,42 +96,6 @@ def published_rows(
     if held and held.build == marks.build != last:
         return PublishedRows(warehouse, snapshot, None, marks, is_ahead=True)
     return PublishedRows(warehouse, snapshot, marks.build, marks)
-
-
-def go_ahead(
-    warehouse: Warehouse,
-    target: OpenMirroringRelation,
-    built: OpenMirroringRelation,
-    rows: NextRows,
-    published: PublishedRows,
-    last: str | None,
-    build: str,
-) -> None:
-    """Make a build the snapshot before it is published.
-
-    The rows that were published last stay beside it. If the process is killed in between, the next
-    run finishes or undoes this step (`catch_up`).
-
-    Args:
-        built: the next snapshot; or the rows that the snapshot takes in place
-        last: the id of the build that was published last
-        build: the id of this build
-
-    Raises:
-        DbtRuntimeError: if the snapshot refuses the rows
-    """
-    if rows.touched:
-        if last and not published.is_ahead:
-            note_version(warehouse, target, last, snapshot_version(warehouse, target), build)
-        else:
-            warehouse.mark(target, {BUILD_PROPERTY: build})
-        take_in_place(warehouse, target, built, rows.touched.new_rows, rows.touched.keys)
-        warehouse.replaced(target)
-        return
-    snapshot = warehouse.found(target)
-    if snapshot and last and published.build == last and not published.are_beside:
-        move(warehouse, snapshot, beside(target, last))
-    swap(warehouse, target, built)
 
 
 def note_version(
