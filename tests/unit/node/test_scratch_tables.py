@@ -18,7 +18,6 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     give_back,
     made_for,
     make_way,
-    name_beside,
     refuse_lost,
     remove_dropped,
     remove_unfinished,
@@ -30,9 +29,7 @@ from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
 
 BATCH_ID = "20261121204415ef7e865d"
 PUBLISHED_ORDERS = f"orders__published_{BATCH_ID}"
-NEXT_ORDERS, *ORDERS_ROWS = (
-    name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *ROLES_OF_ROWS)
-)
+NEXT_ORDERS, *ORDERS_ROWS = (f"orders__{kind}_{BATCH_ID}" for kind in (NEXT, *ROLES_OF_ROWS))
 BESIDE = (NEXT_ORDERS, *ORDERS_ROWS)
 
 

@@ -82,7 +82,7 @@ def build(
         rows.reuse.link_into(warehouse.describe(following))
         kind = "partitions" if node.options.partition_by else "files"
         warehouse.run(f"mirror_find_{kind}", table=following)
-    warehouse.added(following)
+    warehouse.adapter.cache_added(following)
     return following, response
 
 
@@ -116,13 +116,10 @@ def create_table(
 
 
 def _documented(node: Node, query: str) -> tuple[list[str], str]:
-    """Let a table that is made of a query have the comments on its columns from the start.
+    """Return statements to run first, and a query of the same rows with comments on its columns.
 
     Spark stores a table again for each comment that is added to it. But a table that is made of a
     view takes the view's comments over.
-
-    Returns:
-        the statements to run first, and a query of the same rows
     """
     described = node.column_comments
     if not described:
@@ -140,14 +137,12 @@ def _documented(node: Node, query: str) -> tuple[list[str], str]:
 
 
 def _options(node: Node) -> dict[str, str]:
-    """Return the options of a snapshot; none if those that dbt-spark writes are all.
-
-    Its files get the compression of the landing zone, so that they can be published unchanged.
-    """
+    """Return the options of a snapshot; none if those that dbt-spark writes are all."""
     is_ours = node.options.mirror and node.options.landing_format == "parquet"
     is_parquet = node.config.get("file_format") in (None, "parquet")
     given = node.config.get("options") or {}
     if is_ours and is_parquet and not given:
+        # the compression of the landing zone, so that files can be published unchanged
         return {"compression": node.options.compression, **node.zone_options}
     others = {name: value for name, value in given.items() if name.lower() != ZONE.lower()}
     return {**others, **node.zone_options} if node.zone_options else {}

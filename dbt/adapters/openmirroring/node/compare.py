@@ -25,6 +25,9 @@ from dbt.adapters.openmirroring.types.value_checks import ValueCheck, value_chec
 if TYPE_CHECKING:
     import agate
 
+# how many columns a message names
+_FEW = 5
+
 
 @dataclass(frozen=True)
 class Side:
@@ -144,11 +147,7 @@ class Comparer:
         return Comparison(rows, changed, is_small and is_keyed)
 
     def _changed(self, journal: Journal, is_small: bool) -> str:
-        """Return the SQL of a relation with the changes.
-
-        It is the name of a table, or a query if the tables are small: running that query again
-        takes less time than writing and reading files.
-        """
+        """Return a table of the changes; a query if the tables are small, as files take longer."""
         published = published_columns(journal.batch.definition)
         keys = self.definition.key_columns
         # the keys 0.0 and -0.0 are equal in the comparison, but they land differently
@@ -199,36 +198,66 @@ class Comparer:
         )
 
     def _refusal(self) -> Exception:
-        if self._checks:
-            found = self.warehouse.read(
-                "mirror_bad_values", table=self.built.table, keys=self._keys, checks=self._checks
+        """Return the error for keys or values that some readers of the mirror cannot read."""
+        if not self._checks:
+            return self._bad_keys()
+        examples = self.warehouse.read(
+            "mirror_bad_values", table=self.built.table, keys=self._keys, checks=self._checks
+        )
+        if not examples.rows:
+            return self._bad_keys()
+        # rows have the number of a check, how many values have failed it, one of them, and its key
+        told, names = [], self.definition.key_columns
+        rows = (tuple(row) for row in examples.rows)
+        for number, failed in groupby(rows, lambda row: int(row[0])):
+            check, found = self._checks[number], list(failed)
+            how_many = "1 row" if int(found[0][1]) == 1 else f"{found[0][1]} rows"
+            shown = "; ".join(
+                f"{value} ({_key(names, key)})" if key else str(value)
+                for _, _, value, *key in found
             )
-            if found.rows:
-                return _bad_values(self._checks, self.definition.key_columns, found)
-        return self._bad_keys()
+            told.append(
+                f"The column {check.column.quoted} has {check.finding} in {how_many}, e.g. "
+                f"{shown}. {check.remedy}."
+            )
+        few, more = told[:_FEW], len(told) - _FEW
+        if more > 0:
+            few.append(f"The same holds for {more} more.")
+        few.append("Not everybody could read them in the mirror, so nothing was published.")
+        return DbtRuntimeError(" ".join(few))
 
     def _bad_keys(self) -> Exception:
+        """Return the error for keys that are NULL or not unique."""
+        keys: Sequence[str] = self.history_keys or self.definition.key_columns
         if self.history_keys:
-            found = self.warehouse.read(
+            examples = self.warehouse.read(
                 "mirror_repeated_versions",
                 table=self.built.table,
                 version=self._keys[0],
-                keys=self.history_keys,
+                keys=keys,
             )
-            return _bad_keys(self.history_keys, found)
-        left = self._left_rows()
-        if left:
-            return left
-        found = self.warehouse.read("mirror_bad_keys", table=self.built.table, keys=self._keys)
-        return _bad_keys(self.definition.key_columns, found)
+        else:
+            left = self._left_rows()
+            if left:
+                return left
+            examples = self.warehouse.read(
+                "mirror_bad_keys", table=self.built.table, keys=self._keys
+            )
+        how_many, *_ = examples.rows[0]  # how many such keys there are, before a few of them
+        found = listed(keys, examples.exclude([examples.column_names[0]]))
+        return DbtRuntimeError(
+            f"{how_many} of the keys ({', '.join(keys)}) are NULL or not unique, e.g. "
+            f"{found}. The service would apply a later change to the wrong rows, so nothing was "
+            "published. Make the model's rows unique, or set another `unique_key`."
+        )
 
     def _left_rows(self) -> Exception | None:
         """Return the error for new rows beside published rows with their keys, if any."""
-        journal = self.published.last
+        journal, keys = self.published.last, self.definition.key_columns
         if not journal or not self.left:
             return None
         published = {c.name: c for c in published_columns(journal.batch.definition)}
-        if not published.keys() >= set(self.definition.key_columns):
+        if not published.keys() >= set(keys):
             return None
         examples = self.warehouse.read(
             "mirror_left_rows",
@@ -240,32 +269,22 @@ class Comparer:
         )
         if not examples.rows:
             return None
-        return _left_rows(self.definition.key_columns, examples, *self.left)
+        how_many, *_ = examples.rows[0]
+        found = []
+        for _, *values, before, new in (tuple(row) for row in examples.rows):
+            places = f"published in {before}, new in {new}" if new else "published and new"
+            found.append(f"{_key(keys, values)} ({places})")
+        why, remedy = self.left
+        return DbtRuntimeError(
+            f"{how_many} of the keys ({', '.join(keys)}) are in two rows: a new row, and the "
+            f"published row, which {why}, e.g. {'; '.join(found)}. Nothing was published. "
+            f"{remedy}"
+        )
 
 
 def _of(columns: Sequence[LandingColumn], names: Sequence[str]) -> tuple[LandingColumn, ...]:
     by_name = {column.name: column for column in columns}
     return tuple(by_name[name] for name in names)
-
-
-# how many columns a message names
-_FEW = 5
-
-
-def _bad_keys(keys: Sequence[str], examples: agate.Table) -> DbtRuntimeError:
-    """Return the error for keys that are NULL or not unique.
-
-    Args:
-        examples: the number of such keys in the first column, then a few of the keys, each with
-            the number of its rows
-    """
-    how_many, *_ = examples.rows[0]
-    found = listed(keys, examples.exclude([examples.column_names[0]]))
-    return DbtRuntimeError(
-        f"{how_many} of the keys ({', '.join(keys)}) are NULL or not unique, e.g. "
-        f"{found}. The service would apply a later change to the wrong rows, so nothing was "
-        "published. Make the model's rows unique, or set another `unique_key`."
-    )
 
 
 def why_left(options: NodeConfig, predicates: Sequence[str]) -> tuple[str, str] | None:
@@ -296,59 +315,6 @@ def why_left(options: NodeConfig, predicates: Sequence[str]) -> tuple[str, str] 
             "Let them include all rows that new rows replace, or remove them.",
         )
     return None
-
-
-def _left_rows(
-    keys: Sequence[str], examples: agate.Table, why: str, remedy: str
-) -> DbtRuntimeError:
-    """Return the error for new rows with the keys of published rows that stay.
-
-    Args:
-        why, remedy: as `why_left` returns them
-        examples: the number of such keys in the first column, then a few of the keys, each with
-            the partitions of the published row and of the new one
-    """
-    how_many, *_ = examples.rows[0]
-    found = []
-    for _, *values, published, new in (tuple(row) for row in examples.rows):
-        places = f"published in {published}, new in {new}" if new else "published and new"
-        found.append(f"{_key(keys, values)} ({places})")
-    return DbtRuntimeError(
-        f"{how_many} of the keys ({', '.join(keys)}) are in two rows: a new row, and the "
-        f"published row, which {why}, e.g. {'; '.join(found)}. Nothing was published. "
-        f"{remedy}"
-    )
-
-
-def _bad_values(
-    checks: Sequence[ValueCheck], keys: Sequence[str], examples: agate.Table
-) -> DbtRuntimeError:
-    """Return the error for values that some readers of the mirrored table cannot read.
-
-    Args:
-        examples: a few rows of each check that failed: the number of the check, how many values
-            have failed it, one of them, and the key of its row
-    """
-    told = []
-    for number, rows in groupby((tuple(row) for row in examples.rows), lambda row: int(row[0])):
-        check, found = checks[number], list(rows)
-        how_many = "1 row" if int(found[0][1]) == 1 else f"{found[0][1]} rows"
-        shown = "; ".join(_value_of_row(keys, key, value) for _, _, value, *key in found)
-        told.append(
-            f"The column {check.column.quoted} has {check.finding} in {how_many}, e.g. {shown}. "
-            f"{check.remedy}."
-        )
-    few, more = told[:_FEW], len(told) - _FEW
-    if more > 0:
-        few.append(f"The same holds for {more} more.")
-    return DbtRuntimeError(
-        " ".join([*few, "Not everybody could read them in the mirror, so nothing was published."])
-    )
-
-
-def _value_of_row(names: Sequence[str], key: Sequence[object], value: object) -> str:
-    shown = ", ".join(f"{name}={part}" for name, part in zip(names, key, strict=True))
-    return f"{value} ({shown})" if shown else str(value)
 
 
 def listed(names: Sequence[str], examples: agate.Table) -> str:

@@ -74,12 +74,11 @@ def decide(
 
     Args:
         journal: the journal of the last publication; None if the table folder does not exist
-        definition: the new definition of the table
         rows: counts rows, which is done only if a decision needs it
         outcome_of: returns the outcome that a change of the definition leads to
         rebuild: why the table is rebuilt; None if the changes decide
         moved: how the next snapshot is stored differently; None if it is not
-        runs_code: whether code of the user has run
+        runs_code: whether code of the user has run, which may have changed the table in Spark
         initial: why a table that was published before no longer exists
 
     Raises:
@@ -116,33 +115,15 @@ def decide(
 def reasons_of(
     journal: Journal, definition: TableDefinition, outcome_of: Callable[[Change], str]
 ) -> dict[str, list[str]]:
-    """Return the changes of a table's definition since its last publication, by their outcome.
-
-    Args:
-        definition: the new definition of the table
-        outcome_of: returns the outcome that a change of the definition leads to
-
-    Raises:
-        CompilationError: if a macro of the project returns an outcome that is not allowed
-    """
+    """Return the changes of a table's definition since its last publication, by their outcome."""
     reasons: dict[str, list[str]] = {outcome: [] for outcome in OUTCOMES}
     for change in changes_between(journal.batch.definition, definition):
         reasons[_checked(change, outcome_of(change))].append(change.detail)
     return reasons
 
 
-def refuse_rebuild(
-    reasons: Mapping[str, list[str]], options: NodeConfig, runs_code: bool = False
-) -> None:
-    """Check that a rebuild is allowed, if one is needed.
-
-    Args:
-        reasons: the changes by their outcome
-        runs_code: whether code of the user has run, which may have changed the table in Spark
-
-    Raises:
-        CompilationError: if a rebuild is needed and `on_breaking_change` is `fail`
-    """
+def refuse_rebuild(reasons: Mapping[str, list[str]], options: NodeConfig, runs_code: bool) -> None:
+    """Check that a rebuild is allowed, if the reasons, by their outcome, have one."""
     if reasons["rebuild"] and options.on_breaking_change == "fail":
         left = "Nothing was changed. Undo the change in the model"
         if runs_code:
@@ -298,11 +279,7 @@ class Planner:
             comparer.load()
         if journal and not self.rebuild:
             reasons = reasons_of(journal, comparer.definition, self._outcome_of)
-            refuse_rebuild(reasons, self.node.options, self._runs_code)
-
-    @property
-    def _runs_code(self) -> bool:
-        return self.node.has_code_before or self.node.has_post_hooks
+            refuse_rebuild(reasons, self.node.options, self.node.has_own_code)
 
     def _outcome_of(self, change: Change) -> str:
         return str(self.node.warehouse.ask(f"mirror_on_{change.kind}", change=change))
@@ -328,7 +305,7 @@ class Planner:
                 self._outcome_of,
                 rebuild=rebuild,
                 moved=built.moved,
-                runs_code=self._runs_code,
+                runs_code=self.node.has_own_code,
                 initial="" if journal else self._why_initial(),
             )
         except DbtDatabaseError:
@@ -352,17 +329,13 @@ class Planner:
             ) from error
 
     def _why_initial(self) -> str:
-        """Return why a table that was published before has no table folder; empty if it was not.
-
-        Spark ignores the case of a name, so the snapshot of an alias is also that of another case.
-        """
+        """Return why a published table has no table folder; empty if none was published."""
         build = self.published.build
         if not build:
             return ""
+        # Spark ignores the case of a name, so the snapshot may be that of an alias in another case
         former = self.table.former_folder(build)
-        if former:
-            return f"the table folder was {former.path} before"
-        return "the table folder was gone"
+        return f"the table folder was {f'{former.path} before' if former else 'gone'}"
 
     def _comparer(self, built: NextSnapshot) -> Comparer:
         node = self.node
@@ -397,11 +370,7 @@ def returned(
     """Return a rebuild if a table is back in a folder that it has left since.
 
     The folder has the rows of before. Those of Spark were published to another folder, or to
-    another landing zone.
-
-    Args:
-        table: the table as it was published last to this folder
-        zone_id: the name of this landing zone
+    another landing zone than the one with this id.
     """
     journal, build = table.last, published.build
     if not journal or not build or build == journal.batch.build:
@@ -448,14 +417,11 @@ def too_many_deleted(node: Node, finding: str) -> CompilationError:
 
 
 def refuse_deletion(node: Node, plan: SparkPlan) -> None:
-    """Check that rows which Spark has lost are not taken for the rows of a node.
-
-    Args:
-        plan: a plan to publish what Spark has, without computing it
+    """Check that a plan to publish what Spark has, without computing it, leaves enough rows.
 
     Raises:
         CompilationError: if it exceeds the limit of the node, or if none of the published rows
-            would be left
+            would be left: Spark may have lost them
     """
     published = plan.journal.batch.table_rows if plan.journal else 0
     finding = beyond_limit(node, plan)
@@ -473,11 +439,7 @@ def refuse_deletion(node: Node, plan: SparkPlan) -> None:
 
 
 def _refuse_zone_of_session(relation: OpenMirroringRelation, table: TableDescription) -> None:
-    """Check that every session of Spark reads the same times in the partitions of a table.
-
-    Raises:
-        CompilationError: if a partition is a time that each session reads in its own zone
-    """
+    """Check that every session of Spark reads the same times in the partitions of a table."""
     if table.layout.zone or table.layout.format in RECORDING_FORMATS:
         return
     times = [quoted(name) for name, dtype in table.partition_types if dtype == "timestamp"]

@@ -15,12 +15,15 @@ from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTab
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.snapshot.published_rows import (
     PublishedRows,
-    beside,
     note_version,
     published_rows,
     snapshot_state,
 )
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import make_way
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    PUBLISHED,
+    make_way,
+    table_beside,
+)
 from dbt.adapters.openmirroring.node.user_code import first_word, may_change, without_comments
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
@@ -158,7 +161,7 @@ class CodeBefore:
         self._unchanged = self._state() if is_same else _CHANGED
 
     def _copied(self, rows: OpenMirroringRelation, build: str) -> OpenMirroringRelation:
-        place = beside(self._node.target, build)
+        place = table_beside(self._node.target, PUBLISHED, build)
         marks = {BUILD_PROPERTY: build}
         query = f"select * from {rows}"
         make_way(self._warehouse, place)
@@ -166,7 +169,7 @@ class CodeBefore:
             self._warehouse.sql("mirror_keep", table=place, query=query, properties=marks)
         )
         copy = place.carrying(build)
-        self._warehouse.added(copy)
+        self._warehouse.adapter.cache_added(copy)
         return copy
 
     def _state(self) -> str | None:

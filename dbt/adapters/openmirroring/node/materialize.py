@@ -12,11 +12,7 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
-from dbt.adapters.openmirroring.node.advance import (
-    catch_up,
-    is_interrupted,
-    refuse_interrupted,
-)
+from dbt.adapters.openmirroring.node.advance import catch_up, is_interrupted, refuse_interrupted
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.decide import Planner, beyond_limit, returned
 from dbt.adapters.openmirroring.node.mirrored_rows import with_foreign_changes
@@ -65,7 +61,7 @@ def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
     file_format = str(node.config.get("file_format"))
     is_embedded = node.warehouse.embedded is not None
     check_name(str(node.target.schema), str(node.target.identifier), file_format, is_embedded)
-    with node.warehouse.own_session():
+    with node.warehouse.adapter.connections.own_session():
         refuse_lost(node.warehouse, node.tables_to_read)
         if destination.dry_run:
             # a dry run could not undo changes of the relation
@@ -154,7 +150,7 @@ def _check_only(node: Node) -> AdapterResponse:
             query = f"select * from {following}"
             make_way(warehouse, target)
             warehouse.run("mirror_keep", table=target, query=query, properties=marks)
-            warehouse.added(target)
+            warehouse.adapter.cache_added(target)
     return AdapterResponse(_message="SQL checked, nothing published")
 
 
@@ -179,7 +175,7 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
             view = built.incorporate(type="view")
             with warehouse.users_session():
                 warehouse.execute(node.view(view))
-            warehouse.added(view)
+            warehouse.adapter.cache_added(view)
             warehouse.adapter.stand_ins.put(target, view)
             return view, AdapterResponse(_message="dry run: built beside")
         if node.is_checked_only:

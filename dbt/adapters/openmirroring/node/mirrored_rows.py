@@ -27,14 +27,18 @@ from dbt.adapters.openmirroring.node.plan import published_columns
 from dbt.adapters.openmirroring.node.progress import RESTORING
 from dbt.adapters.openmirroring.node.snapshot.published_rows import (
     PublishedRows,
-    beside,
     note_version,
     published_rows,
     published_version,
     snapshot_state,
     verify_state,
 )
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ScratchTables
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    NEXT,
+    PUBLISHED,
+    ScratchTables,
+    table_beside,
+)
 from dbt.adapters.openmirroring.node.snapshot.swap import move
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
@@ -64,28 +68,30 @@ def is_of(node: Node, journal: Journal) -> bool:
 
 
 def rows_as_published(
-    node: Node,
-    destination: Destination,
-    table: PublishedTable,
-    journal: Journal,
-    scratch: ScratchTables,
+    node: Node, destination: Destination, table: PublishedTable, scratch: ScratchTables
 ) -> OpenMirroringRelation:
     """Write the rows that were published last to a scratch table, stored as the snapshot was.
-
-    Args:
-        table: the table as it was published last
-        journal: its journal
 
     Raises:
         MirroredTableMismatchError: if the mirrored table has other rows than were published
         DbtRuntimeError: if it cannot be read, or if not everything published is applied in time
     """
-    node.warehouse.show_step(RESTORING)
-    anew = compute_anew(node.owner.node, journal.batch.table_rows)
-    is_empty = not journal.batch.table_rows
+    warehouse, journal = node.warehouse, table.last
+    assert journal, "only what was published can be brought back"
+    warehouse.show_step(RESTORING)
+    batch = journal.batch
+    columns = published_columns(batch.definition)
+    restored = scratch.table(NEXT).carrying(batch.build)
+    anew = compute_anew(node.owner.node, batch.table_rows)
     rows = mirrored_rows(node, destination, table, journal, anew)
-    with nullcontext() if is_empty else rows as view:
-        restored = _restored(node, scratch, journal, view)
+    with rows if batch.table_rows else nullcontext() as view:
+        query = warehouse.sql("mirror_restored_rows", view=view, columns=columns)
+        names = [column.name for column in columns]
+        create_table(node, restored, query, {BUILD_PROPERTY: batch.build}, names)
+        warehouse.adapter.cache_added(restored)
+        state = snapshot_state(warehouse, restored, warehouse.describe(restored))
+        if state:
+            warehouse.mark(restored, {RESTORED_PROPERTY: f"{batch.build} {state}"})
     _verify(node, journal, restored)
     return restored
 
@@ -97,8 +103,7 @@ def mirrored_rows(
     """Let Spark read the rows of the mirrored table, once everything published is applied.
 
     Args:
-        table: the table as it was published last
-        journal: its journal
+        journal: that of the table
         way_out: what the user can do if it is another table than was published
 
     Yields:
@@ -118,36 +123,13 @@ def mirrored_rows(
                 f"The mirrored table of {node.target} has the columns {', '.join(mirrored)}, and "
                 f"{', '.join(published)} were published. {_CHANGED} {way_out}"
             )
-        warehouse = node.warehouse
-        warehouse.run("mirror_replica_view", view=_VIEW, replica=replica)
+        node.warehouse.run("mirror_replica_view", view=_VIEW, replica=replica)
         yield _VIEW
         if table.is_published_again():
             raise ConcurrentPublicationError(
                 f"Another run has published {table.table} while its rows were read. Nothing was "
                 "changed by this run; run it again."
             )
-
-
-def _restored(
-    node: Node, scratch: ScratchTables, journal: Journal, view: str | None
-) -> OpenMirroringRelation:
-    """Write mirrored rows to a table, with the types that they had in Spark.
-
-    Args:
-        view: the mirrored rows; None if there are none
-    """
-    warehouse, definition = node.warehouse, journal.batch.definition
-    columns = published_columns(definition)
-    query = warehouse.sql("mirror_restored_rows", view=view, columns=columns)
-    build = journal.batch.build
-    marks = {BUILD_PROPERTY: build}
-    following = scratch.table(NEXT).carrying(build)
-    create_table(node, following, query, marks, [column.name for column in columns])
-    warehouse.added(following)
-    state = snapshot_state(warehouse, following, warehouse.describe(following))
-    if state:
-        warehouse.mark(following, {RESTORED_PROPERTY: f"{build} {state}"})
-    return following
 
 
 def _verify(node: Node, journal: Journal, restored: OpenMirroringRelation) -> None:
@@ -216,7 +198,6 @@ def with_foreign_changes(
     """Return the rows that were published last, whatever others have made of the relation since.
 
     Args:
-        table: the table as it was published last
         published: the rows that the relation has
 
     Raises:
@@ -229,7 +210,7 @@ def with_foreign_changes(
     publishes = node.options.on_foreign_changes == "publish"
     # Hooks and holds keep these rows as those that were published, before anything compares them.
     # No later run could take that back.
-    are_kept = node.has_code_before or node.has_post_hooks or node.options.is_held
+    are_kept = node.has_own_code or node.options.is_held
     try:
         return verify_state(warehouse, table, published, counts_unknown=publishes or are_kept)
     except SnapshotMismatchError:
@@ -237,20 +218,14 @@ def with_foreign_changes(
             raise
     assert published.build, "only what was published can have changed since"
     version = published_version(warehouse, table, published)
-    if destination.dry_run:
-        rows = _rows(node, destination, table, scratch) if version is None else target
-        past = rows.incorporate(version=version)
-        return PublishedRows(warehouse, past, published.build, published.marks)
-    if version is not None:
-        note_version(warehouse, target, published.build, version)
+    if version is None:
+        rows = rows_as_published(node, destination, table, scratch)
     else:
-        rows = _rows(node, destination, table, scratch)
-        move(warehouse, rows, beside(target, published.build))
+        rows = target.incorporate(version=version)
+    if destination.dry_run:
+        return PublishedRows(warehouse, rows, published.build, published.marks)
+    if version is None:
+        move(warehouse, rows, table_beside(target, PUBLISHED, published.build))
+    else:
+        note_version(warehouse, target, published.build, version)
     return published_rows(warehouse, target, published.build, None)
-
-
-def _rows(
-    node: Node, destination: Destination, table: PublishedTable, scratch: ScratchTables
-) -> OpenMirroringRelation:
-    assert table.last, "only what was published can have changed since"
-    return rows_as_published(node, destination, table, table.last, scratch)

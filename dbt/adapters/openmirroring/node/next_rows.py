@@ -28,11 +28,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     TYPED_ROWS,
     ScratchTables,
 )
-from dbt.adapters.openmirroring.node.snapshot.swap import (
-    KeyRange,
-    key_ranges,
-    ranged_columns,
-)
+from dbt.adapters.openmirroring.node.snapshot.swap import KeyRange, key_ranges, ranged_columns
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 from dbt.adapters.openmirroring.text.sql import quoted
@@ -51,9 +47,6 @@ ConvertedColumn = tuple[str, Cast | None, str]
 
 # the columns of a dbt snapshot that have the type of `updated_at`
 _TIMES = ("dbt_valid_from", "dbt_valid_to", "dbt_updated_at")
-
-# lists of columns; a new row may change a row of the snapshot that agrees in all columns of a list
-ColumnLists = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -134,8 +127,15 @@ def _incremental(
     if node.batch:
         new = {column.name.lower() for column in found}
         common = [column for column in before if column.name.lower() in new]
-        predicates = [_in_batch(node, node.batch, common)]
-    check_casts(node, computed, columns)
+        in_batch = warehouse.sql(
+            "mirror_in_batch",
+            event_time=_event_time(node, common).quoted,
+            start=node.batch["event_time_start"],
+            end=node.batch["event_time_end"],
+            keys=node.options.unique_key,
+        )
+        predicates = [in_batch]
+    _check_casts(node, computed, columns)
     new_rows = _typed_rows(node, scratch, computed, found, columns)
     options = node.options = node.options.spelled(column.name for column in columns)
     if options.incremental_strategy == "merge" and options.unique_key:
@@ -149,7 +149,7 @@ def _incremental(
                 "merged with one of them only. Nothing was changed. Make the new rows unique, or "
                 "set another `unique_key`."
             )
-    reused = _reused(node, scratch, new_rows, snapshot, before, columns, options.touched_by)
+    reused = _reused(node, scratch, new_rows, snapshot, before, columns)
     query = warehouse.sql(
         options.strategy_macro,
         snapshot=_stored_rows(node, reused, columns),
@@ -174,32 +174,20 @@ def _event_time(node: Node, columns: Sequence[OpenMirroringColumn]) -> OpenMirro
     )
 
 
-def _in_batch(node: Node, batch: Mapping[str, Any], columns: Sequence[OpenMirroringColumn]) -> str:
-    """Return the SQL of which rows a batch replaces in the partitions of its rows."""
-    return node.warehouse.sql(
-        "mirror_in_batch",
-        event_time=_event_time(node, columns).quoted,
-        start=batch["event_time_start"],
-        end=batch["event_time_end"],
-        keys=node.options.unique_key,
-    )
-
-
 def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | None) -> NextRows:
     """Return the rows of a dbt snapshot. Its changes, as dbt defines them, are computed once."""
     warehouse, target = node.warehouse, node.target
     if not warehouse.found(target):
         return first_rows(node)
     with warehouse.users_session():
-        query, stored = comparable(node, scratch)
+        query, stored = _comparable(node, scratch)
         query = node.history_changes(query, stored)
         computed = _keep_new_rows(node, scratch, NEW_ROWS, query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
     names = node.history_columns
     columns = history_columns(before, found, names)
     changes = _typed_rows(node, scratch, computed, found, columns)
-    touched_by = [[names["dbt_scd_id"]]]
-    reused = _reused(node, scratch, changes, snapshot, before, columns, touched_by)
+    reused = _reused(node, scratch, changes, snapshot, before, columns)
     query = warehouse.sql(
         "mirror_history",
         snapshot=_stored_rows(node, reused, columns),
@@ -237,7 +225,7 @@ def _typed_rows(
     if not casts:
         return computed
     typed = [(c.quoted, casts.get(c.name.lower()), c.quoted) for c in found]
-    return _keep_new_rows(node, scratch, TYPED_ROWS, typed_rows(node, str(computed), typed))
+    return _keep_new_rows(node, scratch, TYPED_ROWS, _converted(node, str(computed), typed))
 
 
 def _stored_rows(node: Node, reused: Reuse | None, columns: Sequence[IncrementalColumn]) -> str:
@@ -257,17 +245,12 @@ def _reused(
     snapshot: TableDescription | None,
     before: Sequence[OpenMirroringColumn],
     columns: Sequence[IncrementalColumn],
-    touched_by: ColumnLists | None,
 ) -> TouchedRows | KeptFiles | None:
     """Determine the rows or files of the snapshot that an incremental run cannot change.
 
     Nothing is reused if the columns differ: then all rows are written and compared again.
-
-    Args:
-        snapshot: None if nothing of it may be kept
-        touched_by: lists of columns. A row may change if it agrees with a new row in all columns
-            of one list. None means that any row may change
     """
+    touched_by = node.options.touched_by
     if snapshot is None or touched_by is None or node.config.get("clustered_by"):
         return None
     has_other_types = any(column.snapshot_type != column.dtype for column in columns)
@@ -282,7 +265,7 @@ def _reused(
             return ()
         return key_ranges(warehouse, new_rows, ranged)
 
-    if _changes_in_place(node, snapshot, touched_by):
+    if _changes_in_place(node, snapshot):
         if not touched_by:
             return TouchedRows(new_rows, keys, None)
         query = warehouse.sql(
@@ -306,10 +289,10 @@ def _reused(
     return kept_files(snapshot, [str(row[0]) for row in touched.rows])
 
 
-def _changes_in_place(node: Node, snapshot: TableDescription, touched_by: ColumnLists) -> bool:
+def _changes_in_place(node: Node, snapshot: TableDescription) -> bool:
     """Check whether a snapshot can take the changes of an incremental run in place."""
-    keys = node.options.unique_key
-    if node.has_contract or any(tuple(columns) != keys for columns in touched_by):
+    keys, touched_by = node.options.unique_key, node.options.touched_by or []
+    if node.has_contract or any(columns != keys for columns in touched_by):
         return False
     # keys are known to be unique only in rows that are published
     if touched_by and not node.options.mirror:
@@ -372,10 +355,12 @@ def incremental_columns(
     added = [column for name, column in has.items() if name not in had]
     gone = [column for name, column in had.items() if name not in has]
     changed = [c for name, c in has.items() if name in had and had[name].dtype != c.dtype]
-    if on_schema_change == "fail" and (added or gone or changed):
+    kinds = (("added", added), ("gone", gone), ("of another type", changed))
+    differences = [f"{kind}: {_names(columns)}" for kind, columns in kinds if columns]
+    if on_schema_change == "fail" and differences:
         raise CompilationError(
             "The source and target schemas on this incremental model are out of sync: "
-            f"{_differences(added, gone, changed)}. Set `on_schema_change` to append_new_columns "
+            f"{'; '.join(differences)}. Set `on_schema_change` to append_new_columns "
             "or sync_all_columns, or run with --full-refresh."
         )
     if on_schema_change == "ignore" and gone:
@@ -434,9 +419,7 @@ def history_columns(
     changes: Sequence[OpenMirroringColumn],
     names: Mapping[str, str],
 ) -> list[IncrementalColumn]:
-    """Return the columns of the next version of a dbt snapshot.
-
-    The helper columns of dbt's comparison are left out.
+    """Return the columns of the next version of a dbt snapshot, without dbt's helper columns.
 
     Args:
         names: the names of dbt's own columns, by dbt's names for them
@@ -474,7 +457,6 @@ def history_columns(
 
 
 def _no_common_type(column: str, stored: str, new: str) -> CompilationError:
-    """Return the error for a column of a dbt snapshot whose type has changed too much."""
     return CompilationError(
         f"The column {column} has the type {stored} in the dbt snapshot, and {new} in its source. "
         "No type holds the values of both as they are. Nothing was changed. Cast the column in "
@@ -487,33 +469,18 @@ def _folded(names: Any) -> set[str]:
     return {str(name).lower() for name in ([names] if isinstance(names, str) else names or [])}
 
 
-def _differences(
-    added: Iterable[OpenMirroringColumn],
-    gone: Iterable[OpenMirroringColumn],
-    changed: Iterable[OpenMirroringColumn],
-) -> str:
-    kinds = (("added", added), ("gone", gone), ("of another type", changed))
-    return "; ".join(f"{kind}: {_names(columns)}" for kind, columns in kinds if columns)
-
-
 def _names(columns: Iterable[OpenMirroringColumn]) -> str:
     return ", ".join(column.name for column in columns)
 
 
-def comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringRelation]:
+def _comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringRelation]:
     """Return the source of a dbt snapshot and its stored rows, with the same names and types.
 
     dbt compares names with their case, and values with `!=`: the number 7 and the text '7A' would
     be cast to one type, and the change would be lost.
 
-    Args:
-        scratch: keeps the stored rows in other types, if they need any
-
     Returns:
         a query of the source, and a table of the stored rows
-
-    Raises:
-        CompilationError: if no type holds the stored and the new values of a column
     """
     warehouse, target, query = node.warehouse, node.target, node.query()
     stored = warehouse.columns(target)
@@ -526,12 +493,12 @@ def comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringRe
         (c.quoted, _cast(c, types), quoted(spelled.get(c.name.lower(), c.name))) for c in own
     ]
     if any(cast or name != alias for name, cast, alias in columns):
-        query = typed_rows(node, f"(\n{query}\n)", columns)
+        query = _converted(node, f"(\n{query}\n)", columns)
     plain = [OpenMirroringColumn(c.name, without_length(c.dtype)) for c in stored]
     columns = [(c.quoted, _cast(c, types), c.quoted) for c in plain]
     if not any(cast for _, cast, _ in columns):
         return query, target
-    return query, scratch.keep(STORED, typed_rows(node, str(target), columns))
+    return query, scratch.keep(STORED, _converted(node, str(target), columns))
 
 
 def _compared_types(
@@ -543,13 +510,8 @@ def _compared_types(
     """Return the types in which dbt compares the columns of a dbt snapshot with its source.
 
     Args:
-        source: the columns that a first run would make
-        names: the names of dbt's own columns, by dbt's names for them
         is_ordered: whether the times of changes are compared by their order, which texts of
             numbers do not have
-
-    Raises:
-        CompilationError: if no type holds the values of both
     """
     had = {column.name.lower(): column for column in stored}
     times = {names[name].lower() for name in _TIMES}
@@ -574,14 +536,10 @@ def _compared_types(
     return types
 
 
-def check_casts(
+def _check_casts(
     node: Node, new_rows: OpenMirroringRelation, columns: Sequence[IncrementalColumn]
 ) -> None:
-    """Check whether Spark has the casts that an incremental run needs.
-
-    Raises:
-        CompilationError: if Spark cannot cast the values of a column
-    """
+    """Check whether Spark has the casts that an incremental run needs."""
     new = [(c, c.new_cast) for c in columns if c.new_cast]
     before = [(c, c.snapshot_cast) for c in columns if c.snapshot_cast]
     for table, casts in ((new_rows, new), (node.target, before)):
@@ -601,7 +559,7 @@ def _is_possible(
     node: Node, table: OpenMirroringRelation, columns: Sequence[ConvertedColumn]
 ) -> bool:
     try:
-        node.warehouse.columns_of(typed_rows(node, str(table), columns))
+        node.warehouse.columns_of(_converted(node, str(table), columns))
     except DbtRuntimeError as error:
         if "DATATYPE_MISMATCH" in str(error):
             return False
@@ -609,7 +567,7 @@ def _is_possible(
     return True
 
 
-def typed_rows(node: Node, rows: str, columns: Sequence[ConvertedColumn]) -> str:
+def _converted(node: Node, rows: str, columns: Sequence[ConvertedColumn]) -> str:
     """Return a query of rows in other types."""
     return node.warehouse.sql(
         "mirror_typed_rows", rows=rows, columns=columns, remedy=node.cast_remedy

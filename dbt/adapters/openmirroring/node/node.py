@@ -208,6 +208,10 @@ class Node:
     def has_post_hooks(self) -> bool:
         return bool(self._context["post_hooks"])
 
+    @property
+    def has_own_code(self) -> bool:
+        return self.has_code_before or self.has_post_hooks
+
     def run_code_before(self, allows: Callable[[str], bool]) -> None:
         """Run the pre-hooks, `sql_header` and a Python model.
 

@@ -16,12 +16,20 @@ from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.types.columns import LandingColumn
 
+# A table of this many keys fits into the memory of every executor.
+_BROADCAST_ROWS = 1_000_000
+
+# why a table is rebuilt, whatever has changed
+FULL_REFRESH = "--full-refresh"
+
+# the charset for Spark's `encode`, where it differs from the encoding
+_CHARSETS = {"ascii": "US-ASCII", "utf-16": "UTF-16LE", "windows-1252": "iso-8859-1"}
+
+_BYTES = bytes(range(256))
+
 
 def table_definition(columns: Sequence[LandingColumn], options: NodeConfig) -> TableDefinition:
-    """Return the definition of a table.
-
-    Args:
-        columns: the columns of the next snapshot
+    """Return the definition of a table with the columns of the next snapshot.
 
     Raises:
         CompilationError: if a column name cannot be mirrored, a key is not a column, or the
@@ -81,12 +89,9 @@ def _names(columns: Sequence[LandingColumn]) -> dict[str, str]:
 
 
 def _check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig) -> None:
-    """Check whether the landing format can hold the columns of a table.
+    """Check whether the landing format has the types of all columns.
 
-    Raises:
-        CompilationError: if the landing format does not have the type of a column (specification,
-            "Delimited text requirements"; Delta has no type for a time of day), or if a row could
-            become an empty line
+    Source: specification, "Delimited text requirements". Delta has no type for a time of day.
     """
     for column in columns:
         if options.delimited and not data_type(column.landed_type):
@@ -111,18 +116,6 @@ def _check_landing_format(columns: Sequence[LandingColumn], options: NodeConfig)
             f"The model has one column, {columns[0].quoted}, so that a line that is NULL would be "
             "empty, and not be read. Set another `delimited.null_value`, e.g. null."
         )
-
-
-# A table of this many keys fits into the memory of every executor.
-_BROADCAST_ROWS = 1_000_000
-
-# why a table is rebuilt, whatever has changed
-FULL_REFRESH = "--full-refresh"
-
-# the charset for Spark's `encode`, where it differs from the encoding
-_CHARSETS = {"ascii": "US-ASCII", "utf-16": "UTF-16LE", "windows-1252": "iso-8859-1"}
-
-_BYTES = bytes(range(256))
 
 
 @dataclass(frozen=True)
@@ -201,9 +194,7 @@ class SparkPlan(Plan):
 
         Args:
             table_bytes: the size of the next snapshot
-            table_rows: the rows of the next snapshot; the rows of this batch, if the next snapshot
-                has no more than `target_bytes`
-            target_bytes: the target size of a file
+            table_rows: its rows; those of this batch, if it has no more than `target_bytes`
 
         Returns:
             the number of files that Spark should write, and the number of rows after which it

@@ -30,14 +30,19 @@ from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.published_rows import (
     PublishedRows,
-    beside,
     has_published_columns,
     note_version,
     published_rows,
     snapshot_state,
 )
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, TouchedRows
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables, refuse_lost
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    NEXT,
+    PUBLISHED,
+    ScratchTables,
+    refuse_lost,
+    table_beside,
+)
 from dbt.adapters.openmirroring.node.snapshot.swap import (
     move,
     snapshot_version,
@@ -238,7 +243,7 @@ def _run_code_before(attempt: Attempt, extends: bool) -> None:
     if attempt.rebuild:  # nothing is compared, so nothing has to be kept
         node.run_code_before(lambda _: True)
         return
-    if node.has_code_before or node.has_post_hooks:
+    if node.has_own_code:
         # this code cannot be undone if the table is refused later
         publication.verify(attempt.published.build, rebuilds=False)
     attempt.published = with_foreign_changes(
@@ -331,7 +336,7 @@ def commit(
         before: called when all is staged, before the batch is committed
     """
     node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
-    files = stage(warehouse, publication, plan, node.options, built)  # 4
+    files = stage(node, publication, plan, built)  # 4
     before()
     is_in_place = isinstance(built.reuse, TouchedRows)
     version = snapshot_version(warehouse, node.target) if is_in_place else None
@@ -435,10 +440,10 @@ def _make_snapshot(
         warehouse.replaced(target)
         return
     # it may be the only table with the rows, once the snapshot is dropped
-    attempt.scratch.release(built)
+    attempt.scratch.release(NEXT)
     snapshot = warehouse.found(target)
     if snapshot and last and published.build == last and not published.are_beside:
-        move(warehouse, snapshot, beside(target, last))
+        move(warehouse, snapshot, table_beside(target, PUBLISHED, last))
     swap(warehouse, target, built)
 
 

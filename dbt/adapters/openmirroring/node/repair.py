@@ -46,7 +46,10 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
             make the mirrored table equal
         DbtRuntimeError: if another step fails
     """
-    with node.warehouse.own_session(), begin_attempt(node, destination) as attempt:
+    with (
+        node.warehouse.adapter.connections.own_session(),
+        begin_attempt(node, destination) as attempt,
+    ):
         publication, warehouse, target = attempt.publication, node.warehouse, node.target
         journal = publication.last
         if journal is None or not is_of(node, journal):
@@ -85,20 +88,22 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
 def _plan(
     attempt: Attempt, journal: Journal, mirrored: OpenMirroringRelation
 ) -> tuple[SparkPlan, NextSnapshot]:
-    """Compare the snapshot with the mirrored rows.
-
-    Raises:
-        SnapshotMismatchError: if the snapshot has not as many rows as were published
-        CompilationError: if a change set cannot make the mirrored table equal
-    """
+    """Compare the snapshot with the mirrored rows."""
     node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
     warehouse.show_step(COMPARING)
     publication.verify_rows(journal, warehouse.count_rows(node.target))
-    definition = journal.batch.definition
-    _require_keys(attempt, journal, mirrored)
+    definition, keys = journal.batch.definition, journal.batch.definition.key_columns
+    without_key = (
+        warehouse.count("mirror_count_without_key", table=mirrored, keys=keys) if keys else 0
+    )
+    if without_key:
+        raise CompilationError(
+            f"The mirrored table of {node.target} has {without_key:,} rows without a key "
+            f"({', '.join(keys)}). Nothing was changed: no change set can delete them. "
+            f"{publish_present(publication.table)}"
+        )
     description = warehouse.describe(node.target)
-    columns = published_columns(definition)
-    snapshot = NextSnapshot(node.target, description, columns, Reuse())
+    snapshot = NextSnapshot(node.target, description, published_columns(definition), Reuse())
     comparer = Comparer(
         warehouse, attempt.scratch, publication, node.options, definition, mirrored, snapshot
     )
@@ -114,7 +119,7 @@ def _plan(
         table_rows=warehouse.count_rows(mirrored),
     )
     found = comparer.changes(replace(journal, batch=as_landed))
-    if found.rows.deleted and not definition.key_columns:
+    if found.rows.deleted and not keys:
         raise CompilationError(
             f"The mirrored table of {node.target} has {found.rows.deleted:,} rows that were not "
             f"published, and lacks {found.rows.inserted:,}. Nothing was changed: without a "
@@ -134,30 +139,9 @@ def _plan(
     return plan, snapshot
 
 
-def _require_keys(attempt: Attempt, journal: Journal, mirrored: OpenMirroringRelation) -> None:
-    """Check that each row of the mirrored table has a key, by which it can be deleted."""
-    keys = journal.batch.definition.key_columns
-    if not keys:
-        return
-    without_key = attempt.node.warehouse.count(
-        "mirror_count_without_key", table=mirrored, keys=keys
-    )
-    if without_key:
-        raise CompilationError(
-            f"The mirrored table of {attempt.node.target} has {without_key:,} rows without a key "
-            f"({', '.join(keys)}). Nothing was changed: no change set can delete them. "
-            f"{publish_present(attempt.publication.table)}"
-        )
-
-
 @dataclass(frozen=True)
 class Restored:
-    """A snapshot that was restored.
-
-    Args:
-        batch: the batch that has published its rows
-        replaced: what was in its place; empty if Spark had lost it
-    """
+    """A snapshot that was restored, and what was in its place; empty if Spark had lost it."""
 
     batch: Batch
     replaced: str = ""
@@ -180,7 +164,10 @@ def restore(node: Node, destination: Destination, replaces: bool = False) -> Res
         MirroredTableMismatchError: if the mirrored table has other rows than were published
         DbtRuntimeError: if it cannot be read, or if not everything published is applied in time
     """
-    with node.warehouse.own_session(), _table_of(node, destination) as (table, scratch):
+    with (
+        node.warehouse.adapter.connections.own_session(),
+        _table_of(node, destination) as (table, scratch),
+    ):
         journal = table.last
         if journal is None or not is_of(node, journal):
             return None
@@ -193,8 +180,8 @@ def restore(node: Node, destination: Destination, replaces: bool = False) -> Res
             return None
         if destination.dry_run and is_interrupted(warehouse, target):
             return None  # a run repairs it
-        warehouse.create_schema(target)
-        restored = rows_as_published(node, destination, table, journal, scratch)
+        warehouse.adapter.create_schema(target.without_identifier())
+        restored = rows_as_published(node, destination, table, scratch)
         swap(warehouse, target, restored)
         return Restored(journal.batch, other)
 

@@ -20,9 +20,7 @@ from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTab
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
 from dbt.adapters.openmirroring.node.snapshot.reuse import MERGING_FORMATS
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import PUBLISHED, table_beside
-from dbt.adapters.openmirroring.node.snapshot.swap import (
-    snapshot_version,
-)
+from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
@@ -38,7 +36,6 @@ class PublishedRows:
     """The rows that were published last, as Spark has them.
 
     Args:
-        warehouse: Spark's tables
         relation: the relation of these rows, possibly an earlier version of the snapshot; None if
             there is no such relation
         build: the id of the build that has made them; None if they were not published
@@ -77,15 +74,14 @@ def published_rows(
     last: str | None,
     held: HeldRecord | None,
 ) -> PublishedRows:
-    """Find the rows that were published last.
+    """Find the rows of the build that was published last.
 
     Args:
-        last: the id of the build that was published last
-        held: the record of a snapshot that is ahead; None if there is none
+        held: the record of a snapshot that is ahead
     """
     snapshot = warehouse.found(target)
     marks = warehouse.marks(snapshot)
-    kept = warehouse.found(beside(target, last)) if last else None
+    kept = warehouse.found(table_beside(target, PUBLISHED, last)) if last else None
     if kept:
         kept = kept.incorporate(version=warehouse.marks(kept).version_of(last))
         return PublishedRows(warehouse, kept, last, marks, is_ahead=True, are_beside=True)
@@ -115,11 +111,6 @@ def note_version(
     warehouse.mark(target, {BUILD_PROPERTY: build, **marks} if build else marks)
 
 
-def beside(target: OpenMirroringRelation, build: str) -> OpenMirroringRelation:
-    """Return the relation that keeps the rows of a published build while the snapshot is ahead."""
-    return table_beside(target, PUBLISHED, build)
-
-
 # Operations in Delta's and Iceberg's histories that change no row. Delta also records changes of
 # properties, comments and constraints.
 _CHANGES_NO_ROW = {
@@ -140,7 +131,7 @@ def snapshot_state(
     files of another table, if they are on this machine.
     """
     if description.layout.format in MERGING_FORMATS:
-        return version_state(warehouse, table)
+        return f"version:{snapshot_version(warehouse, table)}"
     folder = description.folder if warehouse.is_driven_here else None
     if not folder:
         return None
@@ -148,11 +139,6 @@ def snapshot_state(
         (str(path.relative_to(folder)), path.stat().st_size) for path in data_files(folder)
     )
     return f"files:{hashlib.sha256(repr(files).encode()).hexdigest()}"
-
-
-def version_state(warehouse: Warehouse, table: OpenMirroringRelation) -> str:
-    """Return the state of a Delta or Iceberg table."""
-    return f"version:{snapshot_version(warehouse, table)}"
 
 
 def verify_state(
@@ -206,11 +192,7 @@ def verify_state(
 def published_version(
     warehouse: Warehouse, table: PublishedTable, published: PublishedRows
 ) -> str | None:
-    """Return the version of a snapshot that has the rows which were published last.
-
-    Returns:
-        the version; None if its format keeps no versions, or if that version is gone
-    """
+    """Return the version of a snapshot that has the rows which were published last, if any."""
     journal, relation = table.last, published.relation
     if journal is None or relation is None:
         return None
@@ -225,10 +207,7 @@ def published_version(
 def _restored_state(
     warehouse: Warehouse, relation: OpenMirroringRelation, journal: Journal
 ) -> str | None:
-    """Return the state in which a restore has left a snapshot; None if it was not restored.
-
-    The journal has the state of the snapshot on the machine that has published it.
-    """
+    """Return the state in which a restore has left a snapshot, which the journal cannot have."""
     return Marks.of(warehouse.properties(relation)).restored_state(journal.batch.build)
 
 

@@ -66,11 +66,7 @@ class ScratchTables:
         self._tables: dict[str, OpenMirroringRelation] = {}
 
     def table(self, kind: str) -> OpenMirroringRelation:
-        """Return the table for rows that are kept until the node ends.
-
-        Args:
-            kind: the kind of table, one of the constants above
-        """
+        """Return the table of a kind, one of the constants above."""
         return self._tables.setdefault(kind, table_beside(self._relation, kind, self._batch_id))
 
     def keep(
@@ -83,7 +79,6 @@ class ScratchTables:
         """Compute rows once, and keep them until the node ends.
 
         Args:
-            kind: the kind of table, one of the constants above
             partition_by: partition columns of the snapshot. If there are any, the rows are stored
                 as in the snapshot
             options: options of a partitioned table
@@ -100,12 +95,12 @@ class ScratchTables:
         else:
             sql = self._warehouse.sql("mirror_keep", table=table, query=query)
         self._warehouse.build(sql)
-        self._warehouse.added(table)
+        self._warehouse.adapter.cache_added(table)
         return table
 
-    def release(self, table: OpenMirroringRelation) -> None:
+    def release(self, kind: str) -> None:
         """Leave a table to the next run, if this one fails while it becomes the snapshot."""
-        self._tables = {k: each for k, each in self._tables.items() if each.path != table.path}
+        self._tables.pop(kind, None)
 
     def __enter__(self) -> ScratchTables:
         return self
@@ -120,8 +115,8 @@ def table_beside(
     relation: OpenMirroringRelation, kind: str, batch_id: str
 ) -> OpenMirroringRelation:
     """Return a table of a run, beside the relation that the run publishes."""
-    identifier = name_beside(str(relation.identifier), kind, batch_id)
-    table: OpenMirroringRelation = relation.incorporate(path={"identifier": identifier})
+    path = {"identifier": f"{relation.identifier}__{kind}_{batch_id}"}
+    table: OpenMirroringRelation = relation.incorporate(path=path)
     return table
 
 
@@ -160,21 +155,10 @@ def check_name(schema: str, identifier: str, file_format: str, is_embedded: bool
             )
 
 
-def name_beside(identifier: str, kind: str, batch_id: str) -> str:
-    """Return the name of a table of a run, beside the relation that the run publishes."""
-    return f"{identifier}__{kind}_{batch_id}"
-
-
-def made_for(identifier: str, *kinds: str) -> Callable[[str], bool]:
-    """Return a check by its name whether a run made a table beside the relation it published.
-
-    Args:
-        identifier: identifier of the published relation
-        kinds: the kinds of tables, of the constants above
-    """
-    begins = "|".join(re.escape(name_beside(identifier, kind, "")) for kind in kinds)
-    pattern = re.compile(f"(?:{begins}){BATCH_ID}", re.IGNORECASE)
-    return lambda name: pattern.fullmatch(name) is not None
+def made_for(identifier: str, *kinds: str) -> Callable[[str], object]:
+    """Return a check by its name whether a run made a table of some kinds beside a relation."""
+    name = f"{re.escape(identifier)}__(?:{'|'.join(kinds)})_{BATCH_ID}"
+    return re.compile(name, re.IGNORECASE).fullmatch
 
 
 def is_plain(name: str) -> bool:
@@ -189,10 +173,7 @@ def tidy(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
 
 
 def give_back(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
-    """Undo the rename of a table that a killed process has left half done.
-
-    Spark renames the folder of a table first, and then the table.
-    """
+    """Undo a rename that was left half done. Spark renames the folder of a table first."""
     home = _home(warehouse, relation)
     if home is None:
         return
@@ -241,7 +222,7 @@ def make_way(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
     if not any(folder.iterdir()):
         folder.rmdir()
         return
-    aside = folder.with_name(name_beside(folder.name, LEFT, new_batch_id()))
+    aside = folder.with_name(f"{folder.name}__{LEFT}_{new_batch_id()}")
     folder.rename(aside)
     logger.warning(
         f"{folder} had files, but Spark had no table {relation}: a run was killed while it "
@@ -278,7 +259,6 @@ def refuse_lost(warehouse: Warehouse, relations: Iterable[OpenMirroringRelation]
 
 
 def _missing_folder(location: str) -> Path | None:
-    """Return the folder of a table if it is to be on this machine, but is not; else None."""
     folder = local_path(location)
     return folder if folder and not folder.is_dir() else None
 

@@ -23,33 +23,31 @@ def swap(
     following: OpenMirroringRelation,
 ) -> None:
     """Make the next snapshot the snapshot. If it is gone, an earlier run has swapped already."""
+    snapshot = warehouse.found(target)
     if warehouse.found(following):
-        snapshot = warehouse.found(target)
         if snapshot:
             warehouse.drop(snapshot)
-        make_way(warehouse, target)
-        warehouse.adapter.rename_relation(following, target)
-    if warehouse.found(target):
-        _find_partitions(warehouse, target)
-        warehouse.replaced(target)
+        move(warehouse, following, target)
+    elif snapshot:
+        _show_rows(warehouse, target)
 
 
 def move(warehouse: Warehouse, relation: OpenMirroringRelation, to: OpenMirroringRelation) -> None:
     """Rename a table. No table may have the new name yet."""
     make_way(warehouse, to)
     warehouse.adapter.rename_relation(relation, to)
-    _find_partitions(warehouse, to)
-    warehouse.replaced(to)
+    _show_rows(warehouse, to)
 
 
-def _find_partitions(warehouse: Warehouse, table: OpenMirroringRelation) -> None:
+def _show_rows(warehouse: Warehouse, table: OpenMirroringRelation) -> None:
+    """Let each session see the rows of a table that was renamed."""
     # without a metastore, the catalog of a session forgets partitions when a table is renamed
-    if warehouse.adapter.connections.has_metastore():
-        return
-    layout = warehouse.describe(table).layout
-    # Delta and Iceberg list their own
-    if layout.partitions and layout.format not in RECORDING_FORMATS:
-        warehouse.run("mirror_find_partitions", table=table)
+    if not warehouse.adapter.connections.has_metastore():
+        layout = warehouse.describe(table).layout
+        # Delta and Iceberg list their own
+        if layout.partitions and layout.format not in RECORDING_FORMATS:
+            warehouse.run("mirror_find_partitions", table=table)
+    warehouse.replaced(table)
 
 
 def take_in_place(
@@ -59,13 +57,10 @@ def take_in_place(
     new_rows: OpenMirroringRelation,
     keys: tuple[str, ...],
 ) -> None:
-    """Replace rows of a snapshot by other rows, in one commit.
+    """Replace rows of a snapshot by those of a part, in one commit.
 
-    Args:
-        part: a table of the replacing rows
-        new_rows: a table of the new rows of the model; not used without keys
-        keys: rows with the same key as a new row are replaced or deleted. Without keys, rows are
-            only added
+    Rows with the key of one of the new rows are replaced or deleted. Without keys, rows are only
+    added.
     """
     columns = warehouse.columns(target)
     names = [column.quoted for column in columns]
@@ -110,13 +105,7 @@ _FIRST_DAY, _LAST_DAY = (day.toordinal() - _EPOCH for day in (date(1583, 1, 1), 
 
 @dataclass(frozen=True)
 class KeyRange:
-    """The range of a key column in new rows.
-
-    Args:
-        column: its quoted name
-        first: the least value, as a literal of SQL
-        last: the greatest value, as a literal of SQL
-    """
+    """The range of a key column, with a quoted name, in new rows. Its ends are literals of SQL."""
 
     column: str
     first: str
@@ -126,11 +115,7 @@ class KeyRange:
 def ranged_columns(
     columns: Sequence[OpenMirroringColumn], keys: Sequence[str]
 ) -> list[OpenMirroringColumn]:
-    """Return the integers and dates among the keys of a snapshot, which can have ranges.
-
-    Args:
-        columns: all columns of the snapshot
-    """
+    """Return those keys among all columns of a snapshot that can have ranges."""
     by_name = {column.name.lower(): column for column in columns}
     # a session that is case-sensitive may have two columns of one name
     if len(by_name) < len(columns):
@@ -142,12 +127,9 @@ def ranged_columns(
 def key_ranges(
     warehouse: Warehouse, new_rows: OpenMirroringRelation, ranged: Sequence[OpenMirroringColumn]
 ) -> tuple[KeyRange, ...]:
-    """Return the ranges of keys in new rows.
+    """Return the ranges of the keys that can have them (`ranged_columns`) in new rows.
 
     A row outside of a range has the key of no new row, unless its key has NULL there.
-
-    Args:
-        ranged: the columns of the snapshot, as `ranged_columns` returns them
     """
     if not ranged:
         return ()
