@@ -57,11 +57,8 @@ def build(
     """1. Compute the rows of the next snapshot, or the rows that the snapshot takes in place.
 
     Args:
-        marks: properties that will identify the snapshot; empty for a node that is not mirrored
+        marks: properties that will identify the snapshot
         beside: the table to build instead of the next snapshot of this run
-
-    Returns:
-        the table with the rows, and Spark's response to the statement
 
     Raises:
         DbtRuntimeError: if the node's SQL fails
@@ -153,8 +150,7 @@ def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
 
     Raises:
         DbtRuntimeError: if a constraint is broken
-        CompilationError: if a constraint lacks its columns or its expression, or if the length of
-            a type cannot be checked
+        CompilationError: if a constraint cannot be checked
     """
     if not node.has_contract:
         return
@@ -209,10 +205,7 @@ def _too_long(type_: str, value: str) -> str:
 
 
 def constraints_of(declared: Sequence[ModelLevelConstraint]) -> list[Constraint]:
-    """Return the conditions to verify.
-
-    Args:
-        declared: constraints that can be enforced; a constraint of a column names that column
+    """Return the conditions of declared constraints, in which those of columns name these.
 
     Raises:
         CompilationError: if a constraint lacks its columns or its expression

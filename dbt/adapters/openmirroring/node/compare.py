@@ -74,7 +74,6 @@ class Comparer:
     Args:
         definition: the new definition of the mirrored table
         snapshot: the rows that were published last; the relation may be missing
-        built: the next snapshot
         history_keys: SQL of the key of a dbt snapshot; empty for other nodes
         left: why new rows do not replace all published rows with their keys, and a remedy; None
             if they do, and for a next snapshot that was not made of new rows
@@ -109,13 +108,10 @@ class Comparer:
         return RowCounts(inserted=int(counts["inserted"]))
 
     def changes(self, journal: Journal) -> Comparison:
-        """Find the rows that are new, changed or deleted.
+        """Find the rows that are new, changed or deleted since the publication of a journal.
 
         Only the key and the digest of each row are shuffled, once, before rows are grouped. A
         partial aggregation before the shuffle would not help, because most keys occur once there.
-
-        Args:
-            journal: the journal of the last publication
 
         Raises:
             DbtRuntimeError: if keys are NULL or not unique, or if values cannot be mirrored

@@ -81,25 +81,16 @@ class NodeConfig:
     Args:
         unique_key: columns for `keyColumns`, as the user spells them
         mirror: False keeps the node in Spark only
-        on_breaking_change: `rebuild` or `fail`
-        insert_marker: row marker of new rows in a change set: `upsert` or `insert`
-        landing_format: `parquet`, `csv`, `tsv` or `psv`
+        insert_marker: row marker of new rows in a change set
         delimited: how delimited text is written; None for Parquet
-        compression: `none`, `snappy`, `gzip` or `zstd`
-        file_detection: how the service orders the files: `sequential` (by number) or
-            `last_update_time`
-        default_row_marker: meaning of a row without a row marker: `insert` or `upsert`
+        file_detection: how the service orders the files: by number, or by the time of each
+        default_row_marker: meaning of a row without a row marker
         schema_folder: False puts the table folder at the root of the landing zone
         target_file_size: bytes
-        incremental_strategy: how the new rows of an incremental model change the snapshot: one
-            of INCREMENTAL_STRATEGIES
+        incremental_strategy: one of INCREMENTAL_STRATEGIES
         delete_when: SQL condition; a new row that meets it deletes instead of upserting
-        partition_by: partition columns
-        publish: when the node is published: `immediately`, `after_tests` or `on_request`
         max_deleted: limit of the rows that one publication may delete: their number, or (a float)
             a percentage of the published rows
-        on_foreign_changes: what happens if somebody else has changed the relation since it was
-            published: `fail` or `publish`
     """
 
     unique_key: tuple[str, ...] = ()
@@ -126,7 +117,6 @@ class NodeConfig:
 
     @property
     def strategy_macro(self) -> str:
-        """The name of the macro for the incremental strategy."""
         return f"mirror_{self.incremental_strategy.replace('+', '_')}"
 
     @property
@@ -136,11 +126,9 @@ class NodeConfig:
 
     @property
     def touched_by(self) -> list[tuple[str, ...]] | None:
-        """The columns by which a new row of an incremental model changes a row of the snapshot.
+        """Lists of columns: a new row of an incremental model may change rows of the snapshot.
 
-        Returns:
-            lists of columns. A new row may change a row of the snapshot if both agree in all
-            columns of one list. None means that a new row may change any row
+        These agree with it in all columns of one list. None means that it may change any row.
         """
         if self.incremental_strategy in ("insert_overwrite", "microbatch"):
             if not self.partition_by:
@@ -149,10 +137,8 @@ class NodeConfig:
         return [self.unique_key] if self.unique_key else []
 
     def spelled(self, columns: Iterable[str]) -> NodeConfig:
-        """Return these options with the names of columns as they are spelled in the table.
-
-        Only if Spark is set to tell names by their case, it does not find them otherwise.
-        """
+        """Return these options with the names of columns as they are spelled in the table."""
+        # for a Spark that is set to tell names by their case
         names = {name.lower(): name for name in columns}
         return replace(
             self,
@@ -175,7 +161,7 @@ class NodeConfig:
         """
         config = given(config)
         _refuse_misspelled(config)
-        refuse_other_options(config)
+        _refuse_other_options(config)
         unique_key = _columns(config, "unique_key")
         chosen = {
             name: _choice(name, config.get(name), allowed) for name, allowed in _CHOICES.items()
@@ -292,7 +278,6 @@ def _compression(value: Any, landing_format: str) -> str:
 
 
 def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
-    """Return how delimited text is written."""
     if landing_format not in COLUMN_SEPARATORS:
         if options:
             formats = ", ".join(COLUMN_SEPARATORS)
@@ -319,12 +304,9 @@ def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
 
 
 def _allowed(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return the allowed value that matches, ignoring case.
-
-    dbt's static parser does not evaluate escape sequences in a config() call, so a value may
-    contain the escaped spelling.
-    """
+    """Return the allowed value that matches, ignoring case."""
     for choice in allowed:
+        # dbt's static parser does not evaluate escape sequences in a config() call
         spelled = (choice.casefold(), choice.encode("unicode_escape").decode().casefold())
         if isinstance(value, str) and value.casefold() in spelled:
             return choice
@@ -452,15 +434,8 @@ _HIDES = re.compile(
 _OFF = ("", "none", "false", "default")
 
 
-def refuse_other_options(config: Mapping[str, Any]) -> None:
-    """Check that a node has no option of another adapter that would change its rows.
-
-    Args:
-        config: the configuration of the node
-
-    Raises:
-        CompilationError: if it has one; the message says what to use instead
-    """
+def _refuse_other_options(config: Mapping[str, Any]) -> None:
+    """Check that a node has no option of another adapter that would change its rows."""
     if config.get("materialized") == "view":
         return
     is_incremental = config.get("materialized") == "incremental"
@@ -485,7 +460,6 @@ def refuse_hidden(
     """Check that a node has no option that hides rows or values from some readers.
 
     Args:
-        config: the configuration of the node
         columns: the names of its columns, with their properties or configuration
 
     Raises:

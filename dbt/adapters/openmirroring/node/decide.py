@@ -153,7 +153,7 @@ def _checked(change: Change, outcome: str) -> str:
 
 
 def changes_between(published: TableDefinition, wanted: TableDefinition) -> list[Change]:
-    """Return the changes between two definitions of a table; an empty list if they are equal.
+    """Return the changes between two definitions of a table.
 
     Names are compared with their case, because the mirror's Delta table and the `keyColumns` are
     case sensitive. Spark is not.

@@ -52,9 +52,6 @@ _PUBLICATION = (BUILD_PROPERTY, VERSION_PROPERTY)
 def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
     """Build a table-like node, publish it, and document it. A dry run only builds it.
 
-    Returns:
-        the relation that was built
-
     Raises:
         DbtRuntimeError: if a step fails; the message says what was changed
     """
@@ -87,20 +84,16 @@ def _materialize(node: Node, destination: Destination) -> AdapterResponse:
 
     was_incremental = node.is_incremental
     node.run_code_before(allows)
-    built = (
-        _check_only(node)
-        if node.options.mirror
-        else _build_only(node, destination, was_incremental)
-    )
+    if node.options.mirror:
+        response = _check_only(node)
+    else:
+        response = _build_only(node, destination, was_incremental)
     node.run_post_hooks(allows)
-    return built
+    return response
 
 
 def _build_only(node: Node, destination: Destination, was_incremental: bool) -> AdapterResponse:
-    """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap.
-
-    The table is marked, so that the node knows it when it is mirrored again.
-    """
+    """Build a `mirror: false` node, whose table is marked for when it is mirrored again."""
     warehouse, target = node.warehouse, node.target
     tidy(warehouse, target)
     if is_interrupted(warehouse, target):
@@ -133,18 +126,14 @@ def _build_only(node: Node, destination: Destination, was_incremental: bool) -> 
 
 
 def _check_only(node: Node) -> AdapterResponse:
-    """Run the SQL of a node, for `--empty` and `--sample`.
-
-    The result stays only if the node had no relation yet, so that models downstream can be
-    checked too.
-    """
+    """Run the SQL of a node, for `--empty` and `--sample`."""
     warehouse, target = node.warehouse, node.target
     refuse_interrupted(warehouse, target)
     tidy(warehouse, target)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)
         following, _ = build(node, rows, scratch, {})
-        if not warehouse.found(target):
+        if not warehouse.found(target):  # the models downstream are to be checked too
             # Parquet, because dbt's list shows the properties of its tables
             marks = {CHECKED_PROPERTY: "true"}
             query = f"select * from {following}"
@@ -156,9 +145,6 @@ def _check_only(node: Node) -> AdapterResponse:
 
 def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation, AdapterResponse]:
     """Build a node beside its relation, and report what would be published.
-
-    Returns:
-        the relation that was built, and the response for dbt
 
     Raises:
         DbtRuntimeError: if a run would fail too, or an interrupted run must be finished first

@@ -93,7 +93,7 @@ def next_rows(
     if not was_incremental:
         if node.batch:
             with node.warehouse.users_session():
-                _event_time(node, node.warehouse.columns_of(node.query()))
+                _event_time(node, node.warehouse.columns_of(node.query))
         return live_rows(node)
     return _incremental(node, scratch, snapshot)
 
@@ -102,7 +102,7 @@ def live_rows(node: Node) -> NextRows:
     """Return the rows of a model, without those that `delete_when` marks as deletes."""
     return NextRows(
         node.warehouse.sql(
-            "mirror_live_rows", query=node.query(), delete_when=node.options.delete_when
+            "mirror_live_rows", query=node.query, delete_when=node.options.delete_when
         )
     )
 
@@ -111,7 +111,7 @@ def first_rows(node: Node) -> NextRows:
     """Return the rows of a node that is built for the first time."""
     if node.is_history:
         with node.warehouse.users_session():
-            return NextRows(node.first_history(node.query()))
+            return NextRows(node.first_history(node.query))
     return live_rows(node)
 
 
@@ -120,7 +120,7 @@ def _incremental(
 ) -> NextRows:
     warehouse, target = node.warehouse, node.target
     with warehouse.users_session():
-        computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
+        computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
     columns = incremental_columns(before, found, node.on_schema_change, node.config)
     predicates = node.predicates
@@ -482,7 +482,7 @@ def _comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringR
     Returns:
         a query of the source, and a table of the stored rows
     """
-    warehouse, target, query = node.warehouse, node.target, node.query()
+    warehouse, target, query = node.warehouse, node.target, node.query
     stored = warehouse.columns(target)
     source = warehouse.columns_of(node.first_history(query))
     names = node.history_columns

@@ -31,7 +31,6 @@ class Node:
 
     Args:
         context: the dbt context, with the node's macros
-        warehouse: Spark's tables
         in_onelake: whether the landing zone is in OneLake
 
     Raises:
@@ -122,10 +121,8 @@ class Node:
 
     @property
     def batch(self) -> Mapping[str, Any] | None:
-        """The batch of a microbatch model, with `event_time_start` and `event_time_end`.
-
-        It is None for other models, and if the project has a `microbatch` macro of its own.
-        """
+        """The batch of a microbatch model, with `event_time_start` and `event_time_end`."""
+        # dbt makes none if the project has a `microbatch` macro of its own
         is_in_batches = self.options.incremental_strategy == "microbatch"
         return self.model.get("batch") if is_in_batches else None
 
@@ -236,7 +233,7 @@ class Node:
                     "The Python model writes to a table. A command that only checks SQL must not "
                     "do that, and cannot run the model without it. Nothing was run."
                 )
-            self.query()
+            _ = self.query
 
     def run_post_hooks(self, allows: Callable[[str], bool] = lambda _: True) -> None:
         """Run the post-hooks. `allows` is as for `run_code_before`."""
@@ -261,16 +258,9 @@ class Node:
 
     # The rows of the node
 
-    def query(self) -> str:
-        """Return a query of the node's rows. A Python model runs at the first call.
-
-        Raises:
-            DbtRuntimeError: if a Python model fails, or the connection cannot run Python models
-        """
-        return self._query
-
     @cached_property
-    def _query(self) -> str:
+    def query(self) -> str:
+        """A query of the node's rows. A Python model runs when it is asked for first."""
         with self.warehouse.users_session():
             if self.config["materialized"] == "seed":
                 return self._seed_query()
@@ -319,11 +309,7 @@ class Node:
     # Calls of dbt's macros
 
     def checked_contract(self, query: str) -> str:
-        """Return a query of the columns of the contract, in the order of the contract.
-
-        Raises:
-            CompilationError: if the query has other columns than the contract
-        """
+        """Return a query of the columns of the contract in its order, and refuse other columns."""
         self._context["get_assert_columns_equivalent"](query)
         return str(self._context["get_select_subquery"](query))
 
@@ -332,10 +318,7 @@ class Node:
         return str(self._context["build_snapshot_table"](self._history_strategy(False), query))
 
     def history_changes(self, query: str, stored: OpenMirroringRelation) -> str:
-        """Return a query of the changes since a dbt snapshot was built.
-
-        Args:
-            stored: a table of the rows that the dbt snapshot has
+        """Return a query of the changes since a dbt snapshot was built, which has stored rows.
 
         Raises:
             DbtRuntimeError: if the dbt snapshot lacks required columns
@@ -347,7 +330,6 @@ class Node:
         return str(self._context["snapshot_staging_table"](strategy, query, stored))
 
     def _history_strategy(self, exists: bool) -> Any:
-        """Return the strategy by which a dbt snapshot finds changes, as dbt describes it."""
         strategy = self._context["strategy_dispatch"](self.config.get("strategy"))
         return strategy(self.model, "snapshotted_data", "source_data", self.config, exists)
 
@@ -375,7 +357,6 @@ class Node:
 
 
 def refuse_stale_compilation() -> CompilationError:
-    """Return the error for SQL that was compiled before an earlier run was finished."""
     return CompilationError(
         "An earlier run was interrupted and has just been brought to its end, but this run was "
         "compiled without its result. Nothing was lost; run it again."
@@ -383,8 +364,7 @@ def refuse_stale_compilation() -> CompilationError:
 
 
 def _user() -> str:
-    """Return the name of the user on this machine; empty if a container knows none."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError, ImportError):
+    except (KeyError, OSError, ImportError):  # a container may know no user
         return ""

@@ -282,8 +282,15 @@ def _publish_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
     plan = _plan(attempt, built)  # 2 and 3
     if plan.is_void:
         return _keep_snapshot(attempt, following, plan)
-    if plan.starts_folder and rows.touched:
-        return _publish_rows(attempt, _everything(node, rows, built))
+    if plan.starts_folder and rows.touched:  # of all rows, only a part was computed
+        query = node.warehouse.sql(
+            "mirror_with_touched_rows",
+            snapshot=node.target,
+            replacement=following,
+            touched=rows.touched,
+            names=[column.quoted for column in built.columns],
+        )
+        return _publish_rows(attempt, NextRows(query))
     finding = beyond_limit(node, plan)
     if finding:
         _make_snapshot(attempt, following, rows, finding)
@@ -495,16 +502,3 @@ def require_table(attempt: Attempt) -> None:
             "is wrong with them."
         )
     refuse_lost(node.warehouse, [node.target])
-
-
-def _everything(node: Node, rows: NextRows, part: NextSnapshot) -> NextRows:
-    """Return all rows of a next snapshot of which only a part was computed."""
-    names = [column.quoted for column in part.columns]
-    query = node.warehouse.sql(
-        "mirror_with_touched_rows",
-        snapshot=node.target,
-        replacement=part.table,
-        touched=rows.touched,
-        names=names,
-    )
-    return NextRows(query)

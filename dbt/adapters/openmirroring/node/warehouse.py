@@ -30,12 +30,7 @@ logger = CodedLogger("OpenMirroring")
 
 
 class Warehouse:
-    """Spark's tables.
-
-    Args:
-        adapter: the adapter, whose connection and cache are used
-        context: the dbt context of a node or a macro
-    """
+    """Spark's tables, for the dbt context of a node or a macro."""
 
     def __init__(self, adapter: OpenMirroringAdapter, context: Context) -> None:
         self.adapter = adapter
@@ -74,16 +69,11 @@ class Warehouse:
     # Macros
 
     def ask(self, macro: str, /, **arguments: Any) -> Any:
-        """Call a macro, and return its result. A project may override the macro.
-
-        Args:
-            macro: name of the macro, without the prefix of the adapter
-            arguments: the arguments of the macro, by their names
-        """
+        """Return what a macro of the adapter, or the project's own in its place, returns."""
         return self._context["adapter"].dispatch(macro, "dbt")(**arguments)
 
     def sql(self, macro: str, /, **arguments: Any) -> str:
-        """Return the SQL that a macro writes. The arguments are those of `ask`."""
+        """Return the SQL that a macro writes."""
         return str(self.ask(macro, **arguments)).strip()
 
     # Statements
@@ -105,11 +95,11 @@ class Warehouse:
         return table
 
     def run(self, macro: str, /, **arguments: Any) -> None:
-        """Execute the statement that a macro writes. The arguments are those of `ask`."""
+        """Execute the statement that a macro writes."""
         self.execute(self.sql(macro, **arguments))
 
     def read(self, macro: str, /, **arguments: Any) -> agate.Table:
-        """Return the rows of the query that a macro writes. The arguments are those of `ask`."""
+        """Return the rows of the query that a macro writes."""
         return self.query(self.sql(macro, **arguments))
 
     def count(self, macro: str, /, **arguments: Any) -> int:
