@@ -160,7 +160,10 @@ class NodeConfig:
                 adapter would change rows
         """
         config = given(config)
-        _refuse_misspelled(config)
+        for name in config:
+            close = _misspelled(name)
+            if close:
+                raise CompilationError(f"Unknown option `{name}`. Did you mean `{close}`?")
         _refuse_other_options(config)
         unique_key = _columns(config, "unique_key")
         chosen = {
@@ -241,13 +244,6 @@ def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
             "`merge_update_columns` contradicts `merge_exclude_columns`. Remove one of them."
         )
     return strategy
-
-
-def _refuse_misspelled(config: Mapping[str, Any]) -> None:
-    for name in config:
-        close = _misspelled(name)
-        if close:
-            raise CompilationError(f"Unknown option `{name}`. Did you mean `{close}`?")
 
 
 @cache  # the nodes of a project have the same options, and looking for a name is slow

@@ -46,6 +46,12 @@ class Node:
         self.config: dict[str, Any] = given(self.model["config"])
         self.target: OpenMirroringRelation = context["this"].incorporate(type="table")
         values = dict(self.config)
+        materialized = self.config["materialized"]
+        self.is_history: bool = materialized == "snapshot"
+        self.is_view: bool = materialized == "view"
+        # the compiled SQL may depend on the earlier rows of the relation
+        self.reads_itself: bool = materialized == "incremental"
+        self.has_contract = bool((self.config.get("contract") or {}).get("enforced"))
         if self.is_history:
             # the `unique_key` of a dbt snapshot repeats in its history
             values["unique_key"] = self.history_columns["dbt_scd_id"]
@@ -53,7 +59,7 @@ class Node:
 
     # Identity and configuration
 
-    @property
+    @cached_property
     def owner(self) -> Owner:
         return Owner(
             project=self._context["project_name"],
@@ -68,20 +74,6 @@ class Node:
     def table_folder(self) -> TableFolder:
         schema = str(self.target.schema) if self.options.schema_folder else ""
         return TableFolder(schema, str(self.target.identifier))
-
-    @property
-    def is_history(self) -> bool:
-        """Whether the node is a dbt snapshot."""
-        return bool(self.config["materialized"] == "snapshot")
-
-    @property
-    def is_view(self) -> bool:
-        return bool(self.config["materialized"] == "view")
-
-    @property
-    def reads_itself(self) -> bool:
-        """Whether the compiled SQL may depend on the earlier rows of the relation."""
-        return bool(self.config["materialized"] == "incremental")
 
     @cached_property
     def history_columns(self) -> Mapping[str, str]:
@@ -98,10 +90,6 @@ class Node:
         """The `unique_key` of a dbt snapshot: SQL of its source."""
         keys = self.config.get("unique_key") or ()
         return (keys,) if isinstance(keys, str) else tuple(keys)
-
-    @property
-    def has_contract(self) -> bool:
-        return bool((self.config.get("contract") or {}).get("enforced"))
 
     @property
     def cast_remedy(self) -> str:
@@ -178,7 +166,7 @@ class Node:
                 path = {"schema": found["schema"], "identifier": found["alias"]}
                 yield self.target.incorporate(path=path)
 
-    @property
+    @cached_property
     def is_full_refresh(self) -> bool:
         return bool(self._context["should_full_refresh"]())
 
@@ -346,7 +334,6 @@ class Node:
         self._context["persist_docs"](self.target, self.model)
 
     def stored(self, response: Any) -> None:
-        """Pass the result of the node to dbt, for its log and its artifacts."""
         self._context["store_result"]("main", response=response)
 
     def print_line(self, text: str) -> None:

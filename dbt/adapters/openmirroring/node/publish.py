@@ -300,9 +300,7 @@ def _publish_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
 
 
 def _publish_snapshot(
-    attempt: Attempt,
-    is_limited: bool = True,
-    wait_for_turn: Callable[[], None] = lambda: None,
+    attempt: Attempt, is_limited: bool = True, wait_for_turn: Callable[[], None] = lambda: None
 ) -> MirrorResponse:
     """Publish the rows of a snapshot that is ahead of the mirror, as they are now."""
     node, publication, build = attempt.node, attempt.publication, attempt.published.marks.build

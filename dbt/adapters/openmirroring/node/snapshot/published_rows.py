@@ -69,10 +69,7 @@ class PublishedRows:
 
 
 def published_rows(
-    warehouse: Warehouse,
-    target: OpenMirroringRelation,
-    last: str | None,
-    held: HeldRecord | None,
+    warehouse: Warehouse, target: OpenMirroringRelation, last: str | None, held: HeldRecord | None
 ) -> PublishedRows:
     """Find the rows of the build that was published last.
 
@@ -227,10 +224,7 @@ def has_published_columns(description: TableDescription, journal: Journal) -> bo
 
 
 def _is_changed_since(
-    warehouse: Warehouse,
-    table: OpenMirroringRelation,
-    description: TableDescription,
-    version: str,
+    warehouse: Warehouse, table: OpenMirroringRelation, description: TableDescription, version: str
 ) -> bool:
     """Check whether rows of a Delta or Iceberg table may have changed since a version."""
     operations: list[str] = []

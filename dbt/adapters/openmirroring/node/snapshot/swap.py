@@ -18,9 +18,7 @@ from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS
 
 
 def swap(
-    warehouse: Warehouse,
-    target: OpenMirroringRelation,
-    following: OpenMirroringRelation,
+    warehouse: Warehouse, target: OpenMirroringRelation, following: OpenMirroringRelation
 ) -> None:
     """Make the next snapshot the snapshot. If it is gone, an earlier run has swapped already."""
     snapshot = warehouse.found(target)
