@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.node.next_rows import (
     history_columns,
     incremental_columns,
 )
-from dbt.adapters.openmirroring.node.snapshot.swap import (
+from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     KeyRange,
     key_ranges,
     ranged_columns,

@@ -21,7 +21,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     remove_unfinished,
     table_beside,
 )
-from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version, swap, take_in_place
+from dbt.adapters.openmirroring.node.snapshot.snapshot import snapshot_version, swap, take_in_place
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 
@@ -32,15 +32,12 @@ def recover(
     target: OpenMirroringRelation,
     is_rebuilt: bool = False,
 ) -> Manifest | None:
-    """0. Finish the batch that an earlier run committed, and let the relation catch up.
+    """0. Finish the batch that an earlier run committed, if any, and let the relation catch up.
 
     The node may no longer exist, and Spark may be another one than that of the earlier run.
 
     Args:
         is_rebuilt: whether the table is rebuilt now, which replaces a batch that nobody can finish
-
-    Returns:
-        the manifest of the finished batch; None if there was none
 
     Raises:
         MirrorError: if the batch cannot be finished
@@ -109,7 +106,6 @@ def catch_up(
 
     Args:
         last: the id of the build that was published last
-        held: the record of a snapshot that is ahead
         keeps_published: whether the relation may be ahead, so that the rows that were published
             last stay beside it
 

@@ -59,9 +59,6 @@ def build(
     Args:
         marks: properties that will identify the snapshot
         beside: the table to build instead of the next snapshot of this run
-
-    Raises:
-        DbtRuntimeError: if the node's SQL fails
     """
     warehouse = node.warehouse
     warehouse.show_step(BUILDING)

@@ -34,8 +34,6 @@ class Side:
     """One of the two sets of rows in a comparison.
 
     Args:
-        rows: the rows of this side
-        keys: columns of the key; empty without a key
         values: columns whose values are compared, in the order of the next snapshot. None stands
             for a column that this side does not have; its value counts as NULL
         checks: checks of these rows; a row that does not pass them has no key and no digest
@@ -52,7 +50,6 @@ class Comparison:
     """The differences between two snapshots.
 
     Args:
-        rows: number of new, changed and deleted rows
         changed: SQL of a relation with the changes; None if nothing was compared. With a key, it
             has the columns k0, k1, ... (the key as it lands) and `marker` (the row marker; NULL
             for a key that cannot be published). Without a key, k0 and k1 are the digest of a row

@@ -17,9 +17,9 @@ from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan, table_definition
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
-from dbt.adapters.openmirroring.node.snapshot.published_rows import PublishedRows
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse, same_files
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
+from dbt.adapters.openmirroring.node.snapshot.snapshot import PublishedRows
 from dbt.adapters.openmirroring.spark.relation import ZONE_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription
 from dbt.adapters.openmirroring.text.shown import shown
@@ -40,11 +40,9 @@ _REBUILT = (
 
 @dataclass(frozen=True)
 class Change:
-    """A difference between the published definition and the new one.
+    """A difference between the published definition and the new one, described for the user.
 
-    Args:
-        kind: the suffix of the macro that decides what to do, `mirror_on_<kind>`
-        detail: the description for the user
+    A macro, `mirror_on_<kind>`, decides what to do.
     """
 
     kind: str
@@ -76,7 +74,6 @@ def decide(
         journal: the journal of the last publication; None if the table folder does not exist
         rows: counts rows, which is done only if a decision needs it
         outcome_of: returns the outcome that a change of the definition leads to
-        rebuild: why the table is rebuilt; None if the changes decide
         moved: how the next snapshot is stored differently; None if it is not
         runs_code: whether code of the user has run, which may have changed the table in Spark
         initial: why a table that was published before no longer exists
@@ -224,8 +221,6 @@ class Planner:
     """Compares the built rows with the published rows.
 
     Args:
-        table: the table as it was published last
-        published: the published rows in Spark
         scratch: keeps the results of comparisons
         rebuild: why nothing is compared; None if rows are compared, and the changes decide
     """
@@ -267,10 +262,7 @@ class Planner:
     def check(self, built: NextSnapshot, with_rows: bool = True) -> None:
         """Check whether the built rows, or only their definition, could be published.
 
-        Raises:
-            MirrorError: if the rows in Spark and the landing zone do not belong together
-            DbtRuntimeError: if a column cannot be mirrored, keys are NULL or not unique, or a
-                rebuild is needed and refused
+        Errors are those of `plan`.
         """
         self.node.warehouse.show_step(CHECKING)
         journal = self.table.verify(self.published.build, self.rebuild is not None)

@@ -13,16 +13,16 @@ from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntime
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.snapshot.published_rows import (
-    PublishedRows,
-    note_version,
-    published_rows,
-    snapshot_state,
-)
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     PUBLISHED,
     make_way,
     table_beside,
+)
+from dbt.adapters.openmirroring.node.snapshot.snapshot import (
+    PublishedRows,
+    note_version,
+    published_rows,
+    snapshot_state,
 )
 from dbt.adapters.openmirroring.node.user_code import first_word, may_change, without_comments
 from dbt.adapters.openmirroring.spark.relation import (
@@ -76,8 +76,7 @@ class CodeBefore:
             the rows that were published last; and why to rebuild, if the code has taken them away
 
         Raises:
-            DbtRuntimeError: if a statement fails, or if the code has dropped the relation that
-                the node extends
+            DbtRuntimeError: if a statement fails, or drops the relation that the node extends
             SnapshotMismatchError: if the code has changed the rows, and nothing has them any more
         """
         self._before = self._unchanged = self._state()

@@ -21,7 +21,6 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
 from dbt.adapters.openmirroring.node.publish import publish
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     DRY_RUN,
     NEXT,
@@ -34,7 +33,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     table_beside,
     tidy,
 )
-from dbt.adapters.openmirroring.node.snapshot.swap import swap, take_in_place
+from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows, swap, take_in_place
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (

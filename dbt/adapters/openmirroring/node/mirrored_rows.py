@@ -25,21 +25,21 @@ from dbt.adapters.openmirroring.node.build import create_table
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import published_columns
 from dbt.adapters.openmirroring.node.progress import RESTORING
-from dbt.adapters.openmirroring.node.snapshot.published_rows import (
-    PublishedRows,
-    note_version,
-    published_rows,
-    published_version,
-    snapshot_state,
-    verify_state,
-)
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEXT,
     PUBLISHED,
     ScratchTables,
     table_beside,
 )
-from dbt.adapters.openmirroring.node.snapshot.swap import move
+from dbt.adapters.openmirroring.node.snapshot.snapshot import (
+    PublishedRows,
+    move,
+    note_version,
+    published_rows,
+    published_version,
+    snapshot_state,
+    verify_state,
+)
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,

@@ -28,7 +28,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     TYPED_ROWS,
     ScratchTables,
 )
-from dbt.adapters.openmirroring.node.snapshot.swap import KeyRange, key_ranges, ranged_columns
+from dbt.adapters.openmirroring.node.snapshot.snapshot import KeyRange, key_ranges, ranged_columns
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
 from dbt.adapters.openmirroring.text.sql import quoted
@@ -82,8 +82,7 @@ def next_rows(
 
     Raises:
         CompilationError: if is_incremental() has changed since the node was compiled, or if the
-            columns differ in a way that `on_schema_change` does not allow, or if a microbatch
-            model does not have its `event_time`
+            columns or their types are not allowed
         DbtRuntimeError: if several new rows have the same key
     """
     if node.is_history:

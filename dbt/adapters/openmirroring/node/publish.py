@@ -28,13 +28,6 @@ from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.plan import FULL_REFRESH, SparkPlan
 from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.snapshot.published_rows import (
-    PublishedRows,
-    has_published_columns,
-    note_version,
-    published_rows,
-    snapshot_state,
-)
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEXT,
@@ -43,8 +36,13 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     refuse_lost,
     table_beside,
 )
-from dbt.adapters.openmirroring.node.snapshot.swap import (
+from dbt.adapters.openmirroring.node.snapshot.snapshot import (
+    PublishedRows,
+    has_published_columns,
     move,
+    note_version,
+    published_rows,
+    snapshot_state,
     snapshot_version,
     swap,
     take_in_place,
@@ -66,8 +64,7 @@ class Attempt:
     """An attempt to publish a node, after the leftovers of earlier runs were handled.
 
     Args:
-        publication: the publication, which holds the lock of the table
-        scratch: tables that exist only during this attempt
+        publication: holds the lock of the table
         published: the rows that were published last
         finished: the manifest of an earlier run's batch that has just been finished, if any
         rebuild: why the table is rebuilt; None if the changes decide
@@ -476,12 +473,7 @@ def _prepare_destination(attempt: Attempt, plan: SparkPlan) -> None:
 
 
 def require_table(attempt: Attempt) -> None:
-    """Check that Spark has the rows of a node.
-
-    Raises:
-        CompilationError: if it has no table, or one that was only made to check SQL, or one that a
-            failed run has left
-    """
+    """Check that Spark has the rows of a node, and not a table that a failed run has left."""
     node = attempt.node
     snapshot = node.warehouse.found(node.target)
     if snapshot is None or not snapshot.is_table:

@@ -25,14 +25,13 @@ from dbt.adapters.openmirroring.node.plan import SparkPlan, published_columns
 from dbt.adapters.openmirroring.node.progress import COMPARING
 from dbt.adapters.openmirroring.node.publish import Attempt, begin_attempt, commit, require_table
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows, verify_state
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     MIRRORED,
     ScratchTables,
     refuse_lost,
 )
-from dbt.adapters.openmirroring.node.snapshot.swap import swap
+from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows, swap, verify_state
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 
@@ -40,11 +39,8 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
     """Publish the difference between a mirrored table and the snapshot of its node.
 
     Raises:
-        MirrorError: if Spark does not have the rows that were published last, or if the mirrored
-            table has other columns
-        CompilationError: if nothing was published, if rows are held, or if a change set cannot
-            make the mirrored table equal
-        DbtRuntimeError: if another step fails
+        MirrorError: if Spark does not have the rows that were published last
+        DbtRuntimeError: if no change set can make the tables equal, or if a step fails
     """
     with (
         node.warehouse.adapter.connections.own_session(),

@@ -20,7 +20,7 @@ from dbt.adapters.openmirroring.node.advance import is_interrupted
 from dbt.adapters.openmirroring.node.config import AFTER_TESTS, refuse_hidden
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import recover_node
-from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows
+from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows
 from dbt.adapters.openmirroring.node.user_code import changes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.operations.node_checks import (

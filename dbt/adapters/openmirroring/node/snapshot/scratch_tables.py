@@ -47,9 +47,7 @@ class ScratchTables:
     They stay if a batch is committed then, because the next run needs them to finish it.
 
     Args:
-        relation: the relation that is published
         batch_id: the id in the names of the tables
-        is_committed: returns whether a batch is committed
     """
 
     def __init__(
@@ -174,11 +172,10 @@ def tidy(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
 
 def give_back(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
     """Undo a rename that was left half done. Spark renames the folder of a table first."""
-    home = _home(warehouse, relation)
+    home, name = _home(warehouse, relation), str(relation.identifier).lower()
     if home is None:
         return
     tables = _tables(warehouse, relation)
-    name = str(relation.identifier).lower()
     is_beside, is_published = made_for(name, NEXT, PUBLISHED), made_for(name, PUBLISHED)
     lost = [table for table in tables if is_beside(table) and not (home / table).exists()]
     if name not in tables and (home / name).is_dir() and lost:
@@ -195,10 +192,10 @@ def remove_unfinished(warehouse: Warehouse, relation: OpenMirroringRelation) -> 
 
     The tables of a committed batch that is not completed may be needed.
     """
-    home = _home(warehouse, relation)
+    home, name = _home(warehouse, relation), str(relation.identifier).lower()
     if home is None:
         return
-    name, tables = str(relation.identifier).lower(), _tables(warehouse, relation)
+    tables = _tables(warehouse, relation)
     # without the relation, the rows that were published last may be the only ones
     kinds = (NEXT, *ROLES_OF_ROWS, PUBLISHED) if name in tables else (NEXT, *ROLES_OF_ROWS)
     is_leftover = made_for(name, *kinds)

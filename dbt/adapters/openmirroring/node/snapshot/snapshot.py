@@ -1,4 +1,4 @@
-"""The rows that were published last, and a snapshot that is ahead of them.
+"""The snapshot: replaced, changed in place, compared with its state, and ahead of the mirror.
 
 A snapshot is ahead of the mirror while its rows are held, and while post-hooks run. The rows that
 were published last are then in the table `<identifier>__published_<build>`. If the snapshot was
@@ -6,29 +6,178 @@ changed in place, they are an earlier version of the snapshot's own table.
 
 A record of the last publication has the state that it left. If the snapshot is in another state
 now, a hook at the end of a run, a package or a person has written to it.
+
+Delta, Iceberg and Parquet keep the least and the greatest value of a column for each file or
+group of rows. A condition on a range of keys lets Spark skip those that have no key of a new row.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
+from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
 from dbt.adapters.openmirroring.node.snapshot.reuse import MERGING_FORMATS
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import PUBLISHED, table_beside
-from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    PUBLISHED,
+    make_way,
+    table_beside,
+)
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     VERSION_PROPERTY,
     Marks,
+    OpenMirroringColumn,
     OpenMirroringRelation,
 )
-from dbt.adapters.openmirroring.spark.table import TableDescription, data_files
+from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription, data_files
+
+
+def swap(
+    warehouse: Warehouse, target: OpenMirroringRelation, following: OpenMirroringRelation
+) -> None:
+    """Make the next snapshot the snapshot. If it is gone, an earlier run has swapped already."""
+    snapshot = warehouse.found(target)
+    if warehouse.found(following):
+        if snapshot:
+            warehouse.drop(snapshot)
+        move(warehouse, following, target)
+    elif snapshot:
+        _show_rows(warehouse, target)
+
+
+def move(warehouse: Warehouse, relation: OpenMirroringRelation, to: OpenMirroringRelation) -> None:
+    """Rename a table. No table may have the new name yet."""
+    make_way(warehouse, to)
+    warehouse.adapter.rename_relation(relation, to)
+    _show_rows(warehouse, to)
+
+
+def _show_rows(warehouse: Warehouse, table: OpenMirroringRelation) -> None:
+    """Let each session see the rows of a table that was renamed."""
+    # without a metastore, the catalog of a session forgets partitions when a table is renamed
+    if not warehouse.adapter.connections.has_metastore():
+        layout = warehouse.describe(table).layout
+        # Delta and Iceberg list their own
+        if layout.partitions and layout.format not in RECORDING_FORMATS:
+            warehouse.run("mirror_find_partitions", table=table)
+    warehouse.replaced(table)
+
+
+def take_in_place(
+    warehouse: Warehouse,
+    target: OpenMirroringRelation,
+    part: OpenMirroringRelation,
+    new_rows: OpenMirroringRelation,
+    keys: tuple[str, ...],
+) -> None:
+    """Replace rows of a snapshot by those of a part, in one commit.
+
+    Rows with the key of one of the new rows are replaced or deleted. Without keys, rows are only
+    added.
+    """
+    columns = warehouse.columns(target)
+    names = [column.quoted for column in columns]
+    if keys:
+        warehouse.run(
+            "mirror_merge_part",
+            snapshot=target,
+            part=part,
+            new_rows=new_rows,
+            keys=keys,
+            names=names,
+            ranges=key_ranges(warehouse, new_rows, ranged_columns(columns, keys)),
+        )
+    else:
+        warehouse.run("mirror_insert_part", snapshot=target, part=part, names=names)
+
+
+def snapshot_version(warehouse: Warehouse, target: OpenMirroringRelation) -> str:
+    """Return the version of a snapshot that can be changed in place. Each change alters it."""
+    version = warehouse.properties(target).get("current-snapshot-id")  # Iceberg's
+    if version:
+        return version
+    [last] = warehouse.read("mirror_delta_operations", table=target, limit=1).rows
+    return str(last["version"])
+
+
+# Types whose values are equal only if they are the same, with their literals. A literal of another
+# type would be compared after a cast, and then Delta skips no files in a MERGE.
+_LITERALS = {
+    "tinyint": "{}Y",
+    "smallint": "{}S",
+    "int": "{}",
+    "bigint": "{}L",
+    "date": "date '{}'",
+}
+
+_EPOCH = date(1970, 1, 1).toordinal()
+# With Spark's settings for the calendar of old dates, Delta's statistics may tell of another day
+# than the table has, if it is in October 1582 or earlier.
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - _EPOCH for day in (date(1583, 1, 1), date.max))
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """The range of a key column, with a quoted name, in new rows. Its ends are literals of SQL."""
+
+    column: str
+    first: str
+    last: str
+
+
+def ranged_columns(
+    columns: Sequence[OpenMirroringColumn], keys: Sequence[str]
+) -> list[OpenMirroringColumn]:
+    """Return those keys among all columns of a snapshot that can have ranges."""
+    by_name = {column.name.lower(): column for column in columns}
+    # a session that is case-sensitive may have two columns of one name
+    if len(by_name) < len(columns):
+        return []
+    names = {key.lower() for key in keys}
+    return [each for name, each in by_name.items() if name in names and each.dtype in _LITERALS]
+
+
+def key_ranges(
+    warehouse: Warehouse, new_rows: OpenMirroringRelation, ranged: Sequence[OpenMirroringColumn]
+) -> tuple[KeyRange, ...]:
+    """Return the ranges of the keys that can have them (`ranged_columns`) in new rows.
+
+    A row outside of a range has the key of no new row, unless its key has NULL there.
+    """
+    if not ranged:
+        return ()
+    [bounds] = warehouse.read("mirror_key_bounds", new_rows=new_rows, columns=ranged).rows
+    ranges = []
+    for column, least, greatest in zip(ranged, bounds[0::2], bounds[1::2], strict=True):
+        first, last = _literal(column.dtype, least), _literal(column.dtype, greatest)
+        if first and last:
+            ranges.append(KeyRange(column.quoted, first, last))
+    return tuple(ranges)
+
+
+def _literal(dtype: str, value: Any) -> str | None:
+    """Return a literal of SQL; None for NULL, and for a date before 1583 or after 9999.
+
+    Args:
+        value: of a date the days since 1970
+    """
+    if value is None:
+        return None
+    number = int(value)
+    if dtype != "date":
+        return _LITERALS[dtype].format(number)
+    if not _FIRST_DAY <= number <= _LAST_DAY:
+        return None
+    return _LITERALS[dtype].format(date.fromordinal(_EPOCH + number))
 
 
 @dataclass(frozen=True)
