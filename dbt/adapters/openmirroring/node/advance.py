@@ -81,7 +81,7 @@ def finish(
         DbtRuntimeError: if the snapshot refuses the rows; the batch is withdrawn if its rows were
             certainly not stored
     """
-    warehouse.show_step(PUBLISHING)
+    warehouse.adapter.progress.show_step(PUBLISHING)
     last = publication.last
     if last is None or last.batch.id != manifest.batch.id:
         state = None

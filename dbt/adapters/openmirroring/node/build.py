@@ -61,7 +61,7 @@ def build(
         beside: the table to build instead of the next snapshot of this run
     """
     warehouse = node.warehouse
-    warehouse.show_step(BUILDING)
+    warehouse.adapter.progress.show_step(BUILDING)
     if rows.touched:
         return scratch.keep(PART, rows.query), AdapterResponse(_message="OK")
     query = rows.query

@@ -264,7 +264,7 @@ class Planner:
 
         Errors are those of `plan`.
         """
-        self.node.warehouse.show_step(CHECKING)
+        self.node.warehouse.adapter.progress.show_step(CHECKING)
         journal = self.table.verify(self.published.build, self.rebuild is not None)
         comparer = self._comparer(built)
         if with_rows:
@@ -284,7 +284,7 @@ class Planner:
             DbtRuntimeError: if the rows cannot be published
         """
         published, warehouse = self.published, self.node.warehouse
-        warehouse.show_step(COMPARING)
+        warehouse.adapter.progress.show_step(COMPARING)
         rebuild = self.rebuild or meanwhile(published)
         journal = self.table.verify(published.build, rebuild is not None)
         comparer = self._comparer(built)

@@ -78,7 +78,7 @@ def rows_as_published(
     """
     warehouse, journal = node.warehouse, table.last
     assert journal, "only what was published can be brought back"
-    warehouse.show_step(RESTORING)
+    warehouse.adapter.progress.show_step(RESTORING)
     batch = journal.batch
     columns = published_columns(batch.definition)
     restored = scratch.table(NEXT).carrying(batch.build)

@@ -484,9 +484,9 @@ def _comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringR
     warehouse, target, query = node.warehouse, node.target, node.query
     stored = warehouse.columns(target)
     source = warehouse.columns_of(node.first_history(query))
-    names = node.history_columns
-    types = _compared_types(stored, source, names, node.config.get("strategy") == "timestamp")
-    own = [c for c in source if c.name.lower() not in {name.lower() for name in names.values()}]
+    types = _compared_types(node, stored, source)
+    dbts_own = {name.lower() for name in node.history_columns.values()}
+    own = [c for c in source if c.name.lower() not in dbts_own]
     spelled = {column.name.lower(): column.name for column in stored}
     columns = [
         (c.quoted, _cast(c, types), quoted(spelled.get(c.name.lower(), c.name))) for c in own
@@ -501,19 +501,13 @@ def _comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringR
 
 
 def _compared_types(
-    stored: Sequence[OpenMirroringColumn],
-    source: Sequence[OpenMirroringColumn],
-    names: Mapping[str, str],
-    is_ordered: bool,
+    node: Node, stored: Sequence[OpenMirroringColumn], source: Sequence[OpenMirroringColumn]
 ) -> dict[str, str]:
-    """Return the types in which dbt compares the columns of a dbt snapshot with its source.
-
-    Args:
-        is_ordered: whether the times of changes are compared by their order, which texts of
-            numbers do not have
-    """
+    """Return the types in which dbt compares the columns of a dbt snapshot with its source."""
+    # the times of changes are compared by their order, which texts of numbers do not have
+    is_ordered = node.config.get("strategy") == "timestamp"
     had = {column.name.lower(): column for column in stored}
-    times = {names[name].lower() for name in _TIMES}
+    times = {node.history_columns[name].lower() for name in _TIMES}
     types = {}
     for column in source:
         name = column.name.lower()

@@ -318,7 +318,7 @@ def _publish_snapshot(
         return MirrorResponse.unchanged(plan)
 
     def wait() -> None:
-        node.warehouse.show_step(WAITING)
+        node.warehouse.adapter.progress.show_step(WAITING)
         wait_for_turn()
 
     return commit(attempt, plan, built, build, before=wait)

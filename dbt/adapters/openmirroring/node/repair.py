@@ -86,7 +86,7 @@ def _plan(
 ) -> tuple[SparkPlan, NextSnapshot]:
     """Compare the snapshot with the mirrored rows."""
     node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
-    warehouse.show_step(COMPARING)
+    warehouse.adapter.progress.show_step(COMPARING)
     publication.verify_rows(journal, warehouse.count_rows(node.target))
     definition, keys = journal.batch.definition, journal.batch.definition.key_columns
     without_key = (

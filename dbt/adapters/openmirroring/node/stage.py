@@ -69,7 +69,7 @@ def stage(
     """
     if plan.publication == "unchanged":
         return []
-    node.warehouse.show_step(WRITING)
+    node.warehouse.adapter.progress.show_step(WRITING)
     url, files = publication.staging_url(ROWS), publication.staged_files
     if not _link_ready_files(node, url, plan, built.description):
         _write(node, url, plan, built)

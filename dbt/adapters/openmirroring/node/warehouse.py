@@ -36,10 +36,6 @@ class Warehouse:
         self.adapter = adapter
         self._context = context
 
-    def show_step(self, step: str) -> None:
-        """Show a waiting user which step the node begins."""
-        self.adapter.progress.show_step(step)
-
     def follow(self) -> Tasks:
         """Return a function that reports Spark's progress with this thread's next statements."""
         return self.handle.follow() if self.handle else lambda: None
