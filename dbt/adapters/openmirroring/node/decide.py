@@ -345,10 +345,7 @@ class Planner:
 
 
 def meanwhile(published: PublishedRows) -> str | None:
-    """Return a rebuild if the user's own configuration has replaced the published rows.
-
-    Then nothing is left to compare with.
-    """
+    """Return a rebuild if the user's own configuration has replaced the published rows."""
     if published.is_view:
         return "was a view meanwhile"
     # while rows are held, those that were published last are beside the snapshot

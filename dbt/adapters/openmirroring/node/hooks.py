@@ -128,7 +128,12 @@ class CodeBefore:
         if first_word(without_comments(statement.lower())) in _REPLACING or not has_versions:
             # without what other statements have changed since
             rows = published.relation.incorporate(version=published.relation.version or version)
-            self._copy = self._copied(rows, last)
+            warehouse, copy = self.node.warehouse, table_beside(self.node.target, PUBLISHED, last)
+            query, marks = f"select * from {rows}", {BUILD_PROPERTY: last}
+            make_way(warehouse, copy)
+            warehouse.run("mirror_keep", table=copy, query=query, properties=marks)
+            self._copy = copy.carrying(last)
+            warehouse.adapter.cache_added(self._copy)
         elif not (self._is_noted or published.is_ahead):
             self._note()
         return True
@@ -153,15 +158,6 @@ class CodeBefore:
         note_version(self.node.warehouse, self.node.target, self.table.last.batch.build, version)
         self._is_noted = True
         self._unchanged = self._state() if is_same else _CHANGED
-
-    def _copied(self, rows: OpenMirroringRelation, build: str) -> OpenMirroringRelation:
-        warehouse, copy = self.node.warehouse, table_beside(self.node.target, PUBLISHED, build)
-        query, marks = f"select * from {rows}", {BUILD_PROPERTY: build}
-        make_way(warehouse, copy)
-        warehouse.run("mirror_keep", table=copy, query=query, properties=marks)
-        copy = copy.carrying(build)
-        warehouse.adapter.cache_added(copy)
-        return copy
 
     def _state(self) -> str | None:
         """Return the state of the snapshot's data; None if it is unknown, or has no snapshot."""

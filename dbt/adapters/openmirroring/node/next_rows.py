@@ -201,11 +201,8 @@ def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | No
 def _keep_new_rows(
     node: Node, scratch: ScratchTables, kind: str, query: str
 ) -> OpenMirroringRelation:
-    """Compute new rows in a scratch table with the partitions of the snapshot.
-
-    Spark changes some values when it stores them as partitions: an empty string becomes NULL. The
-    published values must be those that the snapshot stores.
-    """
+    # Spark changes values that it stores as partitions: an empty string becomes NULL. New rows are
+    # partitioned as the snapshot is, so that the published values are those that it stores.
     return scratch.keep(kind, query, node.options.partition_by, node.zone_options)
 
 

@@ -306,11 +306,7 @@ class Node:
         return str(self._context["build_snapshot_table"](self._history_strategy(False), query))
 
     def history_changes(self, query: str, stored: OpenMirroringRelation) -> str:
-        """Return a query of the changes since a dbt snapshot was built, which has stored rows.
-
-        Raises:
-            DbtRuntimeError: if the dbt snapshot lacks required columns
-        """
+        """Return a query of the changes since a dbt snapshot was built, which has stored rows."""
         strategy = self._history_strategy(True)
         self._context["adapter"].assert_valid_snapshot_target_given_strategy(
             self.target, self.history_columns, strategy

@@ -226,17 +226,12 @@ def keep_held(node: Node, destination: Destination, why: str) -> None:
 
 
 def _run_code_before(attempt: Attempt, extends: bool) -> None:
-    """Check that nobody else has changed the published rows, and run the user's code.
-
-    This may lead to a rebuild.
-    """
+    """Check that nobody else has changed the published rows, and run the user's code."""
     node, publication, destination = attempt.node, attempt.publication, attempt.destination
     if publication.last:
-        published = attempt.published
+        published, zone_id = attempt.published, destination.zone_id
         attempt.rebuild = attempt.rebuild or attempt.held_rebuild or meanwhile(published)
-        attempt.rebuild = attempt.rebuild or returned(
-            node, publication, published, destination.zone_id
-        )
+        attempt.rebuild = attempt.rebuild or returned(node, publication, published, zone_id)
     if attempt.rebuild:  # nothing is compared, so nothing has to be kept
         node.run_code_before(lambda _: True)
         return

@@ -169,9 +169,7 @@ def restore(node: Node, destination: Destination, replaces: bool = False) -> Res
             return None
         warehouse, target = node.warehouse, node.target
         found = warehouse.found(target)
-        if found and not replaces:
-            return None
-        other = _other_rows(node, table, journal) if found else ""
+        other = _other_rows(node, table, journal) if found and replaces else ""
         if found and not other:
             return None
         if destination.dry_run and is_interrupted(warehouse, target):
