@@ -10,17 +10,17 @@ from types import ModuleType
 
 import pytest
 
-from dbt.adapters.openmirroring.node import next_rows, planning, stage
-from dbt.adapters.openmirroring.node.snapshot import swap
+from dbt.adapters.openmirroring.node import decide, next_rows, stage
+from dbt.adapters.openmirroring.node.snapshot import snapshot
 
 SMALL = "small tables"
 # the functions that find whether a way can be taken: their name, and the modules that call them
 FUNCTIONS: dict[str, tuple[str, tuple[ModuleType, ...]]] = {
-    "identical files left out": ("same_files", (planning,)),
+    "identical files left out": ("same_files", (decide,)),
     "ready files linked as a load": ("ready_files", (stage,)),
     "unchanged files linked": ("can_keep_files", (next_rows,)),
     "touched rows": ("can_merge", (next_rows,)),
-    "ranges of keys": ("key_ranges", (next_rows, swap)),
+    "ranges of keys": ("key_ranges", (next_rows, snapshot)),
 }
 OFF = (*FUNCTIONS, SMALL)
 

@@ -22,8 +22,12 @@ from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.destination.destination import Target
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.landing_zone.records import PastBatch
-from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
-from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
+from dbt.adapters.openmirroring.node.config import (
+    EVERYWHERE,
+    INCREMENTAL,
+    NodeConfig,
+    OpenMirroringConfig,
+)
 from dbt.adapters.openmirroring.operations.project_tables import TableStatus
 from dbt.adapters.openmirroring.operations.status import (
     Problem,

@@ -37,8 +37,8 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.records import Journal, PastBatch
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.repair import Restored
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.restore import Restored
 from dbt.adapters.openmirroring.operations.held import not_passed
 from dbt.adapters.openmirroring.operations.project_tables import State, TableStatus
 from dbt.adapters.openmirroring.operations.status import check, history, status_lines, table_record

@@ -18,10 +18,10 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.node.build import Constraint
 from dbt.adapters.openmirroring.node.compare import Side
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.node.incremental import IncrementalColumn
+from dbt.adapters.openmirroring.node.next_rows import IncrementalColumn
 from dbt.adapters.openmirroring.node.plan import SparkPlan, TextFiles
-from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRows
+from dbt.adapters.openmirroring.node.snapshot.snapshot import KeyRange
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.types.casts import Cast
 from dbt.adapters.openmirroring.types.columns import LandingColumn, value_checks

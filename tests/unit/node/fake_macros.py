@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.node.compare import Side
-from dbt.adapters.openmirroring.node.incremental import IncrementalColumn
-from dbt.adapters.openmirroring.node.snapshot.key_ranges import KeyRange
+from dbt.adapters.openmirroring.node.next_rows import IncrementalColumn
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange
+from dbt.adapters.openmirroring.node.snapshot.snapshot import KeyRange
 from dbt.adapters.openmirroring.spark.table import local_path
 from dbt.adapters.openmirroring.types.casts import Cast
 from tests.unit.node.fake_rows import Row, Rows, answer, landed, names_of, read_file, write_file

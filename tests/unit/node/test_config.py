@@ -9,8 +9,12 @@ import pytest
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import DelimitedText
-from dbt.adapters.openmirroring.node.config import NodeConfig, OpenMirroringConfig
-from dbt.adapters.openmirroring.node.other_options import EVERYWHERE, INCREMENTAL
+from dbt.adapters.openmirroring.node.config import (
+    EVERYWHERE,
+    INCREMENTAL,
+    NodeConfig,
+    OpenMirroringConfig,
+)
 
 MERGING = {"materialized": "incremental", "unique_key": "id"}
 

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.openmirroring.node.incremental import (
+from dbt.adapters.openmirroring.node.next_rows import (
     IncrementalColumn,
     history_columns,
     incremental_columns,
 )
-from dbt.adapters.openmirroring.node.snapshot.key_ranges import (
+from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     KeyRange,
     key_ranges,
     ranged_columns,

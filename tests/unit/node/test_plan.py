@@ -10,9 +10,9 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.decide import beyond_limit
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan, TextFiles
-from dbt.adapters.openmirroring.node.planning import beyond_limit
 from tests.unit.node.test_decide import PUBLISHED, journal
 
 

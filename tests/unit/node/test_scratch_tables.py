@@ -15,11 +15,8 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ROLES_OF_ROWS,
     ScratchTables,
     check_name,
-    made_for,
-    name_beside,
-)
-from dbt.adapters.openmirroring.node.snapshot.table_folders import (
     give_back,
+    made_for,
     make_way,
     refuse_lost,
     remove_dropped,
@@ -32,9 +29,7 @@ from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
 
 BATCH_ID = "20261121204415ef7e865d"
 PUBLISHED_ORDERS = f"orders__published_{BATCH_ID}"
-NEXT_ORDERS, *ORDERS_ROWS = (
-    name_beside("orders", kind, BATCH_ID) for kind in (NEXT, *ROLES_OF_ROWS)
-)
+NEXT_ORDERS, *ORDERS_ROWS = (f"orders__{kind}_{BATCH_ID}" for kind in (NEXT, *ROLES_OF_ROWS))
 BESIDE = (NEXT_ORDERS, *ORDERS_ROWS)
 
 

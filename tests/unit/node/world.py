@@ -29,9 +29,8 @@ from dbt.adapters.openmirroring.node.publish import (
     rebuild,
     recover_node,
 )
-from dbt.adapters.openmirroring.node.repair import repair
+from dbt.adapters.openmirroring.node.repair import repair, restore
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.restore import restore
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,

@@ -6,7 +6,7 @@ import pytest
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn, TableDefinition
-from dbt.adapters.openmirroring.node.definition import published_columns
+from dbt.adapters.openmirroring.node.plan import published_columns
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn
 from dbt.adapters.openmirroring.types.columns import (
     LandingColumn,

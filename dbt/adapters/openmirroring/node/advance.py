@@ -9,7 +9,6 @@ from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Manifest
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.snapshot.former_versions import bring_up_to_date
-from dbt.adapters.openmirroring.node.snapshot.published_rows import beside
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEW_ROWS,
     NEXT,
@@ -17,16 +16,13 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     PUBLISHED,
     ROLES_OF_ROWS,
     TYPED_ROWS,
-    leftovers,
-    table_beside,
-)
-from dbt.adapters.openmirroring.node.snapshot.state import version_state
-from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version, swap, take_in_place
-from dbt.adapters.openmirroring.node.snapshot.table_folders import (
     give_back,
+    leftovers,
     remove_dropped,
     remove_unfinished,
+    table_beside,
 )
+from dbt.adapters.openmirroring.node.snapshot.snapshot import snapshot_version, swap, take_in_place
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 
@@ -37,15 +33,12 @@ def recover(
     target: OpenMirroringRelation,
     is_rebuilt: bool = False,
 ) -> Manifest | None:
-    """0. Finish the batch that an earlier run committed, and let the relation catch up.
+    """0. Finish the batch that an earlier run committed, if any, and let the relation catch up.
 
     The node may no longer exist, and Spark may be another one than that of the earlier run.
 
     Args:
         is_rebuilt: whether the table is rebuilt now, which replaces a batch that nobody can finish
-
-    Returns:
-        the manifest of the finished batch; None if there was none
 
     Raises:
         MirrorError: if the batch cannot be finished
@@ -84,14 +77,13 @@ def finish(
 ) -> None:
     """6 to 8. Publish the files of a batch, write the journal, and let the relation catch up.
 
-    Every statement and every file operation of this function can be repeated. Only a snapshot that
-    takes its changes in place needs Spark for it.
+    All of it can be repeated. Only a snapshot that takes its changes in place needs Spark.
 
     Raises:
         DbtRuntimeError: if the snapshot refuses the rows; the batch is withdrawn if its rows were
             certainly not stored
     """
-    warehouse.show_step(PUBLISHING)
+    warehouse.adapter.progress.show_step(PUBLISHING)
     last = publication.last
     if last is None or last.batch.id != manifest.batch.id:
         state = None
@@ -115,8 +107,7 @@ def catch_up(
     What else a run has left beside the relation is dropped. Every statement can be repeated.
 
     Args:
-        last: the id of the build that was published last; None before the first publication
-        held: the record of a snapshot that is ahead; None if there is none
+        last: the id of the build that was published last
         keeps_published: whether the relation may be ahead, so that the rows that were published
             last stay beside it
 
@@ -124,7 +115,7 @@ def catch_up(
         whether rows that were kept beside the relation are the relation again
     """
     following = warehouse.found(table_beside(target, NEXT, last)) if last else None
-    kept = warehouse.found(beside(target, last)) if last else None
+    kept = warehouse.found(table_beside(target, PUBLISHED, last)) if last else None
     is_missing = warehouse.found(target) is None
     if is_missing and following is None and held and held.build:
         # a run was killed while it replaced the relation by this build
@@ -170,20 +161,16 @@ def _take_in_place(
     target: OpenMirroringRelation,
     manifest: Manifest,
 ) -> str | None:
-    """Let the snapshot take the changed rows of a batch in place.
+    """Let the snapshot take the changed rows of a batch in place, and return its state.
 
-    Returns:
-        the state of the snapshot's data; None if an earlier run has stored the rows, or if this is
-        another Spark than that of the run
-
-    Raises:
-        DbtRuntimeError: if the snapshot refuses the rows; the batch is withdrawn if its rows were
-            certainly not stored
+    It is None if an earlier run has stored the rows, or if this is another Spark than that of the
+    run.
     """
-    part = warehouse.found(table_beside(target, PART, manifest.batch.id))
+    batch = manifest.batch
+    part = warehouse.found(table_beside(target, PART, batch.id))
     if part is None:
         return None
-    is_repeated = publication.batch_id != manifest.batch.id
+    is_repeated = publication.batch_id != batch.id
     # read before the mark below, which changes the version too
     was_stored = is_repeated and not _is_as_planned(warehouse, target, manifest)
     try:
@@ -191,30 +178,20 @@ def _take_in_place(
             # A Spark server may still be running the INSERT of a run that died. Delta refuses
             # a write that began before this change of the table.
             warehouse.mark(target, {"openmirroring.recovered_by": publication.batch_id})
-        _store(warehouse, target, manifest, part)
+        keys = batch.definition.key_columns
+        # an earlier run may have died after it added the rows
+        if keys or warehouse.count_rows(target) != batch.table_rows:
+            typed, new = (table_beside(target, kind, batch.id) for kind in (TYPED_ROWS, NEW_ROWS))
+            take_in_place(warehouse, target, part, warehouse.found(typed) or new, keys)
+        warehouse.mark(target, {BUILD_PROPERTY: batch.build})
+        warehouse.cache(target.carrying(batch.build))
+        warehouse.replaced(target)
     except DbtRuntimeError:
         is_untouched = is_repeated or _is_as_planned(warehouse, target, manifest)
         if not was_stored and is_untouched:
             publication.withdraw(manifest)
         raise
-    return version_state(warehouse, target)
-
-
-def _store(
-    warehouse: Warehouse,
-    target: OpenMirroringRelation,
-    manifest: Manifest,
-    part: OpenMirroringRelation,
-) -> None:
-    batch = manifest.batch
-    keys = batch.definition.key_columns
-    typed, new = (table_beside(target, kind, batch.id) for kind in (TYPED_ROWS, NEW_ROWS))
-    # an earlier run may have died after it added the rows
-    if keys or warehouse.count_rows(target) != batch.table_rows:
-        take_in_place(warehouse, target, part, warehouse.found(typed) or new, keys)
-    warehouse.mark(target, {BUILD_PROPERTY: batch.build})
-    warehouse.cache(target.carrying(batch.build))
-    warehouse.replaced(target)
+    return f"version:{snapshot_version(warehouse, target)}"
 
 
 def _is_as_planned(

@@ -12,10 +12,10 @@ from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstrain
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.project import supported_constraints
+from dbt.adapters.openmirroring.node.compare import listed
 from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
-from dbt.adapters.openmirroring.node.refusals import listed
 from dbt.adapters.openmirroring.node.snapshot.reuse import KeptFiles
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
@@ -57,17 +57,11 @@ def build(
     """1. Compute the rows of the next snapshot, or the rows that the snapshot takes in place.
 
     Args:
-        marks: properties that will identify the snapshot; empty for a node that is not mirrored
+        marks: properties that will identify the snapshot
         beside: the table to build instead of the next snapshot of this run
-
-    Returns:
-        the table with the rows, and Spark's response to the statement
-
-    Raises:
-        DbtRuntimeError: if the node's SQL fails
     """
     warehouse = node.warehouse
-    warehouse.show_step(BUILDING)
+    warehouse.adapter.progress.show_step(BUILDING)
     if rows.touched:
         return scratch.keep(PART, rows.query), AdapterResponse(_message="OK")
     query = rows.query
@@ -82,7 +76,7 @@ def build(
         rows.reuse.link_into(warehouse.describe(following))
         kind = "partitions" if node.options.partition_by else "files"
         warehouse.run(f"mirror_find_{kind}", table=following)
-    warehouse.added(following)
+    warehouse.adapter.cache_added(following)
     return following, response
 
 
@@ -116,13 +110,10 @@ def create_table(
 
 
 def _documented(node: Node, query: str) -> tuple[list[str], str]:
-    """Let a table that is made of a query have the comments on its columns from the start.
+    """Return statements to run first, and a query of the same rows with comments on its columns.
 
     Spark stores a table again for each comment that is added to it. But a table that is made of a
     view takes the view's comments over.
-
-    Returns:
-        the statements to run first, and a query of the same rows
     """
     described = node.column_comments
     if not described:
@@ -140,14 +131,12 @@ def _documented(node: Node, query: str) -> tuple[list[str], str]:
 
 
 def _options(node: Node) -> dict[str, str]:
-    """Return the options of a snapshot; none if those that dbt-spark writes are all.
-
-    Its files get the compression of the landing zone, so that they can be published unchanged.
-    """
+    """Return the options of a snapshot; none if those that dbt-spark writes are all."""
     is_ours = node.options.mirror and node.options.landing_format == "parquet"
     is_parquet = node.config.get("file_format") in (None, "parquet")
     given = node.config.get("options") or {}
     if is_ours and is_parquet and not given:
+        # the compression of the landing zone, so that files can be published unchanged
         return {"compression": node.options.compression, **node.zone_options}
     others = {name: value for name, value in given.items() if name.lower() != ZONE.lower()}
     return {**others, **node.zone_options} if node.zone_options else {}
@@ -158,8 +147,7 @@ def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
 
     Raises:
         DbtRuntimeError: if a constraint is broken
-        CompilationError: if a constraint lacks its columns or its expression, or if the length of
-            a type cannot be checked
+        CompilationError: if a constraint cannot be checked
     """
     if not node.has_contract:
         return
@@ -214,10 +202,7 @@ def _too_long(type_: str, value: str) -> str:
 
 
 def constraints_of(declared: Sequence[ModelLevelConstraint]) -> list[Constraint]:
-    """Return the conditions to verify.
-
-    Args:
-        declared: constraints that can be enforced; a constraint of a column names that column
+    """Return the conditions of declared constraints, in which those of columns name these.
 
     Raises:
         CompilationError: if a constraint lacks its columns or its expression

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node import refusals
 from dbt.adapters.openmirroring.node.config import NodeConfig
-from dbt.adapters.openmirroring.node.definition import published_columns
+from dbt.adapters.openmirroring.node.plan import published_columns
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, NextSnapshot
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import CHANGED, ScratchTables
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.types.columns import LandingColumn, ValueCheck, value_checks
+
+if TYPE_CHECKING:
+    import agate
+
+# how many columns a message names
+_FEW = 5
 
 
 @dataclass(frozen=True)
@@ -24,8 +33,6 @@ class Side:
     """One of the two sets of rows in a comparison.
 
     Args:
-        rows: the rows of this side
-        keys: columns of the key; empty without a key
         values: columns whose values are compared, in the order of the next snapshot. None stands
             for a column that this side does not have; its value counts as NULL
         checks: checks of these rows; a row that does not pass them has no key and no digest
@@ -42,7 +49,6 @@ class Comparison:
     """The differences between two snapshots.
 
     Args:
-        rows: number of new, changed and deleted rows
         changed: SQL of a relation with the changes; None if nothing was compared. With a key, it
             has the columns k0, k1, ... (the key as it lands) and `marker` (the row marker; NULL
             for a key that cannot be published). Without a key, k0 and k1 are the digest of a row
@@ -64,7 +70,6 @@ class Comparer:
     Args:
         definition: the new definition of the mirrored table
         snapshot: the rows that were published last; the relation may be missing
-        built: the next snapshot
         history_keys: SQL of the key of a dbt snapshot; empty for other nodes
         left: why new rows do not replace all published rows with their keys, and a remedy; None
             if they do, and for a next snapshot that was not made of new rows
@@ -99,13 +104,10 @@ class Comparer:
         return RowCounts(inserted=int(counts["inserted"]))
 
     def changes(self, journal: Journal) -> Comparison:
-        """Find the rows that are new, changed or deleted.
+        """Find the rows that are new, changed or deleted since the publication of a journal.
 
         Only the key and the digest of each row are shuffled, once, before rows are grouped. A
         partial aggregation before the shuffle would not help, because most keys occur once there.
-
-        Args:
-            journal: the journal of the last publication
 
         Raises:
             DbtRuntimeError: if keys are NULL or not unique, or if values cannot be mirrored
@@ -137,11 +139,7 @@ class Comparer:
         return Comparison(rows, changed, is_small and is_keyed)
 
     def _changed(self, journal: Journal, is_small: bool) -> str:
-        """Return the SQL of a relation with the changes.
-
-        It is the name of a table, or a query if the tables are small: running that query again
-        takes less time than writing and reading files.
-        """
+        """Return a table of the changes; a query if the tables are small, as files take longer."""
         published = published_columns(journal.batch.definition)
         keys = self.definition.key_columns
         # the keys 0.0 and -0.0 are equal in the comparison, but they land differently
@@ -192,36 +190,66 @@ class Comparer:
         )
 
     def _refusal(self) -> Exception:
-        if self._checks:
-            found = self.warehouse.read(
-                "mirror_bad_values", table=self.built.table, keys=self._keys, checks=self._checks
+        """Return the error for keys or values that some readers of the mirror cannot read."""
+        if not self._checks:
+            return self._bad_keys()
+        examples = self.warehouse.read(
+            "mirror_bad_values", table=self.built.table, keys=self._keys, checks=self._checks
+        )
+        if not examples.rows:
+            return self._bad_keys()
+        # rows have the number of a check, how many values have failed it, one of them, and its key
+        told, names = [], self.definition.key_columns
+        rows = (tuple(row) for row in examples.rows)
+        for number, failed in groupby(rows, lambda row: int(row[0])):
+            check, found = self._checks[number], list(failed)
+            how_many = "1 row" if int(found[0][1]) == 1 else f"{found[0][1]} rows"
+            shown = "; ".join(
+                f"{value} ({_key(names, key)})" if key else str(value)
+                for _, _, value, *key in found
             )
-            if found.rows:
-                return refusals.bad_values(self._checks, self.definition.key_columns, found)
-        return self._bad_keys()
+            told.append(
+                f"The column {check.column.quoted} has {check.finding} in {how_many}, e.g. "
+                f"{shown}. {check.remedy}."
+            )
+        few, more = told[:_FEW], len(told) - _FEW
+        if more > 0:
+            few.append(f"The same holds for {more} more.")
+        few.append("Not everybody could read them in the mirror, so nothing was published.")
+        return DbtRuntimeError(" ".join(few))
 
     def _bad_keys(self) -> Exception:
+        """Return the error for keys that are NULL or not unique."""
+        keys: Sequence[str] = self.history_keys or self.definition.key_columns
         if self.history_keys:
-            found = self.warehouse.read(
+            examples = self.warehouse.read(
                 "mirror_repeated_versions",
                 table=self.built.table,
                 version=self._keys[0],
-                keys=self.history_keys,
+                keys=keys,
             )
-            return refusals.bad_keys(self.history_keys, found)
-        left = self._left_rows()
-        if left:
-            return left
-        found = self.warehouse.read("mirror_bad_keys", table=self.built.table, keys=self._keys)
-        return refusals.bad_keys(self.definition.key_columns, found)
+        else:
+            left = self._left_rows()
+            if left:
+                return left
+            examples = self.warehouse.read(
+                "mirror_bad_keys", table=self.built.table, keys=self._keys
+            )
+        how_many, *_ = examples.rows[0]  # how many such keys there are, before a few of them
+        found = listed(keys, examples.exclude([examples.column_names[0]]))
+        return DbtRuntimeError(
+            f"{how_many} of the keys ({', '.join(keys)}) are NULL or not unique, e.g. "
+            f"{found}. The service would apply a later change to the wrong rows, so nothing was "
+            "published. Make the model's rows unique, or set another `unique_key`."
+        )
 
     def _left_rows(self) -> Exception | None:
         """Return the error for new rows beside published rows with their keys, if any."""
-        journal = self.published.last
+        journal, keys = self.published.last, self.definition.key_columns
         if not journal or not self.left:
             return None
         published = {c.name: c for c in published_columns(journal.batch.definition)}
-        if not published.keys() >= set(self.definition.key_columns):
+        if not published.keys() >= set(keys):
             return None
         examples = self.warehouse.read(
             "mirror_left_rows",
@@ -233,9 +261,64 @@ class Comparer:
         )
         if not examples.rows:
             return None
-        return refusals.left_rows(self.definition.key_columns, examples, *self.left)
+        how_many, *_ = examples.rows[0]
+        found = []
+        for _, *values, before, new in (tuple(row) for row in examples.rows):
+            places = f"published in {before}, new in {new}" if new else "published and new"
+            found.append(f"{_key(keys, values)} ({places})")
+        why, remedy = self.left
+        return DbtRuntimeError(
+            f"{how_many} of the keys ({', '.join(keys)}) are in two rows: a new row, and the "
+            f"published row, which {why}, e.g. {'; '.join(found)}. Nothing was published. "
+            f"{remedy}"
+        )
 
 
 def _of(columns: Sequence[LandingColumn], names: Sequence[str]) -> tuple[LandingColumn, ...]:
     by_name = {column.name: column for column in columns}
     return tuple(by_name[name] for name in names)
+
+
+def why_left(options: NodeConfig, predicates: Sequence[str]) -> tuple[str, str] | None:
+    """Return why an incremental model may leave a published row beside a new row with its key.
+
+    Args:
+        predicates: SQL conditions that a new row must meet to match a row of the snapshot
+
+    Returns:
+        the end of a sentence about the published row, and a remedy; None if new rows replace all
+        rows with their keys
+    """
+    strategy = options.incremental_strategy
+    if strategy in ("insert_overwrite", "microbatch"):
+        return (
+            f"is in another partition, so that {strategy} leaves it",
+            "Set `incremental_strategy` to merge or delete+insert, which find the published "
+            "row by its key; or let the model select all rows of its old partition too.",
+        )
+    if strategy == "append":
+        return (
+            "the strategy append leaves",
+            "Set `incremental_strategy: merge`, or let the model select rows with new keys only.",
+        )
+    if predicates:
+        return (
+            "`incremental_predicates` leave out",
+            "Let them include all rows that new rows replace, or remove them.",
+        )
+    return None
+
+
+def listed(names: Sequence[str], examples: agate.Table) -> str:
+    """Return a few keys, each with the number of its rows."""
+    keys = []
+    for *values, count in (tuple(row) for row in examples.rows):
+        keys.append(f"{_key(names, values)} ({count} {'row' if count == 1 else 'rows'})")
+    return "; ".join(keys)
+
+
+def _key(names: Sequence[str], values: Sequence[object]) -> str:
+    return ", ".join(
+        f"{name}={'NULL' if value is None else value}"
+        for name, value in zip(names, values, strict=True)
+    )

@@ -1,4 +1,10 @@
-"""The configuration of a node, which is checked before anything is built."""
+"""The configuration of a node, which is checked before anything is built.
+
+Options of other adapters that would change rows or their publication are refused, because a run
+without them would give other rows than the user expects. Options that only change how a table is
+stored or where a model runs (`zorder`, `databricks_tags`, `cluster_id`) are ignored, as options
+that a project has invented for itself.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +25,6 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     UPSERT,
     DelimitedText,
 )
-from dbt.adapters.openmirroring.node.other_options import refuse_other_options
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 from dbt.adapters.openmirroring.text.sql import ended
 
@@ -77,25 +82,16 @@ class NodeConfig:
     Args:
         unique_key: columns for `keyColumns`, as the user spells them
         mirror: False keeps the node in Spark only
-        on_breaking_change: `rebuild` or `fail`
-        insert_marker: row marker of new rows in a change set: `upsert` or `insert`
-        landing_format: `parquet`, `csv`, `tsv` or `psv`
+        insert_marker: row marker of new rows in a change set
         delimited: how delimited text is written; None for Parquet
-        compression: `none`, `snappy`, `gzip` or `zstd`
-        file_detection: how the service orders the files: `sequential` (by number) or
-            `last_update_time`
-        default_row_marker: meaning of a row without a row marker: `insert` or `upsert`
+        file_detection: how the service orders the files: by number, or by the time of each
+        default_row_marker: meaning of a row without a row marker
         schema_folder: False puts the table folder at the root of the landing zone
         target_file_size: bytes
-        incremental_strategy: how the new rows of an incremental model change the snapshot: one
-            of INCREMENTAL_STRATEGIES
+        incremental_strategy: one of INCREMENTAL_STRATEGIES
         delete_when: SQL condition; a new row that meets it deletes instead of upserting
-        partition_by: partition columns
-        publish: when the node is published: `immediately`, `after_tests` or `on_request`
         max_deleted: limit of the rows that one publication may delete: their number, or (a float)
             a percentage of the published rows
-        on_foreign_changes: what happens if somebody else has changed the relation since it was
-            published: `fail` or `publish`
     """
 
     unique_key: tuple[str, ...] = ()
@@ -117,12 +113,11 @@ class NodeConfig:
     on_foreign_changes: str = "fail"
 
     @property
-    def publishes_foreign_changes(self) -> bool:
-        return self.on_foreign_changes == "publish"
+    def is_held(self) -> bool:
+        return self.publish != IMMEDIATELY
 
     @property
     def strategy_macro(self) -> str:
-        """The name of the macro for the incremental strategy."""
         return f"mirror_{self.incremental_strategy.replace('+', '_')}"
 
     @property
@@ -132,11 +127,9 @@ class NodeConfig:
 
     @property
     def touched_by(self) -> list[tuple[str, ...]] | None:
-        """The columns by which a new row of an incremental model changes a row of the snapshot.
+        """Lists of columns: a new row of an incremental model may change rows of the snapshot.
 
-        Returns:
-            lists of columns. A new row may change a row of the snapshot if both agree in all
-            columns of one list. None means that a new row may change any row
+        These agree with it in all columns of one list. None means that it may change any row.
         """
         if self.incremental_strategy in ("insert_overwrite", "microbatch"):
             if not self.partition_by:
@@ -145,10 +138,8 @@ class NodeConfig:
         return [self.unique_key] if self.unique_key else []
 
     def spelled(self, columns: Iterable[str]) -> NodeConfig:
-        """Return these options with the names of columns as they are spelled in the table.
-
-        Only if Spark is set to tell names by their case, it does not find them otherwise.
-        """
+        """Return these options with the names of columns as they are spelled in the table."""
+        # for a Spark that is set to tell names by their case
         names = {name.lower(): name for name in columns}
         return replace(
             self,
@@ -170,8 +161,11 @@ class NodeConfig:
                 adapter would change rows
         """
         config = given(config)
-        _refuse_misspelled(config)
-        refuse_other_options(config)
+        for name in config:
+            close = _misspelled(name)
+            if close:
+                raise CompilationError(f"Unknown option `{name}`. Did you mean `{close}`?")
+        _refuse_other_options(config)
         unique_key = _columns(config, "unique_key")
         chosen = {
             name: _choice(name, config.get(name), allowed) for name, allowed in _CHOICES.items()
@@ -253,13 +247,6 @@ def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
     return strategy
 
 
-def _refuse_misspelled(config: Mapping[str, Any]) -> None:
-    for name in config:
-        close = _misspelled(name)
-        if close:
-            raise CompilationError(f"Unknown option `{name}`. Did you mean `{close}`?")
-
-
 @cache  # the nodes of a project have the same options, and looking for a name is slow
 def _misspelled(name: str) -> str:
     """Return the option of this adapter that a name is like; empty if it is another option."""
@@ -288,7 +275,6 @@ def _compression(value: Any, landing_format: str) -> str:
 
 
 def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
-    """Return how delimited text is written."""
     if landing_format not in COLUMN_SEPARATORS:
         if options:
             formats = ", ".join(COLUMN_SEPARATORS)
@@ -315,12 +301,9 @@ def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
 
 
 def _allowed(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return the allowed value that matches, ignoring case.
-
-    dbt's static parser does not evaluate escape sequences in a config() call, so a value may
-    contain the escaped spelling.
-    """
+    """Return the allowed value that matches, ignoring case."""
     for choice in allowed:
+        # dbt's static parser does not evaluate escape sequences in a config() call
         spelled = (choice.casefold(), choice.encode("unicode_escape").decode().casefold())
         if isinstance(value, str) and value.casefold() in spelled:
             return choice
@@ -397,4 +380,110 @@ def _max_deleted(value: Any) -> int | float | None:
     raise CompilationError(
         f"`max_deleted` is {value!r}. It must be a number of rows, e.g. 1000, or a share of "
         "the published rows, e.g. 10%."
+    )
+
+
+_LEAVE = "Join `{{ this }}` in the model, and leave out the rows "
+_ALIASES = (
+    "Write DBT_INTERNAL_DEST for the table and DBT_INTERNAL_SOURCE for the new rows in "
+    "`incremental_predicates`"
+)
+_GONE = (
+    "Set `materialized: table`, with which rows that the model no longer selects are deleted; or "
+    "select them from `{{ this }}` with their new values"
+)
+
+# how to get the same from an incremental model; of dbt-databricks, the last two of dbt-fabric
+INCREMENTAL = {
+    "skip_matched_step": f"{_LEAVE}whose key it has",
+    "skip_not_matched_step": f"{_LEAVE}whose key it does not have",
+    # the name in the declaration of dbt-databricks; its macros read the other one
+    "skip_non_matched_step": f"{_LEAVE}whose key it does not have",
+    "matched_condition": f"{_LEAVE}that must not replace theirs",
+    "not_matched_condition": f"{_LEAVE}that must not be added",
+    "not_matched_by_source_action": _GONE,
+    "not_matched_by_source_condition": _GONE,
+    "merge_with_schema_evolution": "Set `on_schema_change: append_new_columns`",
+    "target_alias": _ALIASES,
+    "source_alias": _ALIASES,
+    "delete_not_matched_by_source": _GONE,
+    "delete_condition": "Set `delete_when`, whose condition is about the new rows",
+}
+
+# how to get the same from any node; of dbt-databricks, dbt-core and dbt-fabricspark
+EVERYWHERE = {
+    "table_format": "Set `file_format: iceberg`",
+    "database": "Name the catalog in the schema: `schema: catalog.schema`",
+    "catalog_name": "Name the catalog in the schema: `schema: catalog.schema`",
+    "persist_constraints": "Enforce a contract, whose constraints are checked before rows are "
+    "published",
+    "workspace_name": "Set `landing_zone` in the profile, which says where tables are published",
+}
+
+# parts of the names of options that hide rows or values from some readers: `column_mask` and
+# `row_filter` of dbt-databricks, `policy_tags` of dbt-bigquery, `row_access_policy` and
+# `masking_policy` of Snowflake, `lf_tags_config` and `lf_grants` of dbt-athena
+_HIDES = re.compile(
+    "mask|row_?(access|filter|level|polic|security)|policy_tags|^lf_(tags|grants)", re.IGNORECASE
+)
+
+# how dbt-databricks spells that an option is off
+_OFF = ("", "none", "false", "default")
+
+
+def _refuse_other_options(config: Mapping[str, Any]) -> None:
+    """Check that a node has no option of another adapter that would change its rows."""
+    if config.get("materialized") == "view":
+        return
+    is_incremental = config.get("materialized") == "incremental"
+    refused = {**EVERYWHERE, **(INCREMENTAL if is_incremental else {})}
+    for name, remedy in refused.items():
+        if _is_on(config.get(name)):
+            raise _refused(f"`{name}`", remedy)
+    if config.get("incremental_strategy") == "replace_where" and is_incremental:
+        remedy = "Set `insert_overwrite` with `partition_by`, which replaces whole partitions"
+        raise _refused("`incremental_strategy: replace_where`", remedy)
+    if config.get("incremental_strategy") == "insert_overwrite" and is_incremental:
+        for name in ("liquid_clustered_by", "auto_liquid_cluster"):
+            # without it, all rows would be replaced
+            if _is_on(config.get(name)) and not config.get("partition_by"):
+                remedy = "Set `partition_by`: the partitions of the new rows are replaced"
+                raise _refused(f"`{name}` with insert_overwrite", remedy)
+
+
+def refuse_hidden(
+    config: Mapping[str, Any], columns: Iterable[tuple[str, Mapping[str, Any]]]
+) -> None:
+    """Check that a node has no option that hides rows or values from some readers.
+
+    Args:
+        columns: the names of its columns, with their properties or configuration
+
+    Raises:
+        CompilationError: if it has one, because everybody could read them in the mirrored table
+    """
+    if config.get("materialized") == "view":
+        return
+    of_columns = ((f" of the column `{name}`", options) for name, options in columns)
+    for place, options in (("", config), *of_columns):
+        for name, value in options.items():
+            if _HIDES.search(name) and _is_on(value):
+                raise CompilationError(
+                    f"`{name}`{place} is not supported: everybody who reads the mirrored table "
+                    "would see what it hides. Nothing was changed. Let the model select what "
+                    "everybody may see, e.g. sha2(email, 256) as email, and remove the option; "
+                    "or restrict in Fabric who sees what."
+                )
+
+
+def _is_on(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() not in _OFF
+    return bool(value)
+
+
+def _refused(option: str, remedy: str) -> CompilationError:
+    return CompilationError(
+        f"{option} is not supported, and without it the table would have other rows or another "
+        f"place. Nothing was changed. {remedy}."
     )

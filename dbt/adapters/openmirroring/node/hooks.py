@@ -7,20 +7,23 @@ published last, so these must stay readable until then.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.snapshot.published_rows import (
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    PUBLISHED,
+    make_way,
+    table_beside,
+)
+from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     PublishedRows,
-    beside,
     note_version,
     published_rows,
+    snapshot_state,
 )
-from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state
-from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way
 from dbt.adapters.openmirroring.node.user_code import first_word, may_change, without_comments
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
@@ -43,6 +46,7 @@ _FIRST_VERSION = "version:0"
 _CHANGED = "changed"
 
 
+@dataclass
 class CodeBefore:
     """The user's code before a build: pre-hooks, `sql_header`, and the body of a Python model.
 
@@ -51,25 +55,19 @@ class CodeBefore:
     noted. Other tables are copied.
 
     Args:
-        table: the table as it was published last
         published: the rows that were published last
         extends: whether the node's SQL was compiled to extend these rows
     """
 
-    def __init__(
-        self, node: Node, table: PublishedTable, published: PublishedRows, extends: bool
-    ) -> None:
-        self._node = node
-        self._warehouse = node.warehouse
-        self._table = table
-        self._published = published
-        self._extends = extends
-        self._last = table.last_build
-        self._before: str | None = None
-        # the state that the table has as long as no row of it has changed
-        self._unchanged: str | None = None
-        self._is_noted = False
-        self._copy: OpenMirroringRelation | None = None
+    node: Node
+    table: PublishedTable
+    published: PublishedRows
+    extends: bool
+    _before: str | None = field(default=None, init=False)
+    # the state that the table has as long as no row of it has changed
+    _unchanged: str | None = field(default=None, init=False)
+    _is_noted: bool = field(default=False, init=False)
+    _copy: OpenMirroringRelation | None = field(default=None, init=False)
 
     def run(self) -> tuple[PublishedRows, str | None]:
         """Run the code.
@@ -78,26 +76,25 @@ class CodeBefore:
             the rows that were published last; and why to rebuild, if the code has taken them away
 
         Raises:
-            DbtRuntimeError: if a statement fails, or if the code has dropped the relation that
-                the node extends
+            DbtRuntimeError: if a statement fails, or drops the relation that the node extends
             SnapshotMismatchError: if the code has changed the rows, and nothing has them any more
         """
         self._before = self._unchanged = self._state()
-        self._node.run_code_before(self._keep)
-        if self._last is None:  # nothing was published that the code could take away
-            return self._published, None
+        self.node.run_code_before(self._keep)
+        if self.table.last_build is None:  # nothing was published that the code could take away
+            return self.published, None
         return self._after()
 
     def _after(self) -> tuple[PublishedRows, str | None]:
-        published, warehouse, target = self._published, self._warehouse, self._node.target
+        published, warehouse, target = self.published, self.node.warehouse, self.node.target
         is_same = self._state() == self._unchanged
         is_kept = self._is_noted or self._copy
         # a table that was dropped and created again may have the version that it had before
         is_certain = published.are_beside or self._before != _FIRST_VERSION
         if is_same and is_certain and not is_kept:
             return replace(published), None  # it is described again: columns may have changed
-        marks = marks_now(self._node)
-        if marks is None and self._extends:
+        marks = marks_now(self.node)
+        if marks is None and self.extends:
             raise CompilationError(
                 f"A hook has dropped {target}, but the SQL of this run was compiled to extend its "
                 "rows. Nothing was published. Remove the hook and run again; for a table that is "
@@ -113,25 +110,30 @@ class CodeBefore:
         if is_other and not (self._copy or published.are_beside):
             return published, REPLACED
         if not (is_kept or published.is_ahead):
-            assert self._table.last, "only a published table has rows to keep"
-            if self._version is None and self._before == self._table.last.snapshot_state:
+            assert self.table.last, "only a published table has rows to keep"
+            if self._version is None and self._before == self.table.last.snapshot_state:
                 return published, _CHANGED_ROWS
             self._note()
-        return published_rows(warehouse, target, self._last, None), None
+        return published_rows(warehouse, target, self.table.last_build, None), None
 
     def _keep(self, statement: str) -> bool:
         """Keep the published rows if a statement may change them. Return True: it is to run."""
-        published = self._published
-        if self._copy or published.are_beside or not self._last or published.relation is None:
+        published, last = self.published, self.table.last_build
+        if self._copy or published.are_beside or not last or published.relation is None:
             return True
-        if published.is_view or not may_change(statement, self._node.target):
+        if published.is_view or not may_change(statement, self.node.target):
             return True
         version = self._version
         has_versions = published.is_past or version is not None
         if first_word(without_comments(statement.lower())) in _REPLACING or not has_versions:
             # without what other statements have changed since
             rows = published.relation.incorporate(version=published.relation.version or version)
-            self._copy = self._copied(rows, self._last)
+            warehouse, copy = self.node.warehouse, table_beside(self.node.target, PUBLISHED, last)
+            query, marks = f"select * from {rows}", {BUILD_PROPERTY: last}
+            make_way(warehouse, copy)
+            warehouse.run("mirror_keep", table=copy, query=query, properties=marks)
+            self._copy = copy.carrying(last)
+            warehouse.adapter.cache_added(self._copy)
         elif not (self._is_noted or published.is_ahead):
             self._note()
         return True
@@ -147,44 +149,29 @@ class CodeBefore:
         """Note the version that has the published rows, in case this process is killed."""
         kind, _, version = (self._before or "").partition(":")
         if kind != "version":
-            assert self._table.last, "only a published table has rows to keep"
-            as_before = replace(self._table.last, snapshot_state=self._before)
-            self._table.verify_state(as_before, self._state() or "gone")
+            assert self.table.last, "only a published table has rows to keep"
+            as_before = replace(self.table.last, snapshot_state=self._before)
+            self.table.verify_state(as_before, self._state() or "gone")
             return
         is_same = self._state() == self._before
-        assert self._last, "only published rows are kept"
-        note_version(self._warehouse, self._node.target, self._last, version)
+        assert self.table.last, "only published rows are kept"
+        note_version(self.node.warehouse, self.node.target, self.table.last.batch.build, version)
         self._is_noted = True
         self._unchanged = self._state() if is_same else _CHANGED
 
-    def _copied(self, rows: OpenMirroringRelation, build: str) -> OpenMirroringRelation:
-        place = beside(self._node.target, build)
-        marks = {BUILD_PROPERTY: build}
-        query = f"select * from {rows}"
-        make_way(self._warehouse, place)
-        self._warehouse.execute(
-            self._warehouse.sql("mirror_keep", table=place, query=query, properties=marks)
-        )
-        copy = place.carrying(build)
-        self._warehouse.added(copy)
-        return copy
-
     def _state(self) -> str | None:
         """Return the state of the snapshot's data; None if it is unknown, or has no snapshot."""
-        description, relation = self._published.description, self._published.relation
+        description, relation = self.published.description, self.published.relation
         if description is None or relation is None:
             return None
         try:
-            return snapshot_state(self._warehouse, relation, description)
+            return snapshot_state(self.node.warehouse, relation, description)
         except DbtDatabaseError:  # a hook has dropped it
             return None
 
 
 def run_post_hooks(node: Node, build: str) -> bool:
-    """Run the post-hooks of a node, whose build is the snapshot already.
-
-    Args:
-        build: the id of that build
+    """Run the post-hooks of a node, of which this build is the snapshot already.
 
     Returns:
         whether a hook has replaced the table, with the earlier versions that it may have had

@@ -12,20 +12,15 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.landing_zone.inventory import last_published
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
-from dbt.adapters.openmirroring.node.advance import (
-    catch_up,
-    is_interrupted,
-    refuse_interrupted,
-)
+from dbt.adapters.openmirroring.node.advance import catch_up, is_interrupted, refuse_interrupted
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.foreign_changes import with_foreign_changes
+from dbt.adapters.openmirroring.node.decide import Planner, beyond_limit, returned
+from dbt.adapters.openmirroring.node.mirrored_rows import with_foreign_changes
 from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
-from dbt.adapters.openmirroring.node.planning import Planner, beyond_limit, returned
 from dbt.adapters.openmirroring.node.publish import publish
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     DRY_RUN,
     NEXT,
@@ -33,10 +28,12 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ScratchTables,
     check_name,
     leftovers,
+    make_way,
+    refuse_lost,
     table_beside,
+    tidy,
 )
-from dbt.adapters.openmirroring.node.snapshot.swap import swap, take_in_place
-from dbt.adapters.openmirroring.node.snapshot.table_folders import make_way, refuse_lost, tidy
+from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows, swap, take_in_place
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
@@ -54,16 +51,13 @@ _PUBLICATION = (BUILD_PROPERTY, VERSION_PROPERTY)
 def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
     """Build a table-like node, publish it, and document it. A dry run only builds it.
 
-    Returns:
-        the relation that was built
-
     Raises:
         DbtRuntimeError: if a step fails; the message says what was changed
     """
     file_format = str(node.config.get("file_format"))
     is_embedded = node.warehouse.embedded is not None
     check_name(str(node.target.schema), str(node.target.identifier), file_format, is_embedded)
-    with node.warehouse.own_session():
+    with node.warehouse.adapter.connections.own_session():
         refuse_lost(node.warehouse, node.tables_to_read)
         if destination.dry_run:
             # a dry run could not undo changes of the relation
@@ -89,20 +83,16 @@ def _materialize(node: Node, destination: Destination) -> AdapterResponse:
 
     was_incremental = node.is_incremental
     node.run_code_before(allows)
-    built = (
-        _check_only(node)
-        if node.options.mirror
-        else _build_only(node, destination, was_incremental)
-    )
+    if node.options.mirror:
+        response = _check_only(node)
+    else:
+        response = _build_only(node, destination, was_incremental)
     node.run_post_hooks(allows)
-    return built
+    return response
 
 
 def _build_only(node: Node, destination: Destination, was_incremental: bool) -> AdapterResponse:
-    """Build a `mirror: false` node as dbt-spark does, but keep the old table until the swap.
-
-    The table is marked, so that the node knows it when it is mirrored again.
-    """
+    """Build a `mirror: false` node, whose table is marked for when it is mirrored again."""
     warehouse, target = node.warehouse, node.target
     tidy(warehouse, target)
     if is_interrupted(warehouse, target):
@@ -135,32 +125,25 @@ def _build_only(node: Node, destination: Destination, was_incremental: bool) -> 
 
 
 def _check_only(node: Node) -> AdapterResponse:
-    """Run the SQL of a node, for `--empty` and `--sample`.
-
-    The result stays only if the node had no relation yet, so that models downstream can be
-    checked too.
-    """
+    """Run the SQL of a node, for `--empty` and `--sample`."""
     warehouse, target = node.warehouse, node.target
     refuse_interrupted(warehouse, target)
     tidy(warehouse, target)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)
         following, _ = build(node, rows, scratch, {})
-        if not warehouse.found(target):
+        if not warehouse.found(target):  # the models downstream are to be checked too
             # Parquet, because dbt's list shows the properties of its tables
             marks = {CHECKED_PROPERTY: "true"}
             query = f"select * from {following}"
             make_way(warehouse, target)
             warehouse.run("mirror_keep", table=target, query=query, properties=marks)
-            warehouse.added(target)
+            warehouse.adapter.cache_added(target)
     return AdapterResponse(_message="SQL checked, nothing published")
 
 
 def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation, AdapterResponse]:
     """Build a node beside its relation, and report what would be published.
-
-    Returns:
-        the relation that was built, and the response for dbt
 
     Raises:
         DbtRuntimeError: if a run would fail too, or an interrupted run must be finished first
@@ -177,7 +160,7 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
             view = built.incorporate(type="view")
             with warehouse.users_session():
                 warehouse.execute(node.view(view))
-            warehouse.added(view)
+            warehouse.adapter.cache_added(view)
             warehouse.adapter.stand_ins.put(target, view)
             return view, AdapterResponse(_message="dry run: built beside")
         if node.is_checked_only:
@@ -215,8 +198,8 @@ def _previewed(
     if not rebuild:
         published = with_foreign_changes(node, destination, table, published, scratch)
     rebuild = rebuild or (held.rebuild if held and published.is_ahead else None)
-    planner = Planner(node, table, published, scratch)
-    plan = planner.plan(planner.next_snapshot(built, rows, rebuild), rebuild)
+    planner = Planner(node, table, published, scratch, rebuild)
+    plan = planner.plan(planner.next_snapshot(built, rows))
     finding = beyond_limit(node, plan)
     if finding:
         raise CompilationError(f"{finding}. A run would hold these rows, and publish nothing.")

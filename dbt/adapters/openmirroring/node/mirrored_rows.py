@@ -1,4 +1,10 @@
-"""The rows of a mirrored table, brought to Spark or compared with those of its model."""
+"""The rows of a mirrored table, brought to Spark or compared with those of its model.
+
+They are also needed for changes by others that a node publishes (`on_foreign_changes: publish`): a
+package may fill a table at the end of each run, and a person may correct rows by hand. Then the
+relation is ahead of the mirror, as held rows are: the rows that were published last are put beside
+it, and the difference is published.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +17,29 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     MirroredTableMismatchError,
+    SnapshotMismatchError,
 )
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.build import create_table
-from dbt.adapters.openmirroring.node.definition import published_columns
 from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.plan import published_columns
 from dbt.adapters.openmirroring.node.progress import RESTORING
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ScratchTables
-from dbt.adapters.openmirroring.node.snapshot.state import snapshot_state
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    NEXT,
+    PUBLISHED,
+    ScratchTables,
+    table_beside,
+)
+from dbt.adapters.openmirroring.node.snapshot.snapshot import (
+    PublishedRows,
+    move,
+    note_version,
+    published_rows,
+    published_version,
+    snapshot_state,
+    verify_state,
+)
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
@@ -48,28 +68,30 @@ def is_of(node: Node, journal: Journal) -> bool:
 
 
 def rows_as_published(
-    node: Node,
-    destination: Destination,
-    table: PublishedTable,
-    journal: Journal,
-    scratch: ScratchTables,
+    node: Node, destination: Destination, table: PublishedTable, scratch: ScratchTables
 ) -> OpenMirroringRelation:
     """Write the rows that were published last to a scratch table, stored as the snapshot was.
-
-    Args:
-        table: the table as it was published last
-        journal: its journal
 
     Raises:
         MirroredTableMismatchError: if the mirrored table has other rows than were published
         DbtRuntimeError: if it cannot be read, or if not everything published is applied in time
     """
-    node.warehouse.show_step(RESTORING)
-    anew = compute_anew(node.owner.node, journal.batch.table_rows)
-    is_empty = not journal.batch.table_rows
+    warehouse, journal = node.warehouse, table.last
+    assert journal, "only what was published can be brought back"
+    warehouse.adapter.progress.show_step(RESTORING)
+    batch = journal.batch
+    columns = published_columns(batch.definition)
+    restored = scratch.table(NEXT).carrying(batch.build)
+    anew = compute_anew(node.owner.node, batch.table_rows)
     rows = mirrored_rows(node, destination, table, journal, anew)
-    with nullcontext() if is_empty else rows as view:
-        restored = _restored(node, scratch, journal, view)
+    with rows if batch.table_rows else nullcontext() as view:
+        query = warehouse.sql("mirror_restored_rows", view=view, columns=columns)
+        names = [column.name for column in columns]
+        create_table(node, restored, query, {BUILD_PROPERTY: batch.build}, names)
+        warehouse.adapter.cache_added(restored)
+        state = snapshot_state(warehouse, restored, warehouse.describe(restored))
+        if state:
+            warehouse.mark(restored, {RESTORED_PROPERTY: f"{batch.build} {state}"})
     _verify(node, journal, restored)
     return restored
 
@@ -81,8 +103,7 @@ def mirrored_rows(
     """Let Spark read the rows of the mirrored table, once everything published is applied.
 
     Args:
-        table: the table as it was published last
-        journal: its journal
+        journal: that of the table
         way_out: what the user can do if it is another table than was published
 
     Yields:
@@ -102,36 +123,13 @@ def mirrored_rows(
                 f"The mirrored table of {node.target} has the columns {', '.join(mirrored)}, and "
                 f"{', '.join(published)} were published. {_CHANGED} {way_out}"
             )
-        warehouse = node.warehouse
-        warehouse.run("mirror_replica_view", view=_VIEW, replica=replica)
+        node.warehouse.run("mirror_replica_view", view=_VIEW, replica=replica)
         yield _VIEW
         if table.is_published_again():
             raise ConcurrentPublicationError(
                 f"Another run has published {table.table} while its rows were read. Nothing was "
                 "changed by this run; run it again."
             )
-
-
-def _restored(
-    node: Node, scratch: ScratchTables, journal: Journal, view: str | None
-) -> OpenMirroringRelation:
-    """Write mirrored rows to a table, with the types that they had in Spark.
-
-    Args:
-        view: the mirrored rows; None if there are none
-    """
-    warehouse, definition = node.warehouse, journal.batch.definition
-    columns = published_columns(definition)
-    query = warehouse.sql("mirror_restored_rows", view=view, columns=columns)
-    build = journal.batch.build
-    marks = {BUILD_PROPERTY: build}
-    following = scratch.table(NEXT).carrying(build)
-    create_table(node, following, query, marks, [column.name for column in columns])
-    warehouse.added(following)
-    state = snapshot_state(warehouse, following, warehouse.describe(following))
-    if state:
-        warehouse.mark(following, {RESTORED_PROPERTY: f"{build} {state}"})
-    return following
 
 
 def _verify(node: Node, journal: Journal, restored: OpenMirroringRelation) -> None:
@@ -188,3 +186,46 @@ def difference(
     return warehouse.sql(
         "mirror_difference", model=rows, columns=columns, mirror=_COMPARED, keys=keys
     )
+
+
+def with_foreign_changes(
+    node: Node,
+    destination: Destination,
+    table: PublishedTable,
+    published: PublishedRows,
+    scratch: ScratchTables,
+) -> PublishedRows:
+    """Return the rows that were published last, whatever others have made of the relation since.
+
+    Args:
+        published: the rows that the relation has
+
+    Raises:
+        SnapshotMismatchError: if somebody else has changed them, and the node does not publish
+            such changes
+        MirroredTableMismatchError: if the mirrored table has other rows than were published
+        DbtRuntimeError: if it cannot be read
+    """
+    warehouse, target = node.warehouse, node.target
+    publishes = node.options.on_foreign_changes == "publish"
+    # Hooks and holds keep these rows as those that were published, before anything compares them.
+    # No later run could take that back.
+    are_kept = node.has_own_code or node.options.is_held
+    try:
+        return verify_state(warehouse, table, published, counts_unknown=publishes or are_kept)
+    except SnapshotMismatchError:
+        if not publishes:
+            raise
+    assert published.build, "only what was published can have changed since"
+    version = published_version(warehouse, table, published)
+    if version is None:
+        rows = rows_as_published(node, destination, table, scratch)
+    else:
+        rows = target.incorporate(version=version)
+    if destination.dry_run:
+        return PublishedRows(warehouse, rows, published.build, published.marks)
+    if version is None:
+        move(warehouse, rows, table_beside(target, PUBLISHED, published.build))
+    else:
+        note_version(warehouse, target, published.build, version)
+    return published_rows(warehouse, target, published.build, None)

@@ -1,28 +1,18 @@
-"""The rows of the next snapshot: those of the model, or the snapshot changed by new rows."""
+"""The rows of the next snapshot: those of the model, or the snapshot changed by new rows.
+
+The new rows may have other columns than the snapshot, and other types.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.node.incremental import (
-    IncrementalColumn,
-    check_casts,
-    comparable,
-    history_columns,
-    incremental_columns,
-    typed_rows,
-)
+from dbt.adapters.openmirroring.node.compare import listed
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
-from dbt.adapters.openmirroring.node.refusals import listed
-from dbt.adapters.openmirroring.node.snapshot.key_ranges import (
-    KeyRange,
-    key_ranges,
-    ranged_columns,
-)
 from dbt.adapters.openmirroring.node.snapshot.reuse import (
     KeptFiles,
     Reuse,
@@ -34,14 +24,29 @@ from dbt.adapters.openmirroring.node.snapshot.reuse import (
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     BEFORE,
     NEW_ROWS,
+    STORED,
     TYPED_ROWS,
     ScratchTables,
 )
+from dbt.adapters.openmirroring.node.snapshot.snapshot import KeyRange, key_ranges, ranged_columns
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.casts import (
+    Cast,
+    common_type,
+    has_same_fields,
+    with_fields_of,
+    with_new_fields,
+    without_length,
+)
+from dbt.adapters.openmirroring.types.columns import TypedColumn
 
-# lists of columns; a new row may change a row of the snapshot that agrees in all columns of a list
-ColumnLists = Sequence[Sequence[str]]
+# the quoted name of a column, how its values are converted (None if they stay), and its new name
+ConvertedColumn = tuple[str, Cast | None, str]
+
+# the columns of a dbt snapshot that have the type of `updated_at`
+_TIMES = ("dbt_valid_from", "dbt_valid_to", "dbt_updated_at")
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,7 @@ def next_rows(
 
     Raises:
         CompilationError: if is_incremental() has changed since the node was compiled, or if the
-            columns differ in a way that `on_schema_change` does not allow, or if a microbatch
-            model does not have its `event_time`
+            columns or their types are not allowed
         DbtRuntimeError: if several new rows have the same key
     """
     if node.is_history:
@@ -88,7 +92,7 @@ def next_rows(
     if not was_incremental:
         if node.batch:
             with node.warehouse.users_session():
-                _event_time(node, node.warehouse.columns_of(node.query()))
+                _event_time(node, node.warehouse.columns_of(node.query))
         return live_rows(node)
     return _incremental(node, scratch, snapshot)
 
@@ -97,7 +101,7 @@ def live_rows(node: Node) -> NextRows:
     """Return the rows of a model, without those that `delete_when` marks as deletes."""
     return NextRows(
         node.warehouse.sql(
-            "mirror_live_rows", query=node.query(), delete_when=node.options.delete_when
+            "mirror_live_rows", query=node.query, delete_when=node.options.delete_when
         )
     )
 
@@ -106,7 +110,7 @@ def first_rows(node: Node) -> NextRows:
     """Return the rows of a node that is built for the first time."""
     if node.is_history:
         with node.warehouse.users_session():
-            return NextRows(node.first_history(node.query()))
+            return NextRows(node.first_history(node.query))
     return live_rows(node)
 
 
@@ -115,15 +119,22 @@ def _incremental(
 ) -> NextRows:
     warehouse, target = node.warehouse, node.target
     with warehouse.users_session():
-        computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query())
+        computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
     columns = incremental_columns(before, found, node.on_schema_change, node.config)
     predicates = node.predicates
     if node.batch:
         new = {column.name.lower() for column in found}
         common = [column for column in before if column.name.lower() in new]
-        predicates = [_in_batch(node, node.batch, common)]
-    check_casts(node, computed, columns)
+        in_batch = warehouse.sql(
+            "mirror_in_batch",
+            event_time=_event_time(node, common).quoted,
+            start=node.batch["event_time_start"],
+            end=node.batch["event_time_end"],
+            keys=node.options.unique_key,
+        )
+        predicates = [in_batch]
+    _check_casts(node, computed, columns)
     new_rows = _typed_rows(node, scratch, computed, found, columns)
     options = node.options = node.options.spelled(column.name for column in columns)
     if options.incremental_strategy == "merge" and options.unique_key:
@@ -137,7 +148,7 @@ def _incremental(
                 "merged with one of them only. Nothing was changed. Make the new rows unique, or "
                 "set another `unique_key`."
             )
-    reused = _reused(node, scratch, new_rows, snapshot, before, columns, options.touched_by)
+    reused = _reused(node, scratch, new_rows, snapshot, before, columns)
     query = warehouse.sql(
         options.strategy_macro,
         snapshot=_stored_rows(node, reused, columns),
@@ -162,32 +173,20 @@ def _event_time(node: Node, columns: Sequence[OpenMirroringColumn]) -> OpenMirro
     )
 
 
-def _in_batch(node: Node, batch: Mapping[str, Any], columns: Sequence[OpenMirroringColumn]) -> str:
-    """Return the SQL of which rows a batch replaces in the partitions of its rows."""
-    return node.warehouse.sql(
-        "mirror_in_batch",
-        event_time=_event_time(node, columns).quoted,
-        start=batch["event_time_start"],
-        end=batch["event_time_end"],
-        keys=node.options.unique_key,
-    )
-
-
 def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | None) -> NextRows:
     """Return the rows of a dbt snapshot. Its changes, as dbt defines them, are computed once."""
     warehouse, target = node.warehouse, node.target
     if not warehouse.found(target):
         return first_rows(node)
     with warehouse.users_session():
-        query, stored = comparable(node, scratch)
+        query, stored = _comparable(node, scratch)
         query = node.history_changes(query, stored)
         computed = _keep_new_rows(node, scratch, NEW_ROWS, query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
     names = node.history_columns
     columns = history_columns(before, found, names)
     changes = _typed_rows(node, scratch, computed, found, columns)
-    touched_by = [[names["dbt_scd_id"]]]
-    reused = _reused(node, scratch, changes, snapshot, before, columns, touched_by)
+    reused = _reused(node, scratch, changes, snapshot, before, columns)
     query = warehouse.sql(
         "mirror_history",
         snapshot=_stored_rows(node, reused, columns),
@@ -202,11 +201,8 @@ def _history(node: Node, scratch: ScratchTables, snapshot: TableDescription | No
 def _keep_new_rows(
     node: Node, scratch: ScratchTables, kind: str, query: str
 ) -> OpenMirroringRelation:
-    """Compute new rows in a scratch table with the partitions of the snapshot.
-
-    Spark changes some values when it stores them as partitions: an empty string becomes NULL. The
-    published values must be those that the snapshot stores.
-    """
+    # Spark changes values that it stores as partitions: an empty string becomes NULL. New rows are
+    # partitioned as the snapshot is, so that the published values are those that it stores.
     return scratch.keep(kind, query, node.options.partition_by, node.zone_options)
 
 
@@ -225,7 +221,7 @@ def _typed_rows(
     if not casts:
         return computed
     typed = [(c.quoted, casts.get(c.name.lower()), c.quoted) for c in found]
-    return _keep_new_rows(node, scratch, TYPED_ROWS, typed_rows(node, str(computed), typed))
+    return _keep_new_rows(node, scratch, TYPED_ROWS, _converted(node, str(computed), typed))
 
 
 def _stored_rows(node: Node, reused: Reuse | None, columns: Sequence[IncrementalColumn]) -> str:
@@ -245,17 +241,12 @@ def _reused(
     snapshot: TableDescription | None,
     before: Sequence[OpenMirroringColumn],
     columns: Sequence[IncrementalColumn],
-    touched_by: ColumnLists | None,
 ) -> TouchedRows | KeptFiles | None:
     """Determine the rows or files of the snapshot that an incremental run cannot change.
 
     Nothing is reused if the columns differ: then all rows are written and compared again.
-
-    Args:
-        snapshot: None if nothing of it may be kept
-        touched_by: lists of columns. A row may change if it agrees with a new row in all columns
-            of one list. None means that any row may change
     """
+    touched_by = node.options.touched_by
     if snapshot is None or touched_by is None or node.config.get("clustered_by"):
         return None
     has_other_types = any(column.snapshot_type != column.dtype for column in columns)
@@ -270,7 +261,7 @@ def _reused(
             return ()
         return key_ranges(warehouse, new_rows, ranged)
 
-    if _changes_in_place(node, snapshot, touched_by):
+    if _changes_in_place(node, snapshot):
         if not touched_by:
             return TouchedRows(new_rows, keys, None)
         query = warehouse.sql(
@@ -294,10 +285,10 @@ def _reused(
     return kept_files(snapshot, [str(row[0]) for row in touched.rows])
 
 
-def _changes_in_place(node: Node, snapshot: TableDescription, touched_by: ColumnLists) -> bool:
+def _changes_in_place(node: Node, snapshot: TableDescription) -> bool:
     """Check whether a snapshot can take the changes of an incremental run in place."""
-    keys = node.options.unique_key
-    if node.has_contract or any(tuple(columns) != keys for columns in touched_by):
+    keys, touched_by = node.options.unique_key, node.options.touched_by or []
+    if node.has_contract or any(columns != keys for columns in touched_by):
         return False
     # keys are known to be unique only in rows that are published
     if touched_by and not node.options.mirror:
@@ -307,3 +298,272 @@ def _changes_in_place(node: Node, snapshot: TableDescription, touched_by: Column
     # a Spark server may still be running an INSERT of a dead client, and only Delta can fence it
     is_fenced = snapshot.layout.format == "delta" or node.warehouse.is_driven_here
     return bool(touched_by) or is_fenced
+
+
+@dataclass(frozen=True)
+class IncrementalColumn(TypedColumn):
+    """A column of the next snapshot.
+
+    Args:
+        snapshot_type: its type in the snapshot; None if the snapshot does not have it
+        new_type: its type in the new rows; None if they do not have it
+        is_updated: whether a merge updates it in existing rows
+        is_exact: whether a value that would lose something in the column's type is refused
+    """
+
+    snapshot_type: str | None
+    new_type: str | None
+    is_updated: bool
+    is_exact: bool = True
+
+    @property
+    def snapshot_cast(self) -> Cast | None:
+        """How values of the snapshot are converted; None if it does not have the column."""
+        if self.snapshot_type is None:
+            return None
+        return Cast.of(self.snapshot_type, self.dtype, self.is_exact)
+
+    @property
+    def new_cast(self) -> Cast | None:
+        """How values of the new rows are converted; None if they do not have the column."""
+        if self.new_type is None:
+            return None
+        return Cast.of(self.new_type, self.dtype, self.is_exact)
+
+
+def incremental_columns(
+    snapshot: Sequence[OpenMirroringColumn],
+    new_rows: Sequence[OpenMirroringColumn],
+    on_schema_change: str,
+    config: Mapping[str, Any],
+) -> list[IncrementalColumn]:
+    """Return the columns of the next snapshot, with the sources of their values.
+
+    Args:
+        on_schema_change: `ignore`, `fail`, `append_new_columns` or `sync_all_columns`
+        config: the node's configuration, with `merge_update_columns` and `merge_exclude_columns`
+
+    Raises:
+        CompilationError: if the columns differ in a way that `on_schema_change` does not allow
+    """
+    had = {column.name.lower(): column for column in snapshot}
+    has = {column.name.lower(): column for column in new_rows}
+    added = [column for name, column in has.items() if name not in had]
+    gone = [column for name, column in had.items() if name not in has]
+    changed = [c for name, c in has.items() if name in had and had[name].dtype != c.dtype]
+    kinds = (("added", added), ("gone", gone), ("of another type", changed))
+    differences = [f"{kind}: {_names(columns)}" for kind, columns in kinds if columns]
+    if on_schema_change == "fail" and differences:
+        raise CompilationError(
+            "The source and target schemas on this incremental model are out of sync: "
+            f"{'; '.join(differences)}. Set `on_schema_change` to append_new_columns "
+            "or sync_all_columns, or run with --full-refresh."
+        )
+    if on_schema_change == "ignore" and gone:
+        raise CompilationError(
+            f"The new rows do not have the columns {_names(gone)}, and `on_schema_change` is "
+            "ignore. Select them, set `on_schema_change`, or run with --full-refresh."
+        )
+    kept = {name: column.dtype for name, column in had.items()}
+    for column in changed:
+        name = column.name.lower()
+        kept[name] = _kept_type(had[name], column.dtype, on_schema_change)
+    if on_schema_change == "sync_all_columns":
+        kept = {name: dtype for name, dtype in kept.items() if name in has}
+    result = [OpenMirroringColumn(had[name].name, dtype) for name, dtype in kept.items()]
+    if on_schema_change in ("append_new_columns", "sync_all_columns"):
+        result += added
+    # only one of the two options is set
+    updated = _folded(config.get("merge_update_columns")) or set(has)
+    updated = updated & has.keys() - _folded(config.get("merge_exclude_columns"))
+    before, new = ({name: c.dtype for name, c in columns.items()} for columns in (had, has))
+    return [
+        IncrementalColumn(c.name, c.dtype, before.get(name), new.get(name), name in updated)
+        for c, name in ((column, column.name.lower()) for column in result)
+    ]
+
+
+def _kept_type(stored: OpenMirroringColumn, new: str, on_schema_change: str) -> str:
+    """Return the type of a column of the snapshot that has another type in the new rows."""
+    if on_schema_change == "ignore":
+        kept = stored.dtype if has_same_fields(stored.dtype, new) else None
+    elif on_schema_change == "append_new_columns":
+        kept = with_new_fields(stored.dtype, new)
+    else:
+        kept = with_fields_of(stored.dtype, new)
+    if kept is None:
+        differ = (
+            f"The column {stored.quoted} has the type {stored.dtype} in the table, and {new} in "
+            "the new rows"
+        )
+        if on_schema_change == "ignore":
+            raise CompilationError(
+                f"{differ}, and `on_schema_change` is ignore, with which fields are not added or "
+                "left out. Nothing was changed. Set `on_schema_change` to append_new_columns or "
+                "sync_all_columns, or run with --full-refresh."
+            )
+        raise CompilationError(
+            f"{differ}. The names of some fields differ only in case, so that Spark cannot find "
+            "the fields by name. Nothing was changed. Rename them in the model, or run with "
+            "--full-refresh."
+        )
+    return kept
+
+
+def history_columns(
+    snapshot: Sequence[OpenMirroringColumn],
+    changes: Sequence[OpenMirroringColumn],
+    names: Mapping[str, str],
+) -> list[IncrementalColumn]:
+    """Return the columns of the next version of a dbt snapshot, without dbt's helper columns.
+
+    Args:
+        names: the names of dbt's own columns, by dbt's names for them
+    """
+    had = {column.name.lower(): column for column in snapshot}
+    dbts_own = {name.lower() for name in names.values()}
+    new = {
+        column.name.lower(): column
+        for column in changes
+        if column.name.lower() != "dbt_change_type"
+        and not column.name.lower().startswith("dbt_unique_key")
+    }
+    result = []
+    for name in dict.fromkeys((*had, *new)):
+        stored, found = had.get(name), new.get(name)
+        column = stored or new[name]
+        dtype = column.dtype
+        if stored and found:
+            common = common_type(stored.dtype, found.dtype)
+            if common is None and name not in dbts_own:
+                raise _no_common_type(stored.quoted, stored.dtype, found.dtype)
+            # a deleted row ends now, which may have to become a day
+            dtype = common or stored.dtype
+        result.append(
+            IncrementalColumn(
+                column.name,
+                dtype,
+                stored.dtype if stored else None,
+                found.dtype if found else None,
+                name == names["dbt_valid_to"].lower(),
+                is_exact=name not in dbts_own,
+            )
+        )
+    return result
+
+
+def _no_common_type(column: str, stored: str, new: str) -> CompilationError:
+    return CompilationError(
+        f"The column {column} has the type {stored} in the dbt snapshot, and {new} in its source. "
+        "No type holds the values of both as they are. Nothing was changed. Cast the column in "
+        f"the source, e.g. cast({column} as {stored}), or give it a new name there: then it "
+        "becomes a new column, and the history keeps the old one."
+    )
+
+
+def _folded(names: Any) -> set[str]:
+    return {str(name).lower() for name in ([names] if isinstance(names, str) else names or [])}
+
+
+def _names(columns: Iterable[OpenMirroringColumn]) -> str:
+    return ", ".join(column.name for column in columns)
+
+
+def _comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringRelation]:
+    """Return the source of a dbt snapshot and its stored rows, with the same names and types.
+
+    dbt compares names with their case, and values with `!=`: the number 7 and the text '7A' would
+    be cast to one type, and the change would be lost.
+
+    Returns:
+        a query of the source, and a table of the stored rows
+    """
+    warehouse, target, query = node.warehouse, node.target, node.query
+    stored = warehouse.columns(target)
+    source = warehouse.columns_of(node.first_history(query))
+    types = _compared_types(node, stored, source)
+    dbts_own = {name.lower() for name in node.history_columns.values()}
+    own = [c for c in source if c.name.lower() not in dbts_own]
+    spelled = {column.name.lower(): column.name for column in stored}
+    columns = [
+        (c.quoted, _cast(c, types), quoted(spelled.get(c.name.lower(), c.name))) for c in own
+    ]
+    if any(cast or name != alias for name, cast, alias in columns):
+        query = _converted(node, f"(\n{query}\n)", columns)
+    plain = [OpenMirroringColumn(c.name, without_length(c.dtype)) for c in stored]
+    columns = [(c.quoted, _cast(c, types), c.quoted) for c in plain]
+    if not any(cast for _, cast, _ in columns):
+        return query, target
+    return query, scratch.keep(STORED, _converted(node, str(target), columns))
+
+
+def _compared_types(
+    node: Node, stored: Sequence[OpenMirroringColumn], source: Sequence[OpenMirroringColumn]
+) -> dict[str, str]:
+    """Return the types in which dbt compares the columns of a dbt snapshot with its source."""
+    # the times of changes are compared by their order, which texts of numbers do not have
+    is_ordered = node.config.get("strategy") == "timestamp"
+    had = {column.name.lower(): column for column in stored}
+    times = {node.history_columns[name].lower() for name in _TIMES}
+    types = {}
+    for column in source:
+        name = column.name.lower()
+        if name not in had:
+            continue
+        before = without_length(had[name].dtype)
+        common = common_type(before, column.dtype)
+        if name in times:
+            if is_ordered and before != column.dtype and common in (None, "string"):
+                raise CompilationError(
+                    f"`updated_at` of the dbt snapshot had the type {before}, and has the type "
+                    f"{column.dtype} in its source: their order may differ. Nothing was changed. "
+                    f"Cast the column in the source, e.g. as {before}."
+                )
+            common = common or before
+        if common is None:
+            raise _no_common_type(had[name].quoted, before, column.dtype)
+        types[name] = common
+    return types
+
+
+def _check_casts(
+    node: Node, new_rows: OpenMirroringRelation, columns: Sequence[IncrementalColumn]
+) -> None:
+    """Check whether Spark has the casts that an incremental run needs."""
+    new = [(c, c.new_cast) for c in columns if c.new_cast]
+    before = [(c, c.snapshot_cast) for c in columns if c.snapshot_cast]
+    for table, casts in ((new_rows, new), (node.target, before)):
+        typed = [(c, (c.quoted, cast, c.quoted)) for c, cast in casts if not cast.is_void]
+        if not typed or _is_possible(node, table, [each for _, each in typed]):
+            continue
+        for column, each in typed:
+            if not _is_possible(node, table, [each]):
+                raise CompilationError(
+                    f"The column {column.quoted} has the type {column.snapshot_type} in the "
+                    f"table, and {column.new_type} in the new rows, and Spark cannot cast one to "
+                    f"the other. Nothing was changed. {node.cast_remedy}"
+                )
+
+
+def _is_possible(
+    node: Node, table: OpenMirroringRelation, columns: Sequence[ConvertedColumn]
+) -> bool:
+    try:
+        node.warehouse.columns_of(_converted(node, str(table), columns))
+    except DbtRuntimeError as error:
+        if "DATATYPE_MISMATCH" in str(error):
+            return False
+        raise
+    return True
+
+
+def _converted(node: Node, rows: str, columns: Sequence[ConvertedColumn]) -> str:
+    """Return a query of rows in other types."""
+    return node.warehouse.sql(
+        "mirror_typed_rows", rows=rows, columns=columns, remedy=node.cast_remedy
+    )
+
+
+def _cast(column: OpenMirroringColumn, types: Mapping[str, str]) -> Cast | None:
+    target = types.get(column.name.lower(), column.dtype)
+    return None if target == column.dtype else Cast.of(column.dtype, target)

@@ -31,7 +31,6 @@ class Node:
 
     Args:
         context: the dbt context, with the node's macros
-        warehouse: Spark's tables
         in_onelake: whether the landing zone is in OneLake
 
     Raises:
@@ -47,6 +46,12 @@ class Node:
         self.config: dict[str, Any] = given(self.model["config"])
         self.target: OpenMirroringRelation = context["this"].incorporate(type="table")
         values = dict(self.config)
+        materialized = self.config["materialized"]
+        self.is_history: bool = materialized == "snapshot"
+        self.is_view: bool = materialized == "view"
+        # the compiled SQL may depend on the earlier rows of the relation
+        self.reads_itself: bool = materialized == "incremental"
+        self.has_contract = bool((self.config.get("contract") or {}).get("enforced"))
         if self.is_history:
             # the `unique_key` of a dbt snapshot repeats in its history
             values["unique_key"] = self.history_columns["dbt_scd_id"]
@@ -54,7 +59,7 @@ class Node:
 
     # Identity and configuration
 
-    @property
+    @cached_property
     def owner(self) -> Owner:
         return Owner(
             project=self._context["project_name"],
@@ -69,20 +74,6 @@ class Node:
     def table_folder(self) -> TableFolder:
         schema = str(self.target.schema) if self.options.schema_folder else ""
         return TableFolder(schema, str(self.target.identifier))
-
-    @property
-    def is_history(self) -> bool:
-        """Whether the node is a dbt snapshot."""
-        return bool(self.config["materialized"] == "snapshot")
-
-    @property
-    def is_view(self) -> bool:
-        return bool(self.config["materialized"] == "view")
-
-    @property
-    def reads_itself(self) -> bool:
-        """Whether the compiled SQL may depend on the earlier rows of the relation."""
-        return bool(self.config["materialized"] == "incremental")
 
     @cached_property
     def history_columns(self) -> Mapping[str, str]:
@@ -99,10 +90,6 @@ class Node:
         """The `unique_key` of a dbt snapshot: SQL of its source."""
         keys = self.config.get("unique_key") or ()
         return (keys,) if isinstance(keys, str) else tuple(keys)
-
-    @property
-    def has_contract(self) -> bool:
-        return bool((self.config.get("contract") or {}).get("enforced"))
 
     @property
     def cast_remedy(self) -> str:
@@ -122,10 +109,8 @@ class Node:
 
     @property
     def batch(self) -> Mapping[str, Any] | None:
-        """The batch of a microbatch model, with `event_time_start` and `event_time_end`.
-
-        It is None for other models, and if the project has a `microbatch` macro of its own.
-        """
+        """The batch of a microbatch model, with `event_time_start` and `event_time_end`."""
+        # dbt makes none if the project has a `microbatch` macro of its own
         is_in_batches = self.options.incremental_strategy == "microbatch"
         return self.model.get("batch") if is_in_batches else None
 
@@ -181,7 +166,7 @@ class Node:
                 path = {"schema": found["schema"], "identifier": found["alias"]}
                 yield self.target.incorporate(path=path)
 
-    @property
+    @cached_property
     def is_full_refresh(self) -> bool:
         return bool(self._context["should_full_refresh"]())
 
@@ -208,6 +193,10 @@ class Node:
     def has_post_hooks(self) -> bool:
         return bool(self._context["post_hooks"])
 
+    @property
+    def has_own_code(self) -> bool:
+        return self.has_code_before or self.has_post_hooks
+
     def run_code_before(self, allows: Callable[[str], bool]) -> None:
         """Run the pre-hooks, `sql_header` and a Python model.
 
@@ -232,7 +221,7 @@ class Node:
                     "The Python model writes to a table. A command that only checks SQL must not "
                     "do that, and cannot run the model without it. Nothing was run."
                 )
-            self.query()
+            _ = self.query
 
     def run_post_hooks(self, allows: Callable[[str], bool] = lambda _: True) -> None:
         """Run the post-hooks. `allows` is as for `run_code_before`."""
@@ -257,16 +246,9 @@ class Node:
 
     # The rows of the node
 
-    def query(self) -> str:
-        """Return a query of the node's rows. A Python model runs at the first call.
-
-        Raises:
-            DbtRuntimeError: if a Python model fails, or the connection cannot run Python models
-        """
-        return self._query
-
     @cached_property
-    def _query(self) -> str:
+    def query(self) -> str:
+        """A query of the node's rows. A Python model runs when it is asked for first."""
         with self.warehouse.users_session():
             if self.config["materialized"] == "seed":
                 return self._seed_query()
@@ -315,11 +297,7 @@ class Node:
     # Calls of dbt's macros
 
     def checked_contract(self, query: str) -> str:
-        """Return a query of the columns of the contract, in the order of the contract.
-
-        Raises:
-            CompilationError: if the query has other columns than the contract
-        """
+        """Return a query of the columns of the contract in its order, and refuse other columns."""
         self._context["get_assert_columns_equivalent"](query)
         return str(self._context["get_select_subquery"](query))
 
@@ -328,14 +306,7 @@ class Node:
         return str(self._context["build_snapshot_table"](self._history_strategy(False), query))
 
     def history_changes(self, query: str, stored: OpenMirroringRelation) -> str:
-        """Return a query of the changes since a dbt snapshot was built.
-
-        Args:
-            stored: a table of the rows that the dbt snapshot has
-
-        Raises:
-            DbtRuntimeError: if the dbt snapshot lacks required columns
-        """
+        """Return a query of the changes since a dbt snapshot was built, which has stored rows."""
         strategy = self._history_strategy(True)
         self._context["adapter"].assert_valid_snapshot_target_given_strategy(
             self.target, self.history_columns, strategy
@@ -343,7 +314,6 @@ class Node:
         return str(self._context["snapshot_staging_table"](strategy, query, stored))
 
     def _history_strategy(self, exists: bool) -> Any:
-        """Return the strategy by which a dbt snapshot finds changes, as dbt describes it."""
         strategy = self._context["strategy_dispatch"](self.config.get("strategy"))
         return strategy(self.model, "snapshotted_data", "source_data", self.config, exists)
 
@@ -360,7 +330,6 @@ class Node:
         self._context["persist_docs"](self.target, self.model)
 
     def stored(self, response: Any) -> None:
-        """Pass the result of the node to dbt, for its log and its artifacts."""
         self._context["store_result"]("main", response=response)
 
     def print_line(self, text: str) -> None:
@@ -371,7 +340,6 @@ class Node:
 
 
 def refuse_stale_compilation() -> CompilationError:
-    """Return the error for SQL that was compiled before an earlier run was finished."""
     return CompilationError(
         "An earlier run was interrupted and has just been brought to its end, but this run was "
         "compiled without its result. Nothing was lost; run it again."
@@ -379,8 +347,7 @@ def refuse_stale_compilation() -> CompilationError:
 
 
 def _user() -> str:
-    """Return the name of the user on this machine; empty if a container knows none."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError, ImportError):
+    except (KeyError, OSError, ImportError):  # a container may know no user
         return ""

@@ -23,11 +23,7 @@ PUBLISHING = "publishing"
 
 @dataclass
 class RunningNode:
-    """A node that is running.
-
-    Args:
-        started: start time on the clock of the Progress, in seconds
-    """
+    """A node that is running, since a time on the clock of the Progress."""
 
     name: str
     started: float
@@ -70,8 +66,7 @@ class Progress:
         """Show the progress of the node that this thread runs in the context.
 
         Args:
-            follow: is called in this thread; returns a function that reports the progress of
-                Spark from now on
+            follow: returns a function that reports the progress of this thread's Spark
         """
         if not self._show:
             yield
@@ -99,19 +94,13 @@ class Progress:
             node.step = step
 
     def uploads(self) -> Callable[[int, int], None] | None:
-        """Return a callback for the uploaded and total bytes of this thread's node.
-
-        Any thread may call it. Return None if no progress is shown.
-        """
+        """Return a callback for uploaded and total bytes, for any thread; None shows nothing."""
         return self._telling(
             lambda done, total: f"uploading, {done >> 20:,} of {total >> 20:,} MB"
         )
 
     def downloads(self) -> Callable[[int, int], None] | None:
-        """Return a callback for the downloaded rows and bytes of this thread's node.
-
-        Return None if no progress is shown.
-        """
+        """Return a callback for downloaded rows and bytes; None shows nothing."""
         return self._telling(
             lambda rows, size: f"downloading the mirrored table, {rows:,} rows, {size >> 20:,} MB"
         )

@@ -2,48 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.node.advance import catch_up, finish
-from dbt.adapters.openmirroring.node.attempt import (
-    Attempt,
-    before_build,
-    begin_attempt,
-    reusable,
-)
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Manifest
+from dbt.adapters.openmirroring.node.advance import catch_up, finish, recover
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.config import IMMEDIATELY
-from dbt.adapters.openmirroring.node.hooks import REPLACED, run_post_hooks
-from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
-from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
-from dbt.adapters.openmirroring.node.plan import FULL_REFRESH, SparkPlan
-from dbt.adapters.openmirroring.node.planning import (
+from dbt.adapters.openmirroring.node.decide import (
+    Planner,
     beyond_limit,
     meanwhile,
     refuse_deletion,
+    returned,
     too_many_deleted,
 )
+from dbt.adapters.openmirroring.node.hooks import REPLACED, CodeBefore, run_post_hooks
+from dbt.adapters.openmirroring.node.mirrored_rows import with_foreign_changes
+from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
+from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
+from dbt.adapters.openmirroring.node.plan import FULL_REFRESH, SparkPlan
 from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.snapshot.published_rows import go_ahead
-from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot
-from dbt.adapters.openmirroring.node.snapshot.state import (
-    snapshot_state,
+from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, TouchedRows
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    NEXT,
+    PUBLISHED,
+    ScratchTables,
+    refuse_lost,
+    table_beside,
 )
-from dbt.adapters.openmirroring.node.snapshot.swap import snapshot_version
-from dbt.adapters.openmirroring.node.snapshot.table_folders import refuse_lost
+from dbt.adapters.openmirroring.node.snapshot.snapshot import (
+    PublishedRows,
+    has_published_columns,
+    move,
+    note_version,
+    published_rows,
+    snapshot_state,
+    snapshot_version,
+    swap,
+    take_in_place,
+)
 from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     ZONE_PROPERTY,
     OpenMirroringRelation,
 )
+from dbt.adapters.openmirroring.spark.table import TableDescription
 
 # why rows are held while their run may still fail
 _NOT_ENDED = "because its last run has not ended"
+
+
+@dataclass
+class Attempt:
+    """An attempt to publish a node, after the leftovers of earlier runs were handled.
+
+    Args:
+        publication: holds the lock of the table
+        published: the rows that were published last
+        finished: the manifest of an earlier run's batch that has just been finished, if any
+        rebuild: why the table is rebuilt; None if the changes decide
+    """
+
+    node: Node
+    destination: Destination
+    publication: Publication
+    scratch: ScratchTables
+    published: PublishedRows
+    finished: Manifest | None
+    rebuild: str | None = None
+
+    @property
+    def planner(self) -> Planner:
+        return Planner(self.node, self.publication, self.published, self.scratch, self.rebuild)
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """The properties by which the build of this attempt is known."""
+        zone_id = self.destination.zone_id
+        return {BUILD_PROPERTY: self.publication.batch_id, ZONE_PROPERTY: zone_id}
+
+    @property
+    def held(self) -> HeldRecord | None:
+        """The record of the build that is the snapshot, if that is ahead of the mirror."""
+        held = self.publication.held
+        return held if held and held.build == self.published.marks.build else None
+
+    @property
+    def held_rebuild(self) -> str | None:
+        """Why the snapshot will be published as a rebuild, if that was known when it was built."""
+        return self.held.rebuild if self.held else None
+
+    def find_published(self) -> None:
+        """Find the rows that were published last again, as Spark has them now."""
+        last, held = self.publication.last_build, self.publication.held
+        self.published = published_rows(self.node.warehouse, self.node.target, last, held)
+
+
+@contextmanager
+def begin_attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
+    """0. Lock the table of a node, and finish or drop what earlier runs left of it."""
+    warehouse, target = node.warehouse, node.target
+    with (
+        destination.publication(node.table_folder, node.owner) as publication,
+        ScratchTables(
+            warehouse, target, publication.batch_id, lambda: publication.committed
+        ) as scratch,
+    ):
+        finished = recover(warehouse, publication, target, node.is_full_refresh)
+        if finished:
+            node.print_line(
+                f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"
+            )
+        published = published_rows(warehouse, target, publication.last_build, publication.held)
+        yield Attempt(node, destination, publication, scratch, published, finished)
 
 
 def publish(node: Node, destination: Destination) -> MirrorResponse:
@@ -54,21 +132,21 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
             the batch
     """
     extends = node.is_incremental
-    rebuild = FULL_REFRESH if node.is_full_refresh else None
-    with begin_attempt(node, destination) as attempt:
+    with begin_attempt(node, destination) as attempt:  # 0
         if attempt.finished and node.reads_itself:
             raise refuse_stale_compilation()
-        is_held = node.options.publish != IMMEDIATELY
-        if not is_held:
-            destination.check_table(attempt.publication.table, rebuild is not None)
-        attempt, rebuild = before_build(attempt, extends, rebuild)
-        rows = next_rows(node, attempt.scratch, extends, reusable(attempt, is_held))
-        if is_held:
-            return _hold_rows(attempt, rows, rebuild)
+        attempt.rebuild = FULL_REFRESH if node.is_full_refresh else None
+        if not node.options.is_held:
+            destination.check_table(attempt.publication.table, node.is_full_refresh)
+        _run_code_before(attempt, extends)
+        rows = next_rows(node, attempt.scratch, extends, _reusable(attempt))
+        if node.options.is_held:
+            return _hold_rows(attempt, rows)
         if node.has_post_hooks or attempt.published.is_ahead:
-            _go_ahead(attempt, rows, rebuild, _NOT_ENDED, is_finished=False)
-            return _publish_snapshot(attempt.with_published_rows())
-        return _publish_rows(attempt, rows, rebuild)
+            _go_ahead(attempt, rows)
+            attempt.find_published()
+            return _publish_snapshot(attempt)
+        return _publish_rows(attempt, rows)
 
 
 def rebuild(node: Node, destination: Destination) -> MirrorResponse:
@@ -81,15 +159,16 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         destination.check_table(attempt.publication.table, rebuilds=True)
         require_table(attempt)
         verify_contract(node, node.target)
+        attempt.rebuild = "mirror_rebuild"
         built = attempt.planner.described(node.target)
-        plan = _plan(attempt, built, "mirror_rebuild")
-        refuse_deletion(node, plan, beyond_limit(node, plan))
+        plan = _plan(attempt, built)
+        refuse_deletion(node, plan)
         build = attempt.publication.batch_id
 
         def mark() -> None:
             # rows that nobody has published before, whatever build they come from
-            attempt.publication.hold(build, "until mirror_rebuild has ended", "mirror_rebuild")
-            node.warehouse.mark(node.target, _marks(attempt))
+            attempt.publication.hold(build, "until mirror_rebuild has ended", attempt.rebuild)
+            node.warehouse.mark(node.target, attempt.marks)
             node.warehouse.cache(node.target.carrying(build))
 
         return commit(attempt, plan, built, build, before=mark)
@@ -146,39 +225,84 @@ def keep_held(node: Node, destination: Destination, why: str) -> None:
             publication.hold(held.build, why, held.rebuild, held.is_finished)
 
 
-def _publish_rows(attempt: Attempt, rows: NextRows, rebuild: str | None) -> MirrorResponse:
+def _run_code_before(attempt: Attempt, extends: bool) -> None:
+    """Check that nobody else has changed the published rows, and run the user's code."""
+    node, publication, destination = attempt.node, attempt.publication, attempt.destination
+    if publication.last:
+        published, zone_id = attempt.published, destination.zone_id
+        attempt.rebuild = attempt.rebuild or attempt.held_rebuild or meanwhile(published)
+        attempt.rebuild = attempt.rebuild or returned(node, publication, published, zone_id)
+    if attempt.rebuild:  # nothing is compared, so nothing has to be kept
+        node.run_code_before(lambda _: True)
+        return
+    if node.has_own_code:
+        # this code cannot be undone if the table is refused later
+        publication.verify(attempt.published.build, rebuilds=False)
+    attempt.published = with_foreign_changes(
+        node, destination, publication, attempt.published, attempt.scratch
+    )
+    if node.has_code_before:
+        code = CodeBefore(node, publication, attempt.published, extends)
+        attempt.published, attempt.rebuild = code.run()
+
+
+def _reusable(attempt: Attempt) -> TableDescription | None:
+    """Return the snapshot, if a build may keep rows and files of it; None to consider all rows."""
+    node, published, last = attempt.node, attempt.published, attempt.publication.last
+    is_held, has_hooks = node.options.is_held, node.has_post_hooks
+    if published.marks.unmirrored:
+        return None  # the snapshot loses the mark of `mirror: false` when it is replaced
+    if published.is_ahead and (has_hooks or not is_held):
+        return None  # keys may repeat in rows that no publication has checked
+    if published.is_ahead:
+        found = node.warehouse.found(node.target)
+        return node.warehouse.describe(found) if found and found.is_table else None
+    description = published.description
+    if is_held or has_hooks:  # then the publication compares all rows, whatever the build keeps
+        return description
+    if description is None or last is None or not has_published_columns(description, last):
+        return None
+    return description
+
+
+def _publish_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
     """Build a node, and publish the difference from the rows that were published last."""
     node, publication = attempt.node, attempt.publication
-    following = _build(attempt, rows)  # 1
+    following, _ = build(node, rows, attempt.scratch, attempt.marks)  # 1
     verify_contract(node, following)  # 3
-    built = attempt.planner.next_snapshot(following, rows, rebuild)
-    plan = _plan(attempt, built, rebuild)  # 2 and 3
+    built = attempt.planner.next_snapshot(following, rows)
+    plan = _plan(attempt, built)  # 2 and 3
     if plan.is_void:
         return _keep_snapshot(attempt, following, plan)
-    if plan.starts_folder and rows.touched:
-        return _publish_rows(attempt, _everything(node, rows, built), rebuild)
+    if plan.starts_folder and rows.touched:  # of all rows, only a part was computed
+        query = node.warehouse.sql(
+            "mirror_with_touched_rows",
+            snapshot=node.target,
+            replacement=following,
+            touched=rows.touched,
+            names=[column.quoted for column in built.columns],
+        )
+        return _publish_rows(attempt, NextRows(query))
     finding = beyond_limit(node, plan)
     if finding:
-        _make_snapshot(attempt, following, rows, finding, rebuild)
+        _make_snapshot(attempt, following, rows, finding)
         attempt.destination.builds[node.owner.node] = publication.batch_id
         raise too_many_deleted(node, finding)
-    return commit(attempt, plan, built, publication.batch_id, is_in_place=bool(rows.touched))
+    return commit(attempt, plan, built, publication.batch_id)
 
 
 def _publish_snapshot(
-    attempt: Attempt,
-    is_limited: bool = True,
-    wait_for_turn: Callable[[], None] = lambda: None,
+    attempt: Attempt, is_limited: bool = True, wait_for_turn: Callable[[], None] = lambda: None
 ) -> MirrorResponse:
     """Publish the rows of a snapshot that is ahead of the mirror, as they are now."""
-    node, publication = attempt.node, attempt.publication
-    build, rebuild = attempt.published.marks.build, attempt.held_rebuild
+    node, publication, build = attempt.node, attempt.publication, attempt.published.marks.build
     assert build, "a snapshot that is ahead has a build"
-    built = attempt.planner.next_snapshot(node.target, None, rebuild)
-    plan = _plan(attempt, built, rebuild)  # 2 and 3
+    attempt.rebuild = attempt.held_rebuild
+    built = attempt.planner.next_snapshot(node.target, None)
+    plan = _plan(attempt, built)  # 2 and 3
     finding = beyond_limit(node, plan) if is_limited else None
     if finding:
-        publication.hold(build, finding, rebuild)
+        publication.hold(build, finding, attempt.rebuild)
         raise too_many_deleted(node, finding)
     if plan.is_void:
         assert plan.journal, "a table is unchanged only since it was published"
@@ -189,7 +313,7 @@ def _publish_snapshot(
         return MirrorResponse.unchanged(plan)
 
     def wait() -> None:
-        node.warehouse.show_step(WAITING)
+        node.warehouse.adapter.progress.show_step(WAITING)
         wait_for_turn()
 
     return commit(attempt, plan, built, build, before=wait)
@@ -200,19 +324,18 @@ def commit(
     plan: SparkPlan,
     built: NextSnapshot,
     build: str,
-    is_in_place: bool = False,
     before: Callable[[], None] = lambda: None,
 ) -> MirrorResponse:
     """4 to 8. Stage and publish what is planned.
 
     Args:
         build: the id of the build whose rows are published
-        is_in_place: whether the snapshot takes these rows in place
         before: called when all is staged, before the batch is committed
     """
     node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
-    files = stage(warehouse, publication, plan, node.options, built)  # 4
+    files = stage(node, publication, plan, built)  # 4
     before()
+    is_in_place = isinstance(built.reuse, TouchedRows)
     version = snapshot_version(warehouse, node.target) if is_in_place else None
     state = None if version else snapshot_state(warehouse, built.table, built.description)
     manifest = publication.commit(plan, files, build, version, state)  # 5
@@ -220,70 +343,59 @@ def commit(
     return MirrorResponse.of(manifest.batch)
 
 
-def _hold_rows(attempt: Attempt, rows: NextRows, rebuild: str | None) -> MirrorResponse:
+def _hold_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
     node, publication, why = attempt.node, attempt.publication, attempt.node.options.held_until
-    unchanged = _go_ahead(attempt, rows, rebuild, why, is_finished=not node.has_post_hooks)
+    unchanged = _go_ahead(attempt, rows)
     if unchanged:
         return unchanged
     if node.has_post_hooks:
-        ahead = attempt.with_published_rows()
-        ahead.planner.check(ahead.planner.described(node.target), ahead.held_rebuild)
-        publication.hold(publication.batch_id, why, ahead.held_rebuild)
+        attempt.find_published()
+        attempt.rebuild = attempt.held_rebuild
+        attempt.planner.check(attempt.planner.described(node.target))
+        publication.hold(publication.batch_id, why, attempt.rebuild)
     attempt.destination.builds[node.owner.node] = publication.batch_id
     return MirrorResponse.held(why)
 
 
-def _go_ahead(
-    attempt: Attempt, rows: NextRows, rebuild: str | None, why: str, is_finished: bool
-) -> MirrorResponse | None:
+def _go_ahead(attempt: Attempt, rows: NextRows) -> MirrorResponse | None:
     """Build a node, make its rows the snapshot, and run its post-hooks.
-
-    Args:
-        why: why the rows are held
-        is_finished: whether nothing can fail after the build is the snapshot
 
     Returns:
         the response for dbt if the snapshot stays, because it has the same rows in the same files
     """
     node, publication, published = attempt.node, attempt.publication, attempt.published
+    is_held, has_hooks = node.options.is_held, node.has_post_hooks
+    why = node.options.held_until if is_held else _NOT_ENDED
     if publication.last:
-        rebuild = rebuild or meanwhile(published)
-    rebuild = rebuild or attempt.held_rebuild
-    following = _build(attempt, rows)
+        attempt.rebuild = attempt.rebuild or meanwhile(published)
+    attempt.rebuild = attempt.rebuild or attempt.held_rebuild
+    following, _ = build(node, rows, attempt.scratch, attempt.marks)  # 1
     # Rows that cannot be published are an error of the node that builds them. With post-hooks,
     # only the rows that the hooks leave count.
-    if not node.has_post_hooks:
+    if not has_hooks:
         verify_contract(node, following)
-    if node.has_post_hooks or published.is_ahead:
+    if has_hooks or published.is_ahead:
         built = attempt.planner.described(following)
     else:
-        built = attempt.planner.next_snapshot(following, rows, rebuild)
+        built = attempt.planner.next_snapshot(following, rows)
         if built.reuse.equal_rows is not None:
-            plan = attempt.planner.plan(built, rebuild)
+            plan = attempt.planner.plan(built)
             if plan.is_void:  # nothing has to be held
                 _prepare_destination(attempt, plan)
                 return _keep_snapshot(attempt, following, plan)
-    attempt.planner.check(built, rebuild, with_rows=not node.has_post_hooks)
-    _make_snapshot(attempt, following, rows, why, rebuild, is_finished)
-    if node.has_post_hooks:
-        is_past = attempt.with_published_rows().published.is_past
+    attempt.planner.check(built, with_rows=not has_hooks)
+    # until hooks have run, or a publication has ended, the rows may not be right
+    _make_snapshot(attempt, following, rows, why, is_finished=is_held and not has_hooks)
+    if has_hooks:
+        attempt.find_published()
+        is_past = attempt.published.is_past
         if run_post_hooks(node, publication.batch_id) and is_past:
             # the earlier versions may be gone, with the table that had them
-            publication.hold(publication.batch_id, why, rebuild or REPLACED, is_finished=False)
+            rebuild = attempt.rebuild or REPLACED
+            publication.hold(publication.batch_id, why, rebuild, is_finished=False)
         verify_contract(node, node.target)
     return None
-
-
-def _build(attempt: Attempt, rows: NextRows) -> OpenMirroringRelation:
-    """1. Build the next snapshot, or the rows that the snapshot takes in place."""
-    return build(attempt.node, rows, attempt.scratch, _marks(attempt))[0]
-
-
-def _marks(attempt: Attempt) -> dict[str, str]:
-    """Return the properties by which the build of this attempt is known."""
-    zone_id = attempt.destination.zone_id
-    return {BUILD_PROPERTY: attempt.publication.batch_id, ZONE_PROPERTY: zone_id}
 
 
 def _keep_snapshot(
@@ -300,38 +412,54 @@ def _make_snapshot(
     built: OpenMirroringRelation,
     rows: NextRows,
     why: str,
-    rebuild: str | None,
     is_finished: bool = True,
 ) -> None:
-    """Make a build the snapshot, which is ahead of the mirror then."""
-    publication, node = attempt.publication, attempt.node
+    """Make a build the snapshot before it is published. The rows published last stay beside it.
+
+    If the process is killed in between, the next run finishes or undoes this step (`catch_up`).
+
+    Args:
+        built: the next snapshot; or the rows that the snapshot takes in place
+    """
+    publication, published = attempt.publication, attempt.published
+    warehouse, target = attempt.node.warehouse, attempt.node.target
+    last, build_id = publication.last_build, publication.batch_id
     publication.withdraw_superseded()  # no later run can finish it either
     # Written first: if the process is killed here, the record is wrong, but the next run
     # corrects it.
-    publication.hold(publication.batch_id, why, rebuild, is_finished)
-    if not rows.touched:
-        # it may be the only table with the rows, once the snapshot is dropped
-        attempt.scratch.release(built)
-    last, build_id = publication.last_build, publication.batch_id
-    go_ahead(node.warehouse, node.target, built, rows, attempt.published, last, build_id)
+    publication.hold(build_id, why, attempt.rebuild, is_finished)
+    if rows.touched:
+        if last and not published.is_ahead:
+            note_version(warehouse, target, last, snapshot_version(warehouse, target), build_id)
+        else:
+            warehouse.mark(target, {BUILD_PROPERTY: build_id})
+        take_in_place(warehouse, target, built, rows.touched.new_rows, rows.touched.keys)
+        warehouse.replaced(target)
+        return
+    # it may be the only table with the rows, once the snapshot is dropped
+    attempt.scratch.release(NEXT)
+    snapshot = warehouse.found(target)
+    if snapshot and last and published.build == last and not published.are_beside:
+        move(warehouse, snapshot, table_beside(target, PUBLISHED, last))
+    swap(warehouse, target, built)
 
 
-def _plan(attempt: Attempt, built: NextSnapshot, rebuild: str | None) -> SparkPlan:
+def _plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
     """2 and 3. Decide what to publish, and check whether it can be published."""
-    plan = attempt.planner.plan(built, rebuild)
+    plan = attempt.planner.plan(built)
     _prepare_destination(attempt, plan)
     return plan
 
 
 def _prepare_destination(attempt: Attempt, plan: SparkPlan) -> None:
     """Check the destination of a table, and write metadata that it has lost."""
-    node, publication = attempt.node, attempt.publication
+    node, publication, destination = attempt.node, attempt.publication, attempt.destination
     if plan.journal is None:
-        zone = attempt.destination
-        for warning in zone.new_tables.add(zone.storage(), publication.table, plan.definition):
+        new_tables, storage = destination.new_tables, destination.storage()
+        for warning in new_tables.add(storage, publication.table, plan.definition):
             node.warn(warning)
     elif plan.starts_folder:
-        attempt.destination.check_table(publication.table, rebuilds=True)
+        destination.check_table(publication.table, rebuilds=True)
     elif publication.restore_metadata(plan.journal):
         node.warn(
             f"{publication.table.metadata} was changed or lost. It has been written again as it "
@@ -340,12 +468,7 @@ def _prepare_destination(attempt: Attempt, plan: SparkPlan) -> None:
 
 
 def require_table(attempt: Attempt) -> None:
-    """Check that Spark has the rows of a node.
-
-    Raises:
-        CompilationError: if it has no table, or one that was only made to check SQL, or one that a
-            failed run has left
-    """
+    """Check that Spark has the rows of a node, and not a table that a failed run has left."""
     node = attempt.node
     snapshot = node.warehouse.found(node.target)
     if snapshot is None or not snapshot.is_table:
@@ -364,16 +487,3 @@ def require_table(attempt: Attempt) -> None:
             "is wrong with them."
         )
     refuse_lost(node.warehouse, [node.target])
-
-
-def _everything(node: Node, rows: NextRows, part: NextSnapshot) -> NextRows:
-    """Return all rows of a next snapshot of which only a part was computed."""
-    names = [column.quoted for column in part.columns]
-    query = node.warehouse.sql(
-        "mirror_with_touched_rows",
-        snapshot=node.target,
-        replacement=part.table,
-        touched=rows.touched,
-        names=names,
-    )
-    return NextRows(query)

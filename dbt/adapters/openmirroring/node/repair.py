@@ -1,28 +1,37 @@
-"""Repairing a mirrored table: the difference from the snapshot is published as a change set."""
+"""Repairing a mirrored table from the snapshot, and restoring a lost snapshot from the mirror.
+
+A repair publishes the difference as a change set. A restore changes only Spark: the records in the
+landing zone stay as they are, so a dry run restores too.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-from dbt_common.exceptions import CompilationError
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.landing_zone.batch import MirroredColumn
-from dbt.adapters.openmirroring.landing_zone.published_table import publish_present
+from dbt.adapters.openmirroring.landing_zone.batch import Batch, MirroredColumn
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, publish_present
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.attempt import Attempt, begin_attempt
+from dbt.adapters.openmirroring.node.advance import is_interrupted
 from dbt.adapters.openmirroring.node.compare import Comparer
-from dbt.adapters.openmirroring.node.definition import published_columns
-from dbt.adapters.openmirroring.node.mirrored_rows import is_of, mirrored_rows
+from dbt.adapters.openmirroring.node.decide import refuse_deletion
+from dbt.adapters.openmirroring.node.mirrored_rows import is_of, mirrored_rows, rows_as_published
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.plan import SparkPlan
-from dbt.adapters.openmirroring.node.planning import beyond_limit, refuse_deletion
+from dbt.adapters.openmirroring.node.plan import SparkPlan, published_columns
 from dbt.adapters.openmirroring.node.progress import COMPARING
-from dbt.adapters.openmirroring.node.publish import commit, require_table
+from dbt.adapters.openmirroring.node.publish import Attempt, begin_attempt, commit, require_table
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import MIRRORED
-from dbt.adapters.openmirroring.node.snapshot.state import verify_state
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    MIRRORED,
+    ScratchTables,
+    refuse_lost,
+)
+from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows, swap, verify_state
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 
 
@@ -30,13 +39,13 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
     """Publish the difference between a mirrored table and the snapshot of its node.
 
     Raises:
-        MirrorError: if Spark does not have the rows that were published last, or if the mirrored
-            table has other columns
-        CompilationError: if nothing was published, if rows are held, or if a change set cannot
-            make the mirrored table equal
-        DbtRuntimeError: if another step fails
+        MirrorError: if Spark does not have the rows that were published last
+        DbtRuntimeError: if no change set can make the tables equal, or if a step fails
     """
-    with node.warehouse.own_session(), begin_attempt(node, destination) as attempt:
+    with (
+        node.warehouse.adapter.connections.own_session(),
+        begin_attempt(node, destination) as attempt,
+    ):
         publication, warehouse, target = attempt.publication, node.warehouse, node.target
         journal = publication.last
         if journal is None or not is_of(node, journal):
@@ -68,27 +77,29 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         plan, snapshot = _plan(attempt, journal, mirrored)
         if not plan.row_count:
             return MirrorResponse.unchanged(plan)
-        refuse_deletion(node, plan, beyond_limit(node, plan))
+        refuse_deletion(node, plan)
         return commit(attempt, plan, snapshot, journal.batch.build)
 
 
 def _plan(
     attempt: Attempt, journal: Journal, mirrored: OpenMirroringRelation
 ) -> tuple[SparkPlan, NextSnapshot]:
-    """Compare the snapshot with the mirrored rows.
-
-    Raises:
-        SnapshotMismatchError: if the snapshot has not as many rows as were published
-        CompilationError: if a change set cannot make the mirrored table equal
-    """
+    """Compare the snapshot with the mirrored rows."""
     node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
-    warehouse.show_step(COMPARING)
+    warehouse.adapter.progress.show_step(COMPARING)
     publication.verify_rows(journal, warehouse.count_rows(node.target))
-    definition = journal.batch.definition
-    _require_keys(attempt, journal, mirrored)
+    definition, keys = journal.batch.definition, journal.batch.definition.key_columns
+    without_key = (
+        warehouse.count("mirror_count_without_key", table=mirrored, keys=keys) if keys else 0
+    )
+    if without_key:
+        raise CompilationError(
+            f"The mirrored table of {node.target} has {without_key:,} rows without a key "
+            f"({', '.join(keys)}). Nothing was changed: no change set can delete them. "
+            f"{publish_present(publication.table)}"
+        )
     description = warehouse.describe(node.target)
-    columns = published_columns(definition)
-    snapshot = NextSnapshot(node.target, description, columns, Reuse())
+    snapshot = NextSnapshot(node.target, description, published_columns(definition), Reuse())
     comparer = Comparer(
         warehouse, attempt.scratch, publication, node.options, definition, mirrored, snapshot
     )
@@ -104,7 +115,7 @@ def _plan(
         table_rows=warehouse.count_rows(mirrored),
     )
     found = comparer.changes(replace(journal, batch=as_landed))
-    if found.rows.deleted and not definition.key_columns:
+    if found.rows.deleted and not keys:
         raise CompilationError(
             f"The mirrored table of {node.target} has {found.rows.deleted:,} rows that were not "
             f"published, and lacks {found.rows.inserted:,}. Nothing was changed: without a "
@@ -124,17 +135,76 @@ def _plan(
     return plan, snapshot
 
 
-def _require_keys(attempt: Attempt, journal: Journal, mirrored: OpenMirroringRelation) -> None:
-    """Check that each row of the mirrored table has a key, by which it can be deleted."""
-    keys = journal.batch.definition.key_columns
-    if not keys:
+@dataclass(frozen=True)
+class Restored:
+    """A snapshot that was restored, and what was in its place; empty if Spark had lost it."""
+
+    batch: Batch
+    replaced: str = ""
+
+    def __str__(self) -> str:
+        place = f", in place of {self.replaced}" if self.replaced else ""
+        return f"restored {self.batch.table_rows:,} rows of batch {self.batch.id}{place}"
+
+
+def restore(node: Node, destination: Destination, replaces: bool = False) -> Restored | None:
+    """Bring back the rows of a node that were published last, if Spark does not have them.
+
+    Args:
+        replaces: whether they may take the place of other rows that Spark has
+
+    Returns:
+        the restored snapshot; None if Spark has its rows, or if this node has published none
+
+    Raises:
+        MirroredTableMismatchError: if the mirrored table has other rows than were published
+        DbtRuntimeError: if it cannot be read, or if not everything published is applied in time
+    """
+    with (
+        node.warehouse.adapter.connections.own_session(),
+        _table_of(node, destination) as (table, scratch),
+    ):
+        journal = table.last
+        if journal is None or not is_of(node, journal):
+            return None
+        warehouse, target = node.warehouse, node.target
+        found = warehouse.found(target)
+        other = _other_rows(node, table, journal) if found and replaces else ""
+        if found and not other:
+            return None
+        if destination.dry_run and is_interrupted(warehouse, target):
+            return None  # a run repairs it
+        warehouse.adapter.create_schema(target.without_identifier())
+        restored = rows_as_published(node, destination, table, scratch)
+        swap(warehouse, target, restored)
+        return Restored(journal.batch, other)
+
+
+@contextmanager
+def _table_of(
+    node: Node, destination: Destination
+) -> Iterator[tuple[PublishedTable, ScratchTables]]:
+    """Lock the table, unless this is a dry run, which may have no right to."""
+    if not destination.dry_run:
+        with begin_attempt(node, destination) as attempt:
+            yield attempt.publication, attempt.scratch
         return
-    without_key = attempt.node.warehouse.count(
-        "mirror_count_without_key", table=mirrored, keys=keys
-    )
-    if without_key:
-        raise CompilationError(
-            f"The mirrored table of {attempt.node.target} has {without_key:,} rows without a key "
-            f"({', '.join(keys)}). Nothing was changed: no change set can delete them. "
-            f"{publish_present(attempt.publication.table)}"
-        )
+    table = PublishedTable(destination.storage(), node.table_folder, node.owner)
+    table.open()
+    with ScratchTables(node.warehouse, node.target, table.batch_id) as scratch:
+        yield table, scratch
+
+
+def _other_rows(node: Node, table: PublishedTable, journal: Journal) -> str:
+    """Describe the rows that Spark has, if they are not those that were published last."""
+    published = published_rows(node.warehouse, node.target, table.last_build, None)
+    if published.is_view:
+        return "a view"
+    if published.build != journal.batch.build:
+        return f"batch {published.build}" if published.build else "rows never published"
+    try:
+        refuse_lost(node.warehouse, [node.target])
+        verify_state(node.warehouse, table, published)
+    except DbtRuntimeError:
+        return "rows that were changed, or lost, since they were published"
+    return ""

@@ -51,11 +51,7 @@ class MirrorResponse(AdapterResponse):
 
     @classmethod
     def held(cls, why: str) -> MirrorResponse:
-        """Return the response for rows that are built, but not published.
-
-        Args:
-            why: why they are held, and until when
-        """
+        """Return the response for rows that are built, but held."""
         return cls(_message=f"held {why}", publication="held", reason=why)
 
     @classmethod

@@ -12,7 +12,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import StagedFile, TableDefin
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.landing_zone.plan import ROWS, FileRows
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import WRITING
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot
@@ -54,16 +54,9 @@ _SMALL = 0.25
 
 
 def stage(
-    warehouse: Warehouse,
-    publication: Publication,
-    plan: SparkPlan,
-    options: NodeConfig,
-    built: NextSnapshot,
+    node: Node, publication: Publication, plan: SparkPlan, built: NextSnapshot
 ) -> list[StagedFile]:
     """Write the files of a batch: a full load or a change set.
-
-    Args:
-        built: the next snapshot
 
     Returns:
         the files in publication order, without files that have no rows. If no file has rows, the
@@ -75,35 +68,27 @@ def stage(
     """
     if plan.publication == "unchanged":
         return []
-    warehouse.show_step(WRITING)
+    node.warehouse.adapter.progress.show_step(WRITING)
     url, files = publication.staging_url(ROWS), publication.staged_files
-    if not _link_ready_files(warehouse, url, plan, options, built.description):
-        _write(warehouse, url, plan, options, built)
+    if not _link_ready_files(node, url, plan, built.description):
+        _write(node, url, plan, built)
     staged = files.written(plan)
-    return files.verified(plan, staged, _count(warehouse, url, plan, staged))
+    return files.verified(plan, staged, _count(node.warehouse, url, plan, staged))
 
 
-def _link_ready_files(
-    warehouse: Warehouse,
-    url: str,
-    plan: SparkPlan,
-    options: NodeConfig,
-    description: TableDescription,
-) -> bool:
+def _link_ready_files(node: Node, url: str, plan: SparkPlan, built: TableDescription) -> bool:
     """Hard-link the next snapshot's files as a full load. Return False if they are not ready."""
-    staging, folder = local_path(url), description.folder
-    if not (plan.starts_folder and staging and folder and warehouse.is_driven_here):
+    staging, folder, options = local_path(url), built.folder, node.options
+    if not (plan.starts_folder and staging and folder and node.warehouse.is_driven_here):
         return False
-    if description.layout.format != "parquet":
+    if built.layout.format != "parquet":
         return False
     ready = ready_files(folder, plan.definition, options.compression, options.target_file_size)
     return ready is not None and link_files(ready, staging)
 
 
-def _write(
-    warehouse: Warehouse, url: str, plan: SparkPlan, options: NodeConfig, built: NextSnapshot
-) -> None:
-    table, columns = built.table, built.columns
+def _write(node: Node, url: str, plan: SparkPlan, built: NextSnapshot) -> None:
+    warehouse, options, table, columns = node.warehouse, node.options, built.table, built.columns
     size = warehouse.known_bytes(table, built.description)
     if size is None:
         size = warehouse.count("mirror_table_bytes", table=table)
@@ -160,9 +145,6 @@ def rows_in(folder: Path, files: Sequence[StagedFile]) -> list[FileRows] | None:
     """Count the rows of each row marker in files. Return None without pyarrow, which reads them.
 
     Footers tell how many rows a file has. Of its columns only the row markers are read.
-
-    Args:
-        folder: the folder of the files
     """
     if not parquet_reader():
         return None
@@ -203,12 +185,6 @@ def ready_files(
     Spark writes the files of a Parquet table as the landing zone needs them, unless a column must
     be converted or is not nullable. Their footers show this, so that no row is written twice.
     They are files with rows, or one file without rows. Reading their footers requires pyarrow.
-
-    Args:
-        folder: the folder of the table's files
-        definition: the definition of the mirrored table
-        compression: the compression as in the node's configuration
-        target_bytes: target size of a file, in bytes
     """
     parquet = parquet_reader()
     if definition.landing_format != "parquet" or not parquet:
@@ -240,12 +216,9 @@ def ready_files(
 
 
 def _is_legacy(file: ParquetFile) -> bool:
-    """Check whether a file was written as older versions of Spark and Hive do.
-
-    The user's own code may have set that. Spark notes a Julian calendar in the footer, and stores
-    every decimal as bytes.
-    """
+    """Check whether a file is as older versions of Spark and Hive write it, if users set that."""
     names = file.metadata.metadata or {}
+    # a Julian calendar is noted in the footer, and every decimal is stored as bytes
     if any(name.startswith(b"org.apache.spark.legacy") for name in names):
         return True
     leaves = [file.schema.column(i) for i in range(len(file.schema))]

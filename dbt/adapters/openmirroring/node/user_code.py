@@ -51,11 +51,7 @@ class UserCode(threading.local):
 
     @contextmanager
     def asks(self, allows: Callable[[str], bool]) -> Iterator[None]:
-        """Ask about each statement in the block.
-
-        Args:
-            allows: is called before the statement, and returns False to leave it out
-        """
+        """Ask before each statement in the block whether it may run, or is left out."""
         before, self._allows = self._allows, allows
         try:
             yield

@@ -30,20 +30,11 @@ logger = CodedLogger("OpenMirroring")
 
 
 class Warehouse:
-    """Spark's tables.
-
-    Args:
-        adapter: the adapter, whose connection and cache are used
-        context: the dbt context of a node or a macro
-    """
+    """Spark's tables, for the dbt context of a node or a macro."""
 
     def __init__(self, adapter: OpenMirroringAdapter, context: Context) -> None:
         self.adapter = adapter
         self._context = context
-
-    def show_step(self, step: str) -> None:
-        """Show a waiting user which step the node begins."""
-        self.adapter.progress.show_step(step)
 
     def follow(self) -> Tasks:
         """Return a function that reports Spark's progress with this thread's next statements."""
@@ -51,24 +42,21 @@ class Warehouse:
 
     # Sessions
 
-    def own_session(self) -> AbstractContextManager[None]:
-        """Keep the statements of this thread apart from what code of the user has set."""
-        return self.adapter.connections.own_session()
-
     def users_session(self) -> AbstractContextManager[None]:
-        """Run code of the user inside of `own_session`."""
+        """Run code of the user inside of the adapter's own session."""
         return self.adapter.connections.users_session()
 
     @contextmanager
     def users_code(self, allows: Callable[[str], bool]) -> Iterator[None]:
-        """Run code of the user in its session, and ask before each of its statements.
+        """Run code of the user in its session.
 
         Args:
-            allows: returns False for a statement to leave out; its own statements run apart
+            allows: is asked before each statement, and returns False to leave it out. What it
+                runs itself runs apart
         """
 
         def allows_apart(statement: str) -> bool:
-            with self.own_session():
+            with self.adapter.connections.own_session():
                 return allows(statement)
 
         with self.users_session(), self.adapter.user_code.asks(allows_apart):
@@ -77,16 +65,11 @@ class Warehouse:
     # Macros
 
     def ask(self, macro: str, /, **arguments: Any) -> Any:
-        """Call a macro, and return its result. A project may override the macro.
-
-        Args:
-            macro: name of the macro, without the prefix of the adapter
-            arguments: the arguments of the macro, by their names
-        """
+        """Return what a macro of the adapter, or the project's own in its place, returns."""
         return self._context["adapter"].dispatch(macro, "dbt")(**arguments)
 
     def sql(self, macro: str, /, **arguments: Any) -> str:
-        """Return the SQL that a macro writes. The arguments are those of `ask`."""
+        """Return the SQL that a macro writes."""
         return str(self.ask(macro, **arguments)).strip()
 
     # Statements
@@ -108,11 +91,11 @@ class Warehouse:
         return table
 
     def run(self, macro: str, /, **arguments: Any) -> None:
-        """Execute the statement that a macro writes. The arguments are those of `ask`."""
+        """Execute the statement that a macro writes."""
         self.execute(self.sql(macro, **arguments))
 
     def read(self, macro: str, /, **arguments: Any) -> agate.Table:
-        """Return the rows of the query that a macro writes. The arguments are those of `ask`."""
+        """Return the rows of the query that a macro writes."""
         return self.query(self.sql(macro, **arguments))
 
     def count(self, macro: str, /, **arguments: Any) -> int:
@@ -139,10 +122,6 @@ class Warehouse:
         self.adapter.cache.drop_schema(relation.database, relation.schema)
         self.beside(relation)
 
-    def added(self, relation: OpenMirroringRelation) -> None:
-        """Add a new relation to dbt's cache."""
-        self.adapter.cache_added(relation)
-
     def drop(self, relation: OpenMirroringRelation) -> None:
         self.adapter.drop_relation(relation)
 
@@ -153,10 +132,6 @@ class Warehouse:
                 self.drop(relation)
         except DbtRuntimeError as error:
             logger.debug(f"{relation} could not be dropped: {error}")
-
-    def create_schema(self, relation: OpenMirroringRelation) -> None:
-        """Create the schema of a relation, if it does not exist."""
-        self.adapter.create_schema(relation.without_identifier())
 
     def replaced(self, relation: OpenMirroringRelation) -> None:
         """Make the user's session see the new rows of a relation."""
@@ -195,7 +170,6 @@ class Warehouse:
         return self.ask("mirror_is_small", bytes=size, rows=rows) is True
 
     def properties(self, relation: OpenMirroringRelation) -> dict[str, str]:
-        """Return the properties of a table."""
         rows = self.query(f"show tblproperties {relation}").rows
         return {str(row[0]): str(row[1]) for row in rows}
 
@@ -211,22 +185,17 @@ class Warehouse:
         self.run("mirror_unmark", table=relation, names=names)
 
     def marks(self, snapshot: OpenMirroringRelation | None) -> Marks:
-        """Return the marks of a snapshot; empty marks for a view or without a snapshot.
-
-        dbt's list of relations lacks the properties of some formats, for example Delta. They are
-        then read from the table.
-        """
+        """Return the marks of a snapshot; empty marks for a view or without a snapshot."""
         if snapshot is None or snapshot.is_view:
             return Marks()
-        if snapshot.build:  # formats with versions are listed without properties
+        if snapshot.build:  # dbt's list lacks the properties of formats with versions
             return Marks(snapshot.build)
         return Marks.of(self.properties(snapshot))
 
-    def cache(self, relation: OpenMirroringRelation) -> OpenMirroringRelation:
-        """Replace what dbt's cache has of a relation, and return it."""
+    def cache(self, relation: OpenMirroringRelation) -> None:
+        """Replace what dbt's cache has of a relation."""
         self.adapter.cache_dropped(relation)
         self.adapter.cache_added(relation)
-        return relation
 
     # Spark itself
 

@@ -33,12 +33,12 @@ from dbt.adapters.openmirroring.node.config import (
     NodeConfig,
     OpenMirroringConfig,
     given,
+    refuse_hidden,
 )
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.other_options import refuse_hidden
 from dbt.adapters.openmirroring.node.publish import recover_node
-from dbt.adapters.openmirroring.node.snapshot.published_rows import published_rows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import check_name
+from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows
 from dbt.adapters.openmirroring.node.user_code import changes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.operations.project_tables import (

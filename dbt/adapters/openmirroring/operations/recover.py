@@ -15,7 +15,7 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import recover
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.restore import Restored, restore
+from dbt.adapters.openmirroring.node.repair import Restored, restore
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.spark.relation import Marks, OpenMirroringRelation

@@ -23,9 +23,8 @@ from dbt.adapters.openmirroring.destination import replica
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import rebuild
-from dbt.adapters.openmirroring.node.repair import repair
+from dbt.adapters.openmirroring.node.repair import Restored, repair, restore
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.restore import Restored, restore
 from dbt.adapters.openmirroring.operations import held, status
 from dbt.adapters.openmirroring.operations.command import Command, is_gated
 from dbt.adapters.openmirroring.operations.project_tables import (

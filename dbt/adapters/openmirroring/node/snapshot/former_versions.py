@@ -7,8 +7,8 @@ from contextlib import suppress
 from dbt.adapters.openmirroring.landing_zone.batch import check_batch_id
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.node.snapshot.published_rows import beside
-from dbt.adapters.openmirroring.node.snapshot.swap import move
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import PUBLISHED, table_beside
+from dbt.adapters.openmirroring.node.snapshot.snapshot import move
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
@@ -44,7 +44,7 @@ def bring_up_to_date(
     place = target.incorporate(path={"identifier": f"{target.identifier}__published"})
     kept = warehouse.found(place)
     if kept and last and warehouse.marks(kept).build == last:
-        move(warehouse, kept, beside(target, last))
+        move(warehouse, kept, table_beside(target, PUBLISHED, last))
     snapshot = warehouse.found(target)
     if snapshot is None or snapshot.is_view:
         return

@@ -43,7 +43,6 @@ class FileRange:
     """Rows of a table: all of them, or those of some of its files.
 
     Args:
-        relation: the table
         only: paths of the files, as Spark spells them in `_metadata.file_path`; None for all files
         other_than: names of files to leave out, as in `_metadata.file_name`
     """
@@ -82,8 +81,6 @@ class NextSnapshot:
     """A built next snapshot, or the part of it that the snapshot takes in place.
 
     Args:
-        table: the table with its rows
-        description: the description of the table
         columns: the columns as they land
         reuse: the parts that need no comparison
         moved: how it is stored differently than the snapshot; None if it is not
@@ -122,11 +119,7 @@ class TouchedRows(Reuse):
 
 
 def can_merge(snapshot: Layout, planned: Layout) -> bool:
-    """Check whether a snapshot can be changed in place.
-
-    Args:
-        planned: how the next snapshot will be stored
-    """
+    """Check whether a snapshot can be changed in place, as the next one is planned."""
     return snapshot.format in MERGING_FORMATS and snapshot == planned
 
 
@@ -142,7 +135,6 @@ class KeptFiles(Reuse):
         folder: the folder of the snapshot's data files
         replaced: the files to write again, as Spark spells them in `_metadata.file_path`
         kept: the other files, relative to the folder
-        layout: how the snapshot is stored
     """
 
     folder: Path
@@ -164,9 +156,6 @@ class KeptFiles(Reuse):
 
     def link_into(self, table: TableDescription) -> None:
         """Link the kept files into the next snapshot.
-
-        Args:
-            table: the next snapshot
 
         Raises:
             DbtRuntimeError: if Spark stores the next snapshot differently from the snapshot
@@ -190,10 +179,10 @@ class KeptFiles(Reuse):
 
 
 def can_keep_files(snapshot: TableDescription, planned: Layout) -> bool:
-    """Check whether files of a snapshot can be linked into the next snapshot.
+    """Check whether files of a snapshot can be linked into the next one.
 
     Args:
-        planned: how the next snapshot will be stored, apart from buckets
+        planned: its layout, apart from buckets
     """
     return (
         snapshot.layout.format in _LINKED_FORMATS
@@ -209,7 +198,6 @@ def kept_files(snapshot: TableDescription, touched: Sequence[str]) -> KeptFiles 
     """Return the files that the next snapshot keeps. Return None if rewriting all is better.
 
     Args:
-        snapshot: the snapshot, whose files can be kept
         touched: files with rows that may change, as Spark spells them in `_metadata.file_path`
     """
     folder = snapshot.folder
@@ -261,10 +249,6 @@ def same_files(before: TableDescription, after: TableDescription) -> SameFiles |
 
     The footers are read first, which requires pyarrow. The data of two files is compared only if
     their footers agree.
-
-    Args:
-        before: the snapshot
-        after: the next snapshot
     """
     if not parquet_reader():
         return None
