@@ -115,19 +115,30 @@ def _documented(node: Node, query: str) -> tuple[list[str], str]:
     Spark stores a table again for each comment that is added to it. But a table that is made of a
     view takes the view's comments over.
     """
-    described = node.column_comments
-    if not described:
+    if not node.documented_columns:
         return [], query
     warehouse = node.warehouse
     view = OpenMirroringRelation.create(identifier=_DOCUMENTED)
     warehouse.run("mirror_documented_rows", view=view, query=query, comments={})
     comments = {
         # under a comment, a view has a string in place of `char` and `varchar`
-        column.name: "" if "char(" in column.dtype else described.get(column.name.lower(), "")
+        column.name: "" if "char(" in column.dtype else _comment(node, column.name)
         for column in warehouse.columns(view)
     }
     sql = warehouse.sql("mirror_documented_rows", view=view, query=query, comments=comments)
     return [sql], f"select * from {view}"
+
+
+def _comment(node: Node, column: str) -> str:
+    """Return the description of a column; empty if none is to be stored with it.
+
+    As for dbt, a name that is to be quoted means only the column of exactly this name.
+    """
+    for declared in node.documented_columns:
+        name = declared["name"]
+        if name == column or (not declared.get("quote") and name.lower() == column.lower()):
+            return str(declared["description"])
+    return ""
 
 
 def _options(node: Node) -> dict[str, str]:

@@ -318,12 +318,11 @@ class Node:
         return strategy(self.model, "snapshotted_data", "source_data", self.config, exists)
 
     @property
-    def column_comments(self) -> dict[str, str]:
-        """The descriptions to store with the columns, by the columns' names in lower case."""
+    def documented_columns(self) -> list[dict[str, Any]]:
+        """The declared columns whose descriptions are to be stored with the table."""
         if not (self.config.get("persist_docs") or {}).get("columns"):
-            return {}
-        columns = self.model["columns"].values()
-        return {c["name"].lower(): c["description"] for c in columns if c["description"]}
+            return []
+        return [column for column in self.model["columns"].values() if column["description"]]
 
     def document(self) -> None:
         """Write descriptions to the relation, if the configuration asks for it."""
