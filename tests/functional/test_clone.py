@@ -12,7 +12,6 @@ pytestmark = pytest.mark.usefixtures("manifest_file")
 
 
 @pytest.mark.needs(pyspark="it has a Python model too, and Thrift knows SQL only")
-@pytest.mark.core
 def test_a_clone_is_a_view_until_its_model_is_run(project: Project) -> None:
     project.model("select 1 as id, 'a' as name", unique_key="id")
     python = "def model(dbt, session):\n    return session.range(2)\n"
@@ -59,7 +58,6 @@ def beside(project: Project) -> Project:
     return project
 
 
-@pytest.mark.core
 def test_a_clone_is_never_put_in_the_place_of_a_mirrored_table(beside: Project) -> None:
     before = beside.state()
 

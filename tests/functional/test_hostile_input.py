@@ -249,7 +249,6 @@ def test_letters_that_are_only_alike_are_different_columns(project: Project) -> 
     assert '"Straße"' in (project.folder() / "_metadata.json").read_text()
 
 
-@pytest.mark.core
 def test_texts_come_out_as_they_are(hostile: Project) -> None:
     """In descriptions, properties of tables, options and seeds."""
     models = []

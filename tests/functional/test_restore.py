@@ -194,7 +194,6 @@ def forget_mirror(project: Project) -> None:
     delta.rename(delta.with_name("elsewhere"))
 
 
-@pytest.mark.core
 def test_a_dry_run_compares_with_what_it_restores_and_leaves_nothing_behind(
     project: Project,
 ) -> None:
