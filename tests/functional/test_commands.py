@@ -36,7 +36,6 @@ def test_with_fail_fast_no_table_is_left_half_published(project: Project) -> Non
 
 
 @pytest.mark.usefixtures("manifest_file")
-@pytest.mark.core
 def test_with_defer_a_model_reads_what_another_target_has(project: Project) -> None:
     project.model("select 1 as id, 'production' as origin", "customers", unique_key="id")
     project.model("select * from {{ ref('customers') }}", unique_key="id")

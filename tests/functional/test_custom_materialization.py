@@ -28,7 +28,6 @@ STRICT = ("--warn-error-options", '{"error": ["AdapterEventWarning"]}')
     "config",
     some([{"unique_key": "id"}, {"publish": "immediately"}, {"landing_format": "csv"}]),
 )
-@pytest.mark.core
 def test_a_node_that_looks_mirrored_is_warned_of(project: Project, config: dict[str, Any]) -> None:
     project.write("macros/custom.sql", CUSTOM.format(name="merged"))
     project.model(ROWS, **{"materialized": "merged", **config})

@@ -62,7 +62,6 @@ def model(project: Project, n: int, name: str = "v") -> None:
     project.model(f"select id, sha2(concat(id, {n}), 512) as {name} from range(60)", **KEYED)
 
 
-@pytest.mark.core
 def test_a_disk_that_is_full_while_spark_stages_changes_nothing(
     project: Project, disk: Disk
 ) -> None:

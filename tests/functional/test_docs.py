@@ -85,7 +85,6 @@ def test_a_project_without_held_publications_has_no_hook_of_this_package(
     assert hooks() == ["operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"]
 
 
-@pytest.mark.core
 def test_descriptions_are_persisted_with_the_table_or_if_they_differ(project: Project) -> None:
     def describe(table: str, column: str) -> None:
         columns = [{"name": "id", "description": column}, {"name": "gone", "description": "x"}]
@@ -114,7 +113,6 @@ def test_descriptions_are_persisted_with_the_table_or_if_they_differ(project: Pr
     project.assert_mirrored()
 
 
-@pytest.mark.core
 def test_a_documented_column_keeps_its_type(project: Project) -> None:
     project.sql(f"create schema if not exists {project.schema}")
     codes = f"{project.schema}.codes"

@@ -6,7 +6,6 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import pytest
 from dbt.cli.main import dbtRunner
 
 from tests.functional.project import Project
@@ -34,7 +33,6 @@ def freshness(project: Project, source: str, of: str = "raw") -> Any:
     return result
 
 
-@pytest.mark.core
 def test_a_source_is_as_fresh_as_its_last_rows_and_a_view_has_no_time(project: Project) -> None:
     before = datetime.now(timezone.utc) - timedelta(seconds=1)
     project.write("models/sources.yml", SOURCES)

@@ -47,7 +47,6 @@ def prices(project: Project) -> list[str]:
     ]
 
 
-@pytest.mark.core
 def test_a_function_is_there_before_its_model_and_a_change_of_it_publishes_rows(
     project: Project,
 ) -> None:

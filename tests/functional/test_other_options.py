@@ -76,7 +76,6 @@ def test_the_way_out_of_a_refused_option_gives_its_rows(project: Project, option
     assert " ".join(found) == rows
 
 
-@pytest.mark.core
 def test_a_database_or_a_catalog_of_other_adapters_is_refused(project: Project) -> None:
     for option in ("catalog_name", "database"):
         project.model(FIRST, **{option: "lake"})

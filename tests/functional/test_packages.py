@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-import pytest
 from dbt.adapters.factory import get_adapter, register_adapter, reset_adapters
 from dbt.config.runtime import RuntimeConfig, load_profile, load_project
 from dbt.context.providers import generate_runtime_macro_context
@@ -28,7 +27,6 @@ sources:
 """
 
 
-@pytest.mark.core
 def test_a_package_finds_its_sources_and_takes_its_branch_for_spark(project: Project) -> None:
     project.write("models/sources.yml", SOURCES)
     project.write("seeds/numbers.csv", "id\n1\n2\n")
@@ -56,7 +54,6 @@ def test_a_package_finds_its_sources_and_takes_its_branch_for_spark(project: Pro
     project.assert_mirrored("numbers")
 
 
-@pytest.mark.core
 def test_a_tool_that_has_loaded_nothing_but_macros_reads_columns(project: Project) -> None:
     project.model("select 1 as id, 'a' as name")
     project.run()

@@ -78,8 +78,8 @@ def test_a_changed_row_closes_a_version_and_opens_another(
 @pytest.mark.parametrize(
     ("hard_deletes", "gone", "back"),
     [
-        pytest.param("ignore", [True], [True], marks=pytest.mark.core),
-        pytest.param("invalidate", [False], [False, True], marks=pytest.mark.core),
+        ("ignore", [True], [True]),
+        ("invalidate", [False], [False, True]),
         ("new_record", [False, True], [False, False, True]),
     ],
 )

@@ -111,7 +111,6 @@ def test_cancelling_ends_the_jobs_of_a_connection_and_no_others(spark: SparkSess
             spark.sparkContext.cancelAllJobs()
 
 
-@pytest.mark.core
 def test_models_and_schemas_may_have_any_name_that_spark_allows(project: Project) -> None:
     for name in ("select", "Mixed_Case", "order"):
         project.model("select 1 as id", name=name, unique_key="id")
