@@ -682,7 +682,7 @@ class NodeHistory(RuleBasedStateMachine):
         if zone:
             shutil.rmtree(self.zone)
             shutil.copytree(self.backup, self.zone)
-            self.mirrors = mirrors
+            self.mirrors, self.seen = mirrors, []  # a copy may have the numbers of removed files
         self.is_settled = False
 
     # What there is
