@@ -115,30 +115,6 @@ def test_nothing_is_published_while_fabric_applies_nothing(
     assert not project.dbt("debug")
 
 
-def test_changes_are_published_while_fabrics_rest_api_is_down(
-    project: Project, database: Database, fabric: FabricServer
-) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    for name in ("returns", "regions"):
-        project.model(ORDERS, name, unique_key="id")
-    project.model(f"{ORDERS} where id = 1", unique_key="id")
-    fabric.requests.clear()
-    fabric.fail("getMirroringStatus", 503, times=99)
-
-    told = warnings(project, "run")
-
-    assert told.count("Fabric has an internal problem") == 1, "three nodes, one warning"
-    assert fabric.paths().count("getMirroringStatus") == 6, "one request with its retries"
-    before = project.state()
-    project.model("select 1 as id, 2 as name", unique_key="id")
-    assert "orders cannot be rebuilt now" in project.fail()
-    assert project.state() == before
-    fabric.recover()
-    assert project.run()["publication"] == "rebuild"
-    project.assert_mirrored()
-
-
 def test_a_table_that_fabric_has_lost_is_published_anew_as_the_message_says(
     project: Project, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,26 +246,7 @@ def test_a_data_test_compares_the_mirrored_table_in_onelake_or_says_why_it_canno
     shutil.rmtree(readable)
 
 
-def test_a_command_waits_until_all_is_applied_if_it_shall(
-    project: Project, database: Database
-) -> None:
-    project.target["wait_for_mirror"] = 30
-    project.write_project()
-    project.model(ORDERS, unique_key="id")
-
-    assert warnings(project, "run") == ""
-
-    assert project.landing_zone.parents[1].joinpath("Tables", project.schema, "orders").exists()
-    project.model(f"{ORDERS} where id = 1", unique_key="id")
-    project.target["wait_for_mirror"] = 0.1
-    project.write_project()
-    tables = database.scan()
-    scan, database.scan = database.scan, lambda: tables
-    assert "orders: Replicating" in warnings(project, "run")
-    database.scan = scan
-
-
-def test_a_command_lets_reports_see_what_it_has_published_or_warns(
+def test_a_command_waits_until_all_is_applied_and_reports_see_it_or_warns(
     project: Project, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.target |= {"wait_for_mirror": 30, "refresh_sql_endpoint": True}
@@ -305,6 +262,7 @@ def test_a_command_lets_reports_see_what_it_has_published_or_warns(
     database.refresh = refresh
 
     assert warnings(project, "run") == ""
+    assert project.landing_zone.parents[1].joinpath("Tables", project.schema, "orders").exists()
     capsys.readouterr()
     assert project.dbt("run-operation", "mirror_status")
     headline, line = capsys.readouterr().out.splitlines()[-2:]
@@ -315,6 +273,14 @@ def test_a_command_lets_reports_see_what_it_has_published_or_warns(
     project.model(f"{ORDERS} where id = 1", unique_key="id")
     database.refresh = lambda: [sync("orders", "Failure", error="No token.")]
     assert f"{table}: AdalRetryException: No token." in warnings(project, "run")
+
+    project.model(ORDERS, unique_key="id")
+    project.target["wait_for_mirror"] = 0.1
+    project.write_project()
+    tables = database.scan()
+    scan, database.scan = database.scan, lambda: tables
+    assert "orders: Replicating" in warnings(project, "run")
+    database.scan = scan
     project.assert_mirrored()
 
 

@@ -21,7 +21,15 @@ from dbt.adapters.openmirroring.landing_zone.local import storage as local
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.operations.project_tables import (
+    Outcome,
+    ProjectTables,
+    drop_orphans,
+)
+from tests import hostile_tables
+from tests.hostile_tables import contents, land_forty
 from tests.unit.landing_zone.publishing import TABLE, finish, leave, planned, publication, publish
+from tests.unit.operations.tables import node
 
 SECRET = b"somebody else's"
 
@@ -278,6 +286,7 @@ def test_a_staged_file_that_is_a_link_is_not_committed(root: Path, outside: Path
 def test_an_item_that_is_no_plain_folder_is_no_table_and_stops_no_other(
     root: Path, outside: Path
 ) -> None:
+    """Nor do forty hostile tables that somebody has landed beside it."""
     storage = LocalStorage(root)
     publish(storage, "initial", [b"rows"])
     leave(storage, "changes", [b"rows"])
@@ -288,3 +297,20 @@ def test_an_item_that_is_no_plain_folder_is_no_table_and_stops_no_other(
 
     assert table_folders(storage) == {TABLE, TableFolder("sales", "piped")}
     assert [manifest.table for manifest in pending_batches(storage)] == [TABLE]
+
+    elsewhere = hostile_tables.outside(outside / "elsewhere")
+    hostile = [path.name for path, _ in land_forty(root / "sales.schema", elsewhere)]
+    (root / "sales.schema" / "ours").mkdir()
+    (root / "sales.schema" / "ours" / "_journal.json").symlink_to(elsewhere / "record.json")
+    before = contents(outside)
+    nodes = [node(name) for name in (TABLE.identifier, hostile[0], "ours")]
+    tables = ProjectTables(storage, "shop", "sales", nodes)
+
+    states = {status.table: status.state for status in tables.statuses()}
+
+    blocked = {"sales.ours": "blocked", f"sales.{hostile[0]}": "blocked"}
+    assert states == {"sales.orders": "unfinished", **blocked}
+    assert [manifest.table for manifest in tables.unfinished()] == [TABLE]
+    dropped = drop_orphans(tables, False, None, None, lambda _: True)
+    assert dropped == Outcome(("There are no orphans.",))
+    assert contents(outside) == before
