@@ -18,7 +18,6 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from tests.functional.project import Project
-from tests.variants import some
 
 # in each step a row more, and all rows changed
 MODEL = "select id, 'v{{ var(\"step\") }}' as name from range(2 + {{ var('step') }})"
@@ -175,19 +174,6 @@ CASES: dict[str, Case] = {
 }
 
 
-# one of each kind
-USUAL = (
-    "last_file_deleted",
-    "journal_lost",
-    "metadata_lost",
-    "staged_file_deleted",
-    "snapshot_dropped",
-    "rows_inserted",
-    "untouched",
-)
-NAMES = some([*USUAL, *(name for name in CASES if name not in USUAL)], len(USUAL))
-
-
 @dataclass
 class Outcome:
     """A table after the run that follows the change, and after the run after the way out."""
@@ -199,31 +185,22 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def cases(request: pytest.FixtureRequest) -> dict[str, Case]:
-    """The cases to test."""
-    items = [item for item in request.session.items if hasattr(item, "callspec")]
-    names = {item.callspec.params.get("name") for item in items if item.path == request.path}
-    return {name: case for name, case in CASES.items() if name in names}
-
-
-@pytest.fixture(scope="module")
 def project(
-    cases: dict[str, Case],
     new_project: Callable[[Path], Project],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Project]:
     created = new_project(tmp_path_factory.mktemp("foreign_hands"))
-    for name in cases:
+    for name in CASES:
         created.model(MODEL, name, unique_key="id")
     yield created
     created.drop_schemas(created.schema)
 
 
 @pytest.fixture(scope="module")
-def outcomes(cases: dict[str, Case], project: Project) -> dict[str, Outcome]:
-    tables = {name: Table(project, name) for name in cases}
+def outcomes(project: Project) -> dict[str, Outcome]:
+    tables = {name: Table(project, name) for name in CASES}
     kinds = {
-        kind: [name for name, case in cases.items() if case.pending == kind]
+        kind: [name for name, case in CASES.items() if case.pending == kind]
         for kind in ("", "publish", "renamed")
     }
     for step in (0, 1):
@@ -232,7 +209,7 @@ def outcomes(cases: dict[str, Case], project: Project) -> dict[str, Outcome]:
     kill_before("publish", project, kinds["publish"])
     kill_before("record", project, kinds["renamed"])
     found = {}
-    for name, case in cases.items():
+    for name, case in CASES.items():
         case.done(tables[name])
     before = {name: table.state() for name, table in tables.items()}
 
@@ -241,7 +218,7 @@ def outcomes(cases: dict[str, Case], project: Project) -> dict[str, Outcome]:
     for name, result in project.results().items():
         after = tables[name].state()
         found[name] = Outcome(before[name], after, result["status"], result["message"])
-    refused = [(tables[name], case) for name, case in cases.items() if case.way_out]
+    refused = [(tables[name], case) for name, case in CASES.items() if case.way_out]
     full_refresh(*(table for table, case in refused if case.way_out is full_refresh))
     for table, case in refused:
         if case.way_out and case.way_out is not full_refresh:
@@ -252,8 +229,6 @@ def outcomes(cases: dict[str, Case], project: Project) -> dict[str, Outcome]:
 
 def kill_before(step: str, project: Project, names: list[str]) -> None:
     """Have nothing done from a step of the publication on."""
-    if not names:
-        return
     with (
         patch.object(Publication, step, side_effect=DbtRuntimeError("killed")),
         patch.object(Publication, "close", lambda self: self._lock.close()),
@@ -262,7 +237,7 @@ def kill_before(step: str, project: Project, names: list[str]) -> None:
         project.fail("--vars", "step: 2", "--no-populate-cache", "--select", *names)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CASES)
 def test_changes_by_others_are_repaired_or_refused(
     outcomes: dict[str, Outcome], project: Project, name: str
 ) -> None:

@@ -26,8 +26,8 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     ProjectTables,
     drop_orphans,
 )
-from tests import hostile_tables
 from tests.hostile_tables import contents, land_forty
+from tests.hostile_tables import outside as outside_of
 from tests.unit.landing_zone.publishing import TABLE, finish, leave, planned, publication, publish
 from tests.unit.operations.tables import node
 
@@ -72,10 +72,6 @@ def outside(tmp_path: Path) -> Path:
     return folder
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize(
     "path",
@@ -89,7 +85,7 @@ def test_a_path_that_could_lead_outside_is_refused(
     with pytest.raises(NotPlainError, match="not a path in a landing zone"):
         OPERATIONS[operation](storage, path)
 
-    assert files(outside) == {str(outside / "file"): SECRET}
+    assert contents(outside) == {"file": SECRET}
 
 
 def test_the_landing_zone_itself_is_not_deleted(storage: Storage) -> None:
@@ -112,7 +108,7 @@ def test_a_linked_folder_is_not_entered(root: Path, outside: Path, operation: st
     with pytest.raises(NotPlainError, match=f"{root}/a/linked is a link.*[Rr]emove"):
         OF_LOCAL[operation](storage, path)
 
-    assert files(outside) == {str(outside / "file"): SECRET}
+    assert contents(outside) == {"file": SECRET}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +125,7 @@ def test_a_linked_file_is_neither_read_nor_changed(
     with pytest.raises(NotPlainError, match=f"{root}/linked is a link"):
         OF_LOCAL[operation](storage, "linked")
 
-    assert files(outside) == {str(outside / "file"): SECRET}
+    assert contents(outside) == {"file": SECRET}
     assert (outside / "file").stat().st_mtime_ns == before
     assert (root / "linked").is_symlink()
 
@@ -144,7 +140,7 @@ def test_a_link_where_a_record_is_prepared_is_not_written_through(
     storage.write("_journal.json", b"new")
 
     assert storage.read("_journal.json") == b"new"
-    assert files(outside) == {str(outside / "file"): SECRET}
+    assert contents(outside) == {"file": SECRET}
 
 
 def test_a_deleted_folder_leaves_what_its_links_point_to(root: Path, outside: Path) -> None:
@@ -158,7 +154,7 @@ def test_a_deleted_folder_leaves_what_its_links_point_to(root: Path, outside: Pa
     storage.delete("linked")
 
     assert storage.list("") == []
-    assert files(outside) == {str(outside / "file"): SECRET}
+    assert contents(outside) == {"file": SECRET}
 
 
 def test_the_landing_zone_may_be_reached_by_a_link(root: Path, tmp_path: Path) -> None:
@@ -261,12 +257,12 @@ def test_a_table_with_a_link_where_something_of_it_was_is_not_published(
     place, moved = root / linked, outside / Path(linked).name
     place.rename(moved)
     place.symlink_to(moved)
-    before = files(outside)
+    before = contents(outside)
 
     with pytest.raises(NotPlainError, match=f"{linked} is a link"):
         publish_next(storage)
 
-    assert files(outside) == before
+    assert contents(outside) == before
     place.unlink()
     moved.rename(place)
     publish_next(storage)
@@ -298,7 +294,7 @@ def test_an_item_that_is_no_plain_folder_is_no_table_and_stops_no_other(
     assert table_folders(storage) == {TABLE, TableFolder("sales", "piped")}
     assert [manifest.table for manifest in pending_batches(storage)] == [TABLE]
 
-    elsewhere = hostile_tables.outside(outside / "elsewhere")
+    elsewhere = outside_of(outside / "elsewhere")
     hostile = [path.name for path, _ in land_forty(root / "sales.schema", elsewhere)]
     (root / "sales.schema" / "ours").mkdir()
     (root / "sales.schema" / "ours" / "_journal.json").symlink_to(elsewhere / "record.json")
