@@ -24,6 +24,7 @@ from dbt.adapters.openmirroring.service import monitoring
 from tests.fabric_server import Database, FabricServer, sync
 from tests.functional.onelake import apply
 from tests.functional.project import Project
+from tests.functional.test_replica import declare_test, outcome
 from tests.onelake_driver import proxy
 from tests.onelake_server import OneLakeServer, listening
 
@@ -113,6 +114,30 @@ def test_nothing_is_published_while_fabric_applies_nothing(
 
     assert project.state() == before
     assert not project.dbt("debug")
+
+
+def test_changes_are_published_while_fabrics_rest_api_is_down(
+    project: Project, database: Database, fabric: FabricServer
+) -> None:
+    project.model(ORDERS, unique_key="id")
+    project.run()
+    for name in ("returns", "regions"):
+        project.model(ORDERS, name, unique_key="id")
+    project.model(f"{ORDERS} where id = 1", unique_key="id")
+    fabric.requests.clear()
+    fabric.fail("getMirroringStatus", 503, times=99)
+
+    told = warnings(project, "run")
+
+    assert told.count("Fabric has an internal problem") == 1, "three nodes, one warning"
+    assert fabric.paths().count("getMirroringStatus") == 6, "one request with its retries"
+    before = project.state()
+    project.model("select 1 as id, 2 as name", unique_key="id")
+    assert "orders cannot be rebuilt now" in project.fail()
+    assert project.state() == before
+    fabric.recover()
+    assert project.run()["publication"] == "rebuild"
+    project.assert_mirrored()
 
 
 def test_a_table_that_fabric_has_lost_is_published_anew_as_the_message_says(
@@ -215,12 +240,8 @@ def readable(
 
 def compare(project: Project, timeout: int) -> str:
     """Return the message of the data test; empty if the mirrored table is equal."""
-    test = f"{{mirror_equals_model: {{arguments: {{timeout: {timeout}}}}}}}"
-    project.write("models/orders.yml", f"models: [{{name: orders, data_tests: [{test}]}}]")
-    if project.dbt("test"):
-        return ""
-    (result,) = [r for r in project.results().values() if r["unique_id"].startswith("test.")]
-    return str(result["message"])
+    declare_test(project, timeout=timeout)
+    return "" if project.dbt("test") else outcome(project)[1]
 
 
 def test_a_data_test_compares_the_mirrored_table_in_onelake_or_says_why_it_cannot(

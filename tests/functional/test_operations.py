@@ -58,13 +58,13 @@ def printed(project: Project, capsys: pytest.CaptureFixture[str]) -> Printed:
     return Printed(project, capsys)
 
 
-def kill_before(project: Project, step: str) -> None:
+def kill_before(project: Project, step: str, *arguments: str) -> None:
     """Run the project, and have nothing done from a step of the publication on."""
     with (
         patch.object(Publication, step, side_effect=DbtRuntimeError("killed")),
         patch.object(Publication, "close", lambda self: self._lock.close()),
     ):
-        project.fail()
+        project.fail(*arguments)
 
 
 @of_this_machine

@@ -379,21 +379,6 @@ def test_a_run_waits_until_a_claim_expires_unless_its_holder_has_ended_on_this_m
     assert server.storage().list("_scratchPad") == []
 
 
-def test_a_claim_of_a_living_run_is_not_taken_for_an_ended_one(
-    server: OneLakeServer, tmp_path: Path
-) -> None:
-    ended = tmp_path
-    leave_behind(server, ended)
-    storage, other = (OneLakeStorage(server.client(), ended=ended) for _ in range(2))
-
-    with (
-        storage.lock("_scratchPad/a.b"),
-        pytest.raises(ConcurrentPublicationError),
-        other.lock("_scratchPad/a.b"),
-    ):
-        pytest.fail("it is held twice")
-
-
 @pytest.mark.parametrize("holder", [b"..", b"../ended", b"", b"\xff", b"a" * 31, b"A" * 32])
 def test_a_forged_holder_is_not_taken_for_an_ended_one(tmp_path: Path, holder: bytes) -> None:
     ended = tmp_path / "ended"

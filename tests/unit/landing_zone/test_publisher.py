@@ -38,7 +38,9 @@ from tests.unit.landing_zone.publishing import (
     DEFINITION,
     OWNER,
     TABLE,
+    DyingStorage,
     Files,
+    Killed,
     commit,
     data_files,
     files_after,
@@ -51,7 +53,6 @@ from tests.unit.landing_zone.publishing import (
     recover,
     stage,
 )
-from tests.variants import some
 
 AT_ROOT = TableFolder("", "orders")
 LOCAL = pytest.mark.parametrize("storage", ["local"], indirect=True)
@@ -191,35 +192,6 @@ def test_a_storage_that_does_not_keep_times_is_found_out(
 # Runs that do not end
 
 
-class Killed(BaseException):
-    """The process ended here."""
-
-
-class DyingStorage:
-    """A storage whose process dies at its n-th change: before it, or just after."""
-
-    def __init__(self, storage: Storage, dies_at: int, applied: bool) -> None:
-        self._storage = storage
-        self._left = dies_at
-        self._applied = applied
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._storage, name)
-        if name not in ("write", "create", "touch", "rename", "flush", "delete"):
-            return method
-
-        def change(*args: Any) -> Any:
-            self._left -= 1
-            if self._left < 0 or (self._left == 0 and not self._applied):
-                raise Killed
-            answer = method(*args)
-            if self._left == 0:
-                raise Killed
-            return answer
-
-        return change
-
-
 def assert_finished_or_undone(
     storage: Storage,
     before: Files,
@@ -253,10 +225,9 @@ def assert_finished_or_undone(
     indirect=["storage"],
     ids=["local", "local, by time", "onelake"],
 )
-@pytest.mark.parametrize("applied", some([True, False]))
 @pytest.mark.parametrize("kind", ["initial", "changes", "rebuild"])
 def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
-    storage: Storage, kind: str, applied: bool, definition: TableDefinition
+    storage: Storage, kind: str, definition: TableDefinition
 ) -> None:
     new = [b"new 1", b"new 2", b"new 3"]
     for point in range(1, 100):
@@ -264,7 +235,7 @@ def test_a_run_killed_at_any_change_is_finished_or_undone_by_the_next(
         if kind != "initial":
             publish(storage, "initial", [b"old 1", b"old 2"], definition)
         before = data_files(storage)
-        dying: Any = DyingStorage(storage, point, applied)
+        dying: Any = DyingStorage(storage, point)
         opened = Publication(dying, TABLE, OWNER)
         try:
             finish(opened, commit(dying, opened, kind, new, definition))
