@@ -24,6 +24,7 @@ from dbt.adapters.openmirroring.service import monitoring
 from tests.fabric_server import Database, FabricServer, sync
 from tests.functional.onelake import apply
 from tests.functional.project import Project
+from tests.functional.test_replica import declare_test, outcome
 from tests.onelake_driver import proxy
 from tests.onelake_server import OneLakeServer, listening
 
@@ -239,12 +240,8 @@ def readable(
 
 def compare(project: Project, timeout: int) -> str:
     """Return the message of the data test; empty if the mirrored table is equal."""
-    test = f"{{mirror_equals_model: {{arguments: {{timeout: {timeout}}}}}}}"
-    project.write("models/orders.yml", f"models: [{{name: orders, data_tests: [{test}]}}]")
-    if project.dbt("test"):
-        return ""
-    (result,) = [r for r in project.results().values() if r["unique_id"].startswith("test.")]
-    return str(result["message"])
+    declare_test(project, timeout=timeout)
+    return "" if project.dbt("test") else outcome(project)[1]
 
 
 def test_a_data_test_compares_the_mirrored_table_in_onelake_or_says_why_it_cannot(
@@ -270,26 +267,7 @@ def test_a_data_test_compares_the_mirrored_table_in_onelake_or_says_why_it_canno
     shutil.rmtree(readable)
 
 
-def test_a_command_waits_until_all_is_applied_if_it_shall(
-    project: Project, database: Database
-) -> None:
-    project.target["wait_for_mirror"] = 30
-    project.write_project()
-    project.model(ORDERS, unique_key="id")
-
-    assert warnings(project, "run") == ""
-
-    assert project.landing_zone.parents[1].joinpath("Tables", project.schema, "orders").exists()
-    project.model(f"{ORDERS} where id = 1", unique_key="id")
-    project.target["wait_for_mirror"] = 0.1
-    project.write_project()
-    tables = database.scan()
-    scan, database.scan = database.scan, lambda: tables
-    assert "orders: Replicating" in warnings(project, "run")
-    database.scan = scan
-
-
-def test_a_command_lets_reports_see_what_it_has_published_or_warns(
+def test_a_command_waits_until_all_is_applied_and_reports_see_it_or_warns(
     project: Project, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.target |= {"wait_for_mirror": 30, "refresh_sql_endpoint": True}
@@ -305,6 +283,7 @@ def test_a_command_lets_reports_see_what_it_has_published_or_warns(
     database.refresh = refresh
 
     assert warnings(project, "run") == ""
+    assert project.landing_zone.parents[1].joinpath("Tables", project.schema, "orders").exists()
     capsys.readouterr()
     assert project.dbt("run-operation", "mirror_status")
     headline, line = capsys.readouterr().out.splitlines()[-2:]
@@ -315,6 +294,14 @@ def test_a_command_lets_reports_see_what_it_has_published_or_warns(
     project.model(f"{ORDERS} where id = 1", unique_key="id")
     database.refresh = lambda: [sync("orders", "Failure", error="No token.")]
     assert f"{table}: AdalRetryException: No token." in warnings(project, "run")
+
+    project.model(ORDERS, unique_key="id")
+    project.target["wait_for_mirror"] = 0.1
+    project.write_project()
+    tables = database.scan()
+    scan, database.scan = database.scan, lambda: tables
+    assert "orders: Replicating" in warnings(project, "run")
+    database.scan = scan
     project.assert_mirrored()
 
 

@@ -1,6 +1,7 @@
 """Changes by others to a mirrored table, the message of the next run, and the way out.
 
-All tables are in one project, and each is done something to: so a few runs show all.
+All tables are in one project, and each is done something to: so a few runs show all. What is seen
+without Spark is shown by unit tests, e.g. `test_table_files.py`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from tests.functional.project import Project
-from tests.variants import some
+from tests.functional.test_operations import kill_before
 
 # in each step a row more, and all rows changed
 MODEL = "select id, 'v{{ var(\"step\") }}' as name from range(2 + {{ var('step') }})"
@@ -72,24 +70,9 @@ class Table:
         return sorted((str(path), path.read_bytes()) for path in files), rows
 
 
-def edit(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
-
-
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-100])
-
-
 def replace_relation(table: Table) -> None:
     table.sql("drop table {}")
     table.sql("create table {} using parquet as select id, 'x' as name from range(4)")
-
-
-def replace_by_view(table: Table) -> None:
-    table.sql("drop table {}")
-    table.sql("create view {} as select 1 as id")
 
 
 def delete_folder(table: Table) -> None:
@@ -138,53 +121,18 @@ class Case:
 NEXT = "+1 ~4 -0 · #4"
 
 CASES: dict[str, Case] = {
-    # files
     "last_file_deleted": Case(
         lambda t: t.file(3).unlink(),
         ("has no file with number 3", "mirror_rebuild"),
         rebuild,
-    ),
-    "file_between_deleted": Case(
-        lambda t: t.file(2).unlink(), ("has no file with number 2", "--full-refresh"), full_refresh
-    ),
-    "file_added": Case(
-        lambda t: shutil.copy(t.file(3), t.file(4)),
-        ("has a file with number 4", "somebody else writes"),
-        rebuild,
-    ),
-    "last_file_truncated": Case(
-        lambda t: truncate(t.file(3)), ("bytes in the files of the last publication",), rebuild
-    ),
-    "earlier_file_emptied": Case(
-        lambda t: t.file(1).write_bytes(b""), ("number 1 of 0 bytes",), full_refresh
-    ),
-    # records
-    "journal_edited": Case(
-        lambda t: edit(t.journal, '"last_file": 3', '"last_file": 2'),
-        ("_journal.json is damaged or was edited", "checksum", "delete"),
-        delete_folder,
     ),
     "journal_lost": Case(
         lambda t: t.journal.unlink(),
         ("has no _journal.json", "its journal is lost", "delete the folder"),
         delete_folder,
     ),
-    "journal_of_another_table": Case(
-        lambda t: shutil.copy(Table(t.project, "untouched").journal, t.journal),
-        ("was published last", "--full-refresh"),
-        full_refresh,
-    ),
-    "folder_removed": Case(delete_folder, ("initial +5 · #1 · the table folder was gone",)),
-    "metadata_changed": Case(lambda t: edit(t.metadata, '"id"', '"name"'), (NEXT,)),
-    "metadata_damaged": Case(lambda t: t.metadata.write_text("{"), (NEXT,)),
     "metadata_lost": Case(lambda t: t.metadata.unlink(), (NEXT,)),
-    # records of a killed run
-    "manifest_damaged": Case(
-        lambda t: truncate(t.manifest),
-        ("manifest.json is damaged or was edited", "Delete it and run again"),
-        delete_manifest,
-        pending="publish",
-    ),
+    # of a killed run
     "manifest_lost": Case(delete_manifest, ("+2 ~3 -0 · #3",), pending="publish"),
     "manifest_lost_when_half_done": Case(
         delete_manifest, ("has a file with number 3",), full_refresh, pending="renamed"
@@ -199,12 +147,6 @@ CASES: dict[str, Case] = {
         lambda t: t.staged.unlink(),
         ("is gone, or not as it was written", "`dbt build --full-refresh --select"),
         full_refresh,
-        pending="publish",
-    ),
-    "staged_file_truncated": Case(
-        lambda t: truncate(t.staged),
-        ("is gone, or not as it was written",),
-        delete_manifest,
         pending="publish",
     ),
     "folder_of_what_is_pending_removed": Case(
@@ -227,33 +169,13 @@ CASES: dict[str, Case] = {
         ("somebody else has written to the table", "a hook has", "mirror_rebuild"),
         rebuild,
     ),
-    "rows_overwritten": Case(
-        lambda t: t.sql("insert overwrite {} select id, 'x' as name from range(4)"),
-        ("somebody else has written to the table",),
-        rebuild,
-    ),
     "rows_truncated": Case(
         lambda t: t.sql("truncate table {}"),
         ("somebody else has written to the table", "a hook has"),
         full_refresh,
     ),
-    "column_added_in_spark": Case(lambda t: t.sql("alter table {} add columns (x int)"), (NEXT,)),
-    "relation_became_a_view": Case(replace_by_view, ("rebuild +5 · #1 · was a view meanwhile",)),
     "untouched": Case(lambda t: None, (NEXT,)),
 }
-
-
-# one of each kind
-USUAL = (
-    "last_file_deleted",
-    "journal_lost",
-    "metadata_lost",
-    "staged_file_deleted",
-    "snapshot_dropped",
-    "rows_inserted",
-    "untouched",
-)
-NAMES = some([*USUAL, *(name for name in CASES if name not in USUAL)], len(USUAL))
 
 
 @dataclass
@@ -267,40 +189,33 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def cases(request: pytest.FixtureRequest) -> dict[str, Case]:
-    """The cases to test."""
-    items = [item for item in request.session.items if hasattr(item, "callspec")]
-    names = {item.callspec.params.get("name") for item in items if item.path == request.path}
-    return {name: case for name, case in CASES.items() if name in names}
-
-
-@pytest.fixture(scope="module")
 def project(
-    cases: dict[str, Case],
     new_project: Callable[[Path], Project],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Project]:
     created = new_project(tmp_path_factory.mktemp("foreign_hands"))
-    for name in cases:
+    for name in CASES:
         created.model(MODEL, name, unique_key="id")
     yield created
     created.drop_schemas(created.schema)
 
 
 @pytest.fixture(scope="module")
-def outcomes(cases: dict[str, Case], project: Project) -> dict[str, Outcome]:
-    tables = {name: Table(project, name) for name in cases}
+def outcomes(project: Project) -> dict[str, Outcome]:
+    tables = {name: Table(project, name) for name in CASES}
     kinds = {
-        kind: [name for name, case in cases.items() if case.pending == kind]
+        kind: [name for name, case in CASES.items() if case.pending == kind]
         for kind in ("", "publish", "renamed")
     }
     for step in (0, 1):
         project.run("--vars", f"step: {step}")
     project.run("--vars", "step: 2", "--select", *kinds[""])
-    kill_before("publish", project, kinds["publish"])
-    kill_before("record", project, kinds["renamed"])
+    # with dbt's cache, the second command would recover what the first one has left
+    arguments = ("--vars", "step: 2", "--no-populate-cache", "--select")
+    kill_before(project, "publish", *arguments, *kinds["publish"])
+    kill_before(project, "record", *arguments, *kinds["renamed"])
     found = {}
-    for name, case in cases.items():
+    for name, case in CASES.items():
         case.done(tables[name])
     before = {name: table.state() for name, table in tables.items()}
 
@@ -309,7 +224,7 @@ def outcomes(cases: dict[str, Case], project: Project) -> dict[str, Outcome]:
     for name, result in project.results().items():
         after = tables[name].state()
         found[name] = Outcome(before[name], after, result["status"], result["message"])
-    refused = [(tables[name], case) for name, case in cases.items() if case.way_out]
+    refused = [(tables[name], case) for name, case in CASES.items() if case.way_out]
     full_refresh(*(table for table, case in refused if case.way_out is full_refresh))
     for table, case in refused:
         if case.way_out and case.way_out is not full_refresh:
@@ -318,19 +233,7 @@ def outcomes(cases: dict[str, Case], project: Project) -> dict[str, Outcome]:
     return found
 
 
-def kill_before(step: str, project: Project, names: list[str]) -> None:
-    """Have nothing done from a step of the publication on."""
-    if not names:
-        return
-    with (
-        patch.object(Publication, step, side_effect=DbtRuntimeError("killed")),
-        patch.object(Publication, "close", lambda self: self._lock.close()),
-    ):
-        # with dbt's cache, this command would recover what the one before has left
-        project.fail("--vars", "step: 2", "--no-populate-cache", "--select", *names)
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CASES)
 def test_changes_by_others_are_repaired_or_refused(
     outcomes: dict[str, Outcome], project: Project, name: str
 ) -> None:
@@ -400,7 +303,7 @@ def test_records_tell_nothing_of_the_code_of_the_user(
 ) -> None:
     project = new_project(tmp_path)
     project.model(MODEL, unique_key="id", post_hook="select 'not for others'")
-    kill_before("publish", project, ["orders"])
+    kill_before(project, "publish", "--vars", "step: 2")
     table = Table(project, "orders")
     manifest = table.manifest.read_text()
     project.run("--vars", "step: 2")

@@ -35,7 +35,7 @@ def folders(project: Project) -> set[str]:
 def test_tables_of_several_schemas_and_of_none_are_beside_each_other(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One without a schema folder is loaded, changed, recovered, documented and compared."""
+    """One without a schema folder is recovered, changed, documented and compared."""
     other = f"{project.schema}_archive"
     project.target["source"] = {"type": "SQL"}
     project.write_project()
@@ -46,6 +46,12 @@ def test_tables_of_several_schemas_and_of_none_are_beside_each_other(
     project.model(ROWS, unique_key="id")
     project.model(ROWS, "archived", unique_key="id", schema="archive", alias="orders")
     project.model(ROWS, "at_root", unique_key="id", schema_folder=False)
+    with patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")):
+        project.fail()
+    assert (project.landing_zone / "_scratchPad" / "at_root" / "manifest.json").exists()
+    assert not folders(project), "the manifests are all that there is"
+    assert project.dbt("run-operation", "mirror_recover")
+    assert mirror(project, "dbo/at_root") == project.relation("at_root")
     project.target["replicate"] = True
     project.write_project()
     assert project.dbt("build")
@@ -70,46 +76,6 @@ def test_tables_of_several_schemas_and_of_none_are_beside_each_other(
     assert "Replicating" in line
 
 
-def test_a_table_that_moves_or_is_renamed_is_loaded_where_it_goes_and_an_orphan_where_it_was(
-    project: Project,
-) -> None:
-    options: dict[str, Any] = {"unique_key": "id", "landing_format": "csv"}
-    places: list[tuple[dict[str, Any], str]] = [
-        ({"schema_folder": False}, "orders"),
-        ({}, f"{project.schema}.schema/orders"),
-        ({"alias": "renamed"}, f"{project.schema}.schema/renamed"),
-    ]
-    was: set[str] = set()
-    for place, folder in places:
-        project.model(ROWS, **options, **place)
-        assert project.run()["publication"] == "initial"
-        assert folders(project) == {*was, folder}
-        was.add(folder)
-
-    named = f"{{dry_run: false, table: [orders, {project.schema}.orders]}}"
-    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
-
-    assert folders(project) == {places[-1][1]}
-    assert not (project.landing_zone / "orders").exists()
-    project.assert_mirrored("renamed")
-
-
-def test_a_recovery_finds_the_relation_of_a_table_without_a_schema_folder(
-    project: Project,
-) -> None:
-    """Killed after the commit: the manifest is all that there is."""
-    project.model(ROWS, unique_key="id", schema_folder=False)
-    with patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")):
-        project.fail()
-    assert (project.landing_zone / "_scratchPad" / "orders" / "manifest.json").exists()
-    assert not (project.landing_zone / "orders").exists()
-
-    assert project.dbt("run-operation", "mirror_recover")
-
-    assert mirror(project, "dbo/orders") == project.relation()
-    project.assert_tidy()
-
-
 NUMBERED = "select {{ var('n') }} as id"
 BACK: dict[str, list[dict[str, Any]]] = {
     "alias": [{"alias": "zcase"}, {"alias": "ZCase"}],
@@ -126,9 +92,10 @@ BACK: dict[str, list[dict[str, Any]]] = {
         ("schema_folder", "table", "on_request"),
     ],
 )
-def test_a_table_that_comes_back_to_a_folder_is_rebuilt_there(
+def test_a_table_that_moves_is_loaded_where_it_goes_and_rebuilt_where_it_comes_back(
     project: Project, moved: str, materialized: str, publish: str
 ) -> None:
+    """Where it was it is an orphan."""
     there, elsewhere = BACK[moved]
     folder = ""
     for number, place in enumerate((there, elsewhere, there), start=1):
@@ -152,7 +119,9 @@ def test_a_table_that_comes_back_to_a_folder_is_rebuilt_there(
         assert mirrored.total() == (1 if materialized == "table" else number)
     orphan = "orders" if moved == "schema_folder" else f"{project.schema}.ZCase"
     named = f"{{dry_run: false, table: {orphan}}}"
+    assert len(folders(project)) == 2
     assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
+    assert folders(project) == {folder}
     project.assert_tidy()
 
 

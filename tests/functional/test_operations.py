@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -61,13 +58,13 @@ def printed(project: Project, capsys: pytest.CaptureFixture[str]) -> Printed:
     return Printed(project, capsys)
 
 
-def kill_before(project: Project, step: str) -> None:
+def kill_before(project: Project, step: str, *arguments: str) -> None:
     """Run the project, and have nothing done from a step of the publication on."""
     with (
         patch.object(Publication, step, side_effect=DbtRuntimeError("killed")),
         patch.object(Publication, "close", lambda self: self._lock.close()),
     ):
-        project.fail()
+        project.fail(*arguments)
 
 
 @of_this_machine
@@ -170,31 +167,6 @@ def test_orphans_are_listed_and_dropped_when_asked_for(project: Project, printed
     assert {"removed", "renamed", "unmirrored"} <= set(project.tables())
     assert printed(*DROP) == ["There are no orphans."]
     project.assert_tidy()
-
-
-@pytest.mark.needs(local="another project has another server")
-def test_folders_of_others_are_never_dropped(
-    project: Project, printed: Printed, new_project: Callable[[Path], Project], tmp_path: Path
-) -> None:
-    other = new_project(tmp_path / "other")
-    other.name = "other"
-    other.landing_zone = project.landing_zone
-    other.target["landing_zone"] = str(project.landing_zone)
-    other.name_schema(project.schema)
-    other.model(ORDERS, "theirs", unique_key="id")
-    other.run()
-    project.model(ORDERS, unique_key="id")
-    project.model(ORDERS, "ours")
-    project.run()
-    (project.path / "models/orders.sql").unlink()
-    shutil.copytree(project.folder(), project.folder("nobodys"))
-    (project.folder("nobodys") / "_journal.json").unlink()
-
-    assert list(printed.status()) == ["orders", "ours"]
-    printed(*DROP)
-
-    left = sorted(path.name for path in project.folder().parent.iterdir())
-    assert left == ["nobodys", "ours", "theirs"]
 
 
 WATERMARK = """
@@ -329,28 +301,3 @@ def test_a_table_is_rebuilt_from_what_spark_has(project: Project, printed: Print
     assert project.run()["_message"] == "+1 ~0 -0 · #2"
     described = [row["col_name"] for row in project.sql(f"describe {project.schema}.orders")]
     assert "# Partition Information" in described
-
-
-@pytest.mark.needs(local="it is about such a folder")
-@pytest.mark.parametrize(
-    ("operation", "told"),
-    [
-        (("mirror_rebuild", "--args", "{table: nothing}"), "Its mirrored tables: "),
-        (("mirror_rebuild", "--args", "{table: later}"), "nothing to publish"),
-        (("mirror_start",), "belongs to no mirrored database"),
-    ],
-    ids=["unknown", "never published", "no database"],
-)
-def test_an_operation_that_cannot_do_its_work_says_why_and_changes_nothing(
-    project: Project, printed: Printed, operation: tuple[str, ...], told: str
-) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.model(ORDERS, "later", unique_key="id")
-    project.run("--select", "orders")
-    before = project.state()
-
-    lines = printed(*operation, succeeds=False)
-
-    assert told in " ".join(lines)
-    assert project.state() == before
-    project.assert_tidy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from dbt.adapters.openmirroring.landing_zone.batch import (
     MirroredColumn,
@@ -114,6 +115,31 @@ def recover(storage: Storage) -> bool:
         if manifest:
             finish(opened, manifest)
         return manifest is not None
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+class DyingStorage:
+    """A storage whose process dies before its n-th change: that is, just after the one before."""
+
+    def __init__(self, storage: Storage, dies_at: int) -> None:
+        self._storage = storage
+        self._left = dies_at
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._storage, name)
+        if name not in ("write", "create", "touch", "rename", "flush", "delete"):
+            return method
+
+        def change(*args: Any) -> Any:
+            self._left -= 1
+            if self._left <= 0:
+                raise Killed
+            return method(*args)
+
+        return change
 
 
 def number(n: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,14 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 )
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from tests.unit.landing_zone.publishing import DEFINITION, TABLE, leave, publish
+from tests.unit.landing_zone.publishing import (
+    DEFINITION,
+    TABLE,
+    DyingStorage,
+    Killed,
+    leave,
+    publish,
+)
 
 
 def test_tables_are_found_by_their_folders_and_on_the_scratch_pad(storage: Storage) -> None:
@@ -92,36 +101,20 @@ def test_a_table_that_was_published_meanwhile_is_not_dropped(storage: Storage) -
     assert landed_table(storage, TABLE) == now
 
 
-def test_a_drop_that_was_killed_can_be_done_again(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drop_that_was_killed_can_be_done_again(storage: Storage) -> None:
     """Until nothing is left the table is known as ours."""
-    delete = storage.delete
-
-    for allowed in range(20):
+    for point in range(1, 20):
         publish(storage, "initial", [b"rows"])
         leave(storage, "changes", [b"rows"])
-        left = allowed
-
-        def dying(path: str) -> None:
-            nonlocal left
-            if not left:
-                raise KeyboardInterrupt
-            left -= 1
-            delete(path)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(storage, "delete", dying)
-            try:
-                assert drop_table(storage, landed_table(storage, TABLE))
-                break
-            except KeyboardInterrupt:
-                pass
+        dying: Any = DyingStorage(storage, point)
+        with suppress(Killed):
+            assert drop_table(dying, landed_table(storage, TABLE))
+            break
         if storage.list(TABLE.path):
             assert landed_table(storage, TABLE).is_of("shop")
             assert drop_table(storage, landed_table(storage, TABLE))
         assert not table_folders(storage)
-    assert allowed > 4
+    assert point > 7
     assert not table_folders(storage)
 
 

@@ -138,17 +138,6 @@ def test_a_throttled_request_does_not_wait_for_hours(server: OneLakeServer) -> N
     assert server.slept == []
 
 
-def test_retries_are_spread_and_have_an_end(server: OneLakeServer) -> None:
-    server.fail("busy", times=1000)
-
-    with pytest.raises(LandingZoneUnavailableError, match="Retries did not help"):
-        server.storage().read("a")
-
-    assert 10 < len(server.requests) < 50
-    assert len(set(server.slept)) == len(server.slept), "with jitter"
-    assert max(server.slept) <= 15
-
-
 THROTTLED = "TooManyRequests (of the test) (HTTP 429, TooManyRequests)"
 
 
@@ -188,6 +177,11 @@ def test_the_last_answer_or_failure_is_reported_when_the_time_is_over(
     assert told in str(refused.value)
     assert "timeout" not in str(refused.value)
     assert 40 < sum(server.slept) < 90, "as long as it is worth it"
+    assert ("Retries did not help" in str(refused.value)) == (kind != "in use")
+    if kind != "throttled":
+        assert len(server.requests) < 50
+        assert len(set(server.slept)) == len(server.slept), "with jitter"
+        assert max(server.slept) <= 15
     assert server.content("a/b") == b"1"
 
 
@@ -383,21 +377,6 @@ def test_a_run_waits_until_a_claim_expires_unless_its_holder_has_ended_on_this_m
     assert len(told) == bool(looks)
     assert all("_scratchPad/a.b is held by another run, or by one that was" in t for t in told)
     assert server.storage().list("_scratchPad") == []
-
-
-def test_a_claim_of_a_living_run_is_not_taken_for_an_ended_one(
-    server: OneLakeServer, tmp_path: Path
-) -> None:
-    ended = tmp_path
-    leave_behind(server, ended)
-    storage, other = (OneLakeStorage(server.client(), ended=ended) for _ in range(2))
-
-    with (
-        storage.lock("_scratchPad/a.b"),
-        pytest.raises(ConcurrentPublicationError),
-        other.lock("_scratchPad/a.b"),
-    ):
-        pytest.fail("it is held twice")
 
 
 @pytest.mark.parametrize("holder", [b"..", b"../ended", b"", b"\xff", b"a" * 31, b"A" * 32])

@@ -74,27 +74,34 @@ def test_the_server_of_the_tests_refuses_what_onelake_refuses(
     assert response.headers["x-ms-error-code"] == code
 
 
-def test_a_file_that_is_visible_before_it_is_complete_is_seen(
-    server: OneLakeServer, files: FileSystemClient
-) -> None:
+def show_half_a_file(files: FileSystemClient) -> None:
     files.get_file_client(NUMBERED).upload_data(b"rows", overwrite=True)
 
-    assert any("before it is complete" in violation for violation in server.violations)
 
-
-def test_a_file_that_is_written_twice_is_seen(
-    server: OneLakeServer, files: FileSystemClient
-) -> None:
+def write_twice(files: FileSystemClient) -> None:
     for content in (b"rows", b"more"):
         upload(files, "x", content)
         rename(files, "x", f"{1:020d}.parquet")
 
-    assert server.violations == [f"{ROOT}/{1:020d}.parquet was written twice"]
 
-
-def test_requests_outside_the_landing_zone_are_seen(
-    server: OneLakeServer, files: FileSystemClient
-) -> None:
+def leave_the_landing_zone(files: FileSystemClient) -> None:
     list(files.get_paths(f"{ITEM}/Tables"))
 
-    assert server.violations == [f"list outside the landing zone: {ITEM}/Tables"]
+
+@pytest.mark.parametrize(
+    ("operation", "violation"),
+    [
+        (show_half_a_file, f"{NUMBERED} is visible before it is complete"),
+        (write_twice, f"{ROOT}/{1:020d}.parquet was written twice"),
+        (leave_the_landing_zone, f"list outside the landing zone: {ITEM}/Tables"),
+    ],
+)
+def test_what_must_never_happen_in_a_landing_zone_is_seen(
+    server: OneLakeServer,
+    files: FileSystemClient,
+    operation: Callable[[FileSystemClient], None],
+    violation: str,
+) -> None:
+    operation(files)
+
+    assert violation in server.violations

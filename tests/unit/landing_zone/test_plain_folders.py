@@ -21,7 +21,15 @@ from dbt.adapters.openmirroring.landing_zone.local import storage as local
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.operations.project_tables import (
+    Outcome,
+    ProjectTables,
+    drop_orphans,
+)
+from tests.hostile_tables import contents, land_forty
+from tests.hostile_tables import outside as outside_of
 from tests.unit.landing_zone.publishing import TABLE, finish, leave, planned, publication, publish
+from tests.unit.operations.tables import node
 
 SECRET = b"somebody else's"
 
@@ -64,10 +72,6 @@ def outside(tmp_path: Path) -> Path:
     return folder
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize(
     "path",
@@ -81,7 +85,7 @@ def test_a_path_that_could_lead_outside_is_refused(
     with pytest.raises(NotPlainError, match="not a path in a landing zone"):
         OPERATIONS[operation](storage, path)
 
-    assert files(outside) == {str(outside / "file"): SECRET}
+    assert contents(outside) == {"file": SECRET}
 
 
 def test_the_landing_zone_itself_is_not_deleted(storage: Storage) -> None:
@@ -104,7 +108,7 @@ def test_a_linked_folder_is_not_entered(root: Path, outside: Path, operation: st
     with pytest.raises(NotPlainError, match=f"{root}/a/linked is a link.*[Rr]emove"):
         OF_LOCAL[operation](storage, path)
 
-    assert files(outside) == {str(outside / "file"): SECRET}
+    assert contents(outside) == {"file": SECRET}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +125,7 @@ def test_a_linked_file_is_neither_read_nor_changed(
     with pytest.raises(NotPlainError, match=f"{root}/linked is a link"):
         OF_LOCAL[operation](storage, "linked")
 
-    assert files(outside) == {str(outside / "file"): SECRET}
+    assert contents(outside) == {"file": SECRET}
     assert (outside / "file").stat().st_mtime_ns == before
     assert (root / "linked").is_symlink()
 
@@ -136,7 +140,7 @@ def test_a_link_where_a_record_is_prepared_is_not_written_through(
     storage.write("_journal.json", b"new")
 
     assert storage.read("_journal.json") == b"new"
-    assert files(outside) == {str(outside / "file"): SECRET}
+    assert contents(outside) == {"file": SECRET}
 
 
 def test_a_deleted_folder_leaves_what_its_links_point_to(root: Path, outside: Path) -> None:
@@ -150,7 +154,7 @@ def test_a_deleted_folder_leaves_what_its_links_point_to(root: Path, outside: Pa
     storage.delete("linked")
 
     assert storage.list("") == []
-    assert files(outside) == {str(outside / "file"): SECRET}
+    assert contents(outside) == {"file": SECRET}
 
 
 def test_the_landing_zone_may_be_reached_by_a_link(root: Path, tmp_path: Path) -> None:
@@ -253,12 +257,12 @@ def test_a_table_with_a_link_where_something_of_it_was_is_not_published(
     place, moved = root / linked, outside / Path(linked).name
     place.rename(moved)
     place.symlink_to(moved)
-    before = files(outside)
+    before = contents(outside)
 
     with pytest.raises(NotPlainError, match=f"{linked} is a link"):
         publish_next(storage)
 
-    assert files(outside) == before
+    assert contents(outside) == before
     place.unlink()
     moved.rename(place)
     publish_next(storage)
@@ -278,6 +282,7 @@ def test_a_staged_file_that_is_a_link_is_not_committed(root: Path, outside: Path
 def test_an_item_that_is_no_plain_folder_is_no_table_and_stops_no_other(
     root: Path, outside: Path
 ) -> None:
+    """Nor do forty hostile tables that somebody has landed beside it."""
     storage = LocalStorage(root)
     publish(storage, "initial", [b"rows"])
     leave(storage, "changes", [b"rows"])
@@ -288,3 +293,20 @@ def test_an_item_that_is_no_plain_folder_is_no_table_and_stops_no_other(
 
     assert table_folders(storage) == {TABLE, TableFolder("sales", "piped")}
     assert [manifest.table for manifest in pending_batches(storage)] == [TABLE]
+
+    elsewhere = outside_of(outside / "elsewhere")
+    hostile = [path.name for path, _ in land_forty(root / "sales.schema", elsewhere)]
+    (root / "sales.schema" / "ours").mkdir()
+    (root / "sales.schema" / "ours" / "_journal.json").symlink_to(elsewhere / "record.json")
+    before = contents(outside)
+    nodes = [node(name) for name in (TABLE.identifier, hostile[0], "ours")]
+    tables = ProjectTables(storage, "shop", "sales", nodes)
+
+    states = {status.table: status.state for status in tables.statuses()}
+
+    blocked = {"sales.ours": "blocked", f"sales.{hostile[0]}": "blocked"}
+    assert states == {"sales.orders": "unfinished", **blocked}
+    assert [manifest.table for manifest in tables.unfinished()] == [TABLE]
+    dropped = drop_orphans(tables, False, None, None, lambda _: True)
+    assert dropped == Outcome(("There are no orphans.",))
+    assert contents(outside) == before

@@ -37,22 +37,13 @@ from tests.unit.landing_zone.publishing import (
     publish,
     recover,
 )
+from tests.unit.operations.tables import node
 from tests.variants import some
 
 OTHER = TableFolder("sales", "others")
 TEXT = replace(DEFINITION, landing_format="csv", delimited=DelimitedText())
 ID, HELD, PREVIOUS = new_batch_id(), new_batch_id(), new_batch_id()
-NODES = [
-    {
-        "unique_id": f"model.shop.{table.identifier}",
-        "resource_type": "model",
-        "name": table.identifier,
-        "alias": table.identifier,
-        "schema": table.schema,
-        "config": {"materialized": "table"},
-    }
-    for table in (TABLE, OTHER)
-]
+NODES = [node("orders"), node("others")]
 
 
 def manifest(build: str = ID) -> Manifest:

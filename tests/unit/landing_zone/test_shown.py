@@ -28,6 +28,7 @@ from dbt.adapters.openmirroring.operations.status import status_lines
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from dbt.adapters.openmirroring.text.shown import shown
 from tests.unit.landing_zone.publishing import DEFINITION, TABLE, publication, publish
+from tests.unit.operations.tables import node
 
 # clears the screen, and says something in the name of dbt
 HOSTILE = "x\x1b[2J\r\n12:00:00  OK\u202e\x07"
@@ -59,17 +60,9 @@ def test_a_text_is_shown_in_a_line_that_does_nothing(text: object, seen: str) ->
 @pytest.mark.parametrize("project", ["shop", f"other {HOSTILE}"])
 def test_the_owner_of_a_table_is_shown_in_the_status(storage: Storage, project: str) -> None:
     publish(storage, "initial", [b"rows"], owner=owner(project), reason=HOSTILE)
-    orders = {
-        "unique_id": "model.shop.orders",
-        "name": "orders",
-        "alias": "orders",
-        "schema": "sales",
-        "resource_type": "model",
-        "config": {"materialized": "table"},
-    }
     report = ServiceReport("Running", "", {str(TABLE): TableReport(HOSTILE, HOSTILE)})
 
-    for nodes in ([orders], []):
+    for nodes in ([node("orders")], []):
         tables = ProjectTables(storage, "shop", "sales", nodes)
         lines = [
             *status_lines(tables, report),

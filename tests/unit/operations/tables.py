@@ -5,17 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from dbt.adapters.openmirroring.landing_zone.batch import (
-    MirroredColumn,
-    Owner,
-    RowCounts,
-    TableDefinition,
-)
+from dbt.adapters.openmirroring.landing_zone.batch import Owner, RowCounts
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from tests.unit.landing_zone.publishing import DEFINITION, finish, publication, stage
 
 ONE_ROW = RowCounts(1)
 
@@ -32,16 +26,6 @@ def node(name: str, kind: str = "model", schema: str = "sales", **config: Any) -
     }
 
 
-def opened(storage: Storage, table: TableFolder, **owner: str) -> Publication:
-    """Open a table to publish it; `owner` replaces fields of its owner."""
-    given = {
-        "project": "shop",
-        "node": f"model.shop.{table.identifier}",
-        "schema": table.schema or "sales",
-    }
-    return Publication(storage, table, Owner(**{**given, **owner}))
-
-
 def publish(
     storage: Storage,
     table: str = "orders",
@@ -50,6 +34,7 @@ def publish(
     *,
     schema: str = "sales",
     reason: str = "",
+    build: str | None = None,
     completes: bool = True,
     **owner: str,
 ) -> datetime:
@@ -58,35 +43,22 @@ def publish(
     Args:
         kind: of the publication; a load and then changes, if it is not given
         schema: empty for a table without a schema folder
+        build: the id of the build whose rows are published, if they were held
         completes: do not die when the batch is committed
+        owner: fields of the owner of the table that are others
     """
-    publication = opened(storage, TableFolder(schema, table), **owner)
-    manifest = commit(storage, publication, kind, rows, reason)
-    if completes:
-        publication.publish(manifest)
-        publication.record(manifest)
-        publication.complete(manifest)
-    publication.close()
-    return publication.published_at or datetime.now(timezone.utc)
-
-
-def commit(
-    storage: Storage,
-    publication: Publication,
-    kind: str = "",
-    rows: RowCounts = ONE_ROW,
-    reason: str = "",
-    held: str | None = None,
-) -> Manifest:
-    if rows:
-        staging = publication.table.staging(publication.batch_id)
-        storage.write(f"{staging}/rows/0.parquet", b"rows" * 300)
-    definition = TableDefinition((MirroredColumn("id", "int", "int"),), ("id",), "parquet")
-    journal = publication.journal()
-    kind = kind or ("changes" if journal else "initial")
-    plan = Plan(kind, reason, definition, rows, journal=journal)
-    files = publication.staged_files.written(plan) if rows else []
-    return publication.commit(plan, files, held)
+    given = {"project": "shop", "node": f"model.shop.{table}", "schema": schema or "sales"}
+    folder = TableFolder(schema, table)
+    with publication(storage, Owner(**{**given, **owner}), folder) as opened:
+        journal = opened.journal()
+        kind = kind or ("changes" if journal else "initial")
+        plan = Plan(kind, reason, DEFINITION, rows, journal=journal)
+        stage(storage, opened, [b"rows" * 300] if rows else [])
+        files = opened.staged_files.written(plan) if rows else []
+        manifest = opened.commit(plan, files, build)
+        if completes:
+            finish(opened, manifest)
+        return opened.published_at or datetime.now(timezone.utc)
 
 
 def apply_first_file(storage: Storage, table: TableFolder) -> None:

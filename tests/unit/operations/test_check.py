@@ -27,9 +27,10 @@ from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.operations.status import status_lines
 from dbt.adapters.openmirroring.service import monitoring
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
-from tests.unit.operations.tables import apply_first_file, node, opened, publish
+from tests.unit.landing_zone.publishing import TABLE as ORDERS
+from tests.unit.landing_zone.publishing import publication
+from tests.unit.operations.tables import apply_first_file, node, publish
 
-ORDERS = TableFolder("sales", "orders")
 UNREACHABLE = "Fabric does not answer."
 FINE = "1 mirrored table checked, all fine. "
 
@@ -213,9 +214,8 @@ def test_a_table_that_fabric_has_lost_has_failed(storage: Storage) -> None:
 
 def test_each_problem_of_each_table_has_a_line(storage: Storage) -> None:
     publish_at(storage, [datetime.now(timezone.utc) - timedelta(days=2)])
-    publication = opened(storage, ORDERS)
-    publication.hold(publication.batch_id, "because not_null_orders_name failed", None)
-    publication.close()
+    with publication(storage) as opened:
+        opened.hold(opened.batch_id, "because not_null_orders_name failed", None)
     publish(storage, "broken")
     storage.write(TableFolder("sales", "broken").journal, b"{}")
     report = ServiceReport("Paused", "no capacity")

@@ -16,6 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.service.reports import ServiceError
 
 ITEM = "m.MirroredDatabase/Files/LandingZone"
 
@@ -77,6 +78,11 @@ def test_a_dry_run_checks_the_landing_zone_without_writing(tmp_path: Path) -> No
     for dry_run in (True, False):
         with pytest.raises(LandingZoneUnavailableError, match="Not a directory"):
             destination(tmp_path, dry_run=dry_run).check_before_nodes()
+
+
+def test_a_folder_of_this_machine_belongs_to_no_mirrored_database(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError, match="it belongs to no mirrored database in Fabric"):
+        _ = destination(tmp_path).database
 
 
 @pytest.mark.parametrize("left", [[], ["file"], ["renamed"], ["file", "renamed"]])

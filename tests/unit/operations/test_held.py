@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -13,12 +14,12 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations import held
 from dbt.adapters.openmirroring.operations.held import HeldNodes, not_passed
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
-from tests.unit.operations.tables import commit, node, opened, publish
+from tests.unit.landing_zone.publishing import OWNER, TABLE, publication
+from tests.unit.operations.tables import node, publish
 
 ORDERS, ITEMS = "model.shop.orders", "model.shop.items"
 
@@ -163,19 +164,13 @@ def test_only_a_few_tests_are_named() -> None:
     assert not_passed(ORDERS, tests, {}) == "until it has passed t0, t1, t2 and 6 more"
 
 
-TABLE = TableFolder("sales", "orders")
-
-
 def hold(storage: Storage, project: str = "shop", is_killed: bool = False) -> None:
     """Publish `sales.orders`, then hold rows of it; perhaps be killed while publishing these."""
     publish(storage, project=project)
-    publication = opened(storage, TABLE, project=project)
-    publication.hold(publication.batch_id, "until its tests pass", None)
-    publication.close()
+    with publication(storage, replace(OWNER, project=project)) as opened:
+        opened.hold(opened.batch_id, "until its tests pass", None)
     if is_killed:
-        killed = opened(storage, TABLE, project=project)
-        commit(storage, killed, held=new_batch_id())
-        killed.close()
+        publish(storage, project=project, build=new_batch_id(), completes=False)
 
 
 def asked_to_publish(storage: Storage) -> list[str]:

@@ -145,16 +145,27 @@ def test_a_schema_limits_what_is_dropped(storage: Storage) -> None:
     assert line == "There are no orphans in the schema 'nowhere'."
 
 
-@pytest.mark.parametrize("named", ["sales.orders", "sales.nothing", ["sales.old", "orders"]])
+@pytest.mark.parametrize(
+    "named",
+    [
+        *("sales.orders", "sales.nothing", "sales.others", "sales.nobodys"),
+        ["sales.old", "orders"],
+    ],
+)
 def test_a_table_that_is_no_orphan_cannot_be_dropped(
     storage: Storage, named: str | list[str]
 ) -> None:
     publish(storage, "orders", "old")
+    tables.publish(storage, "others", project="other", invocation_id="first", target="prod")
+    storage.write("sales.schema/nobodys/_metadata.json", b"{}")
 
     with pytest.raises(DbtRuntimeError, match="no orphan"):
         drop(storage, node("orders"), table=named)
+    not_ours = ["sales.nobodys", "sales.orders", "sales.others"]
+    assert left(storage) == sorted(["sales.old", *not_ours])
 
-    assert left(storage) == ["sales.old", "sales.orders"]
+    drop(storage, node("orders"))
+    assert left(storage) == not_ours
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ def test_a_node_is_found_by_each_of_its_names_if_it_is_the_only_one(storage: Sto
     several = r"more than one mirrored table: sales\.future, sales\.past"
     with pytest.raises(DbtRuntimeError, match=several):
         tables.node("past")
-    with pytest.raises(DbtRuntimeError, match="is not a mirrored table"):
+    unknown = r"is not a mirrored table of this project\. Its mirrored tables: sales\.future, "
+    with pytest.raises(DbtRuntimeError, match=unknown):
         tables.node("nothing")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
 from dbt.adapters.openmirroring.replicator.monitoring import lines
-from tests.hostile_tables import FIRST, SECOND, contents, land_forty, land_link, outside
+from tests.hostile_tables import FIRST, contents, land_forty, land_link, outside
 from tests.unit.replicator.item import Item, rows
 
 GOOD = ("first.schema/a", "parts", "second.schema/b", "z.schema/orders")
@@ -56,20 +56,6 @@ def test_forty_hostile_tables_stop_none_of_four_good_ones(item: Item, elsewhere:
     "\n".join(lines(found)).encode()
     told = json.loads((item.path / "Files" / "Monitoring" / "tables.json").read_text())
     assert len(told["tables"]) == 45
-
-
-def test_a_link_is_no_data(item: Item, elsewhere: Path) -> None:
-    item.keyed()
-    item.land(1, rows((1, "a")))
-    (item.folder() / "notes.txt").symlink_to(elsewhere / "rows.parquet")
-    assert item.scan().note == "ignores notes.txt"
-    (item.folder() / SECOND).symlink_to(elsewhere / "rows.parquet")
-
-    report = item.scan()
-
-    assert report.status == "Failed"
-    assert f"{SECOND} is a link" in report.note
-    assert item.rows() == [(1, "a")]
 
 
 def test_a_linked_processed_folder_neither_gets_nor_loses_files(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.openmirroring.rest import azure_requests, scopes
+from dbt.adapters.openmirroring.rest import scopes
 from dbt.adapters.openmirroring.service.mirrored_database import (
     FabricError,
     MirroredDatabase,
@@ -171,19 +171,6 @@ def test_throttling_is_waited_for_as_long_as_fabric_says(server: FabricServer) -
 
     assert mirrored_database(server).report().status == "Running"
     assert server.clock.slept == [55, 55]
-
-
-def test_a_name_that_cannot_be_resolved_is_reported_after_a_few_seconds(
-    server: FabricServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(azure_requests, "time", server.clock)
-    server.break_connection("workspaces", "unresolved", times=1000)
-
-    told = refusal(mirrored_database(server).report)
-
-    host = "api.fabric.microsoft.com"
-    assert told.endswith(f"{host} cannot be reached: the name {host} cannot be resolved.")
-    assert sum(server.clock.slept) <= 5
 
 
 def test_a_change_without_an_answer_is_not_repeated(server: FabricServer) -> None:
