@@ -32,7 +32,7 @@ from dbt.adapters.openmirroring.rest import azure_requests
 from dbt.adapters.openmirroring.service.monitoring import Service
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, TableReport
 from tests.fabric_server import Clock
-from tests.onelake_server import TOKEN, OneLakeServer
+from tests.onelake_server import KINDS, TOKEN, OneLakeServer
 from tests.unit.landing_zone.publishing import (
     BY_TIME,
     DEFINITION,
@@ -651,6 +651,24 @@ def test_a_recovery_that_renames_no_file_tells_no_later_time_than_the_first_run(
 
 
 # In OneLake, where an operation is several requests
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_failure_of_any_request_goes_unnoticed(server: OneLakeServer, kind: str) -> None:
+    storage = server.storage()
+    for point in range(100):
+        storage.delete("sales.schema")
+        publish(storage, "initial", [b"old"])
+        fault = server.fail(kind, after=point)
+
+        publish(storage, "rebuild", [b"new 1", b"new 2"])
+
+        assert data_files(storage) == {number(1): b"new 1", number(2): b"new 2"}
+        assert landed(storage) == ["sales.schema"]
+        if fault.times:
+            break
+    assert 20 < point < 99
 
 
 @pytest.mark.slow
