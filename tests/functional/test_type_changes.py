@@ -273,7 +273,7 @@ def cast(spark: SparkSession, value: str, type_: str) -> tuple[Any, str] | str:
 
 
 BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
-FLOATS: dict[str, Callable[[Any], float]] = {
+FLOATS: dict[str, Callable[[Any], Any]] = {
     "float": lambda value: ctypes.c_float(float(value)).value,
     "double": float,
 }
