@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -10,54 +12,23 @@ import pytest
 
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from tests.functional.project import Project
+from tests.functional.typed_tables import TYPES, types_at
 from tests.variants import some
 
-COLUMNS = """
-    id, cast(id as string) as s, cast(id as int) as i, cast(id as smallint) as h,
-    cast(id as tinyint) as t, cast(id as double) as d, cast(id as float) as f, id = 1 as b,
-    cast(id as decimal(9, 2)) as dec9, cast(id as decimal(38, 10)) as dec38,
-    date'2024-01-01' as day, timestamp_seconds(id) as ts,
-    timestamp_ntz'2024-01-01 00:00:00' as ntz, cast('x' as binary) as bin,
-    array(id) as arr, map('k', id) as m, named_struct('x', id) as st, parse_json('{{}}') as v,
-    cast('x' as varchar(3)) as vc, {extra} as extra
-"""
-
-INSTANT = "Timestamp(isAdjustedToUTC=true, timeUnit=microseconds"
-EXPECTED = {
-    "id": ("INT64", "None"),
-    "s": ("BYTE_ARRAY", "String"),
-    "i": ("INT32", "None"),
-    "h": ("INT32", "Int(bitWidth=16, isSigned=true)"),
-    "t": ("INT32", "Int(bitWidth=8, isSigned=true)"),
-    "d": ("DOUBLE", "None"),
-    "f": ("FLOAT", "None"),
-    "b": ("BOOLEAN", "None"),
-    "dec9": ("INT32", "Decimal(precision=9, scale=2)"),
-    "dec38": ("FIXED_LEN_BYTE_ARRAY", "Decimal(precision=38, scale=10)"),
-    "day": ("INT32", "Date"),
-    "ts": ("INT64", INSTANT),
-    "ntz": ("INT64", INSTANT),
-    "bin": ("BYTE_ARRAY", "None"),
-    "arr": ("BYTE_ARRAY", "String"),
-    "m": ("BYTE_ARRAY", "String"),
-    "st": ("BYTE_ARRAY", "String"),
-    "v": ("BYTE_ARRAY", "String"),
-    "vc": ("BYTE_ARRAY", "String"),
-    "extra": ("INT32", "None"),
-    "__rowMarker__": ("INT32", "None"),
-}
+ROW_MARKER = {"__rowMarker__": ("INT32", "None")}
 
 
-def check_footer(file: Any, names: list[str], keys: tuple[str, ...], codec: str) -> None:
+def assert_footer(file: Path, types: Mapping[str, Any], codec: str = "ZSTD") -> None:
+    """A file has these columns in this order, and only `id` may be required."""
     parquet = pq.ParquetFile(file)
     columns = [parquet.schema.column(i) for i in range(len(parquet.schema))]
-    assert [column.name for column in columns] == names
+    assert [column.name for column in columns] == ["id", *types]
     for column in columns:
-        physical, logical = EXPECTED[column.name]
+        physical, logical = types.get(column.name, ("INT64", "None"))
         assert column.physical_type == physical, column.name
         assert str(column.logical_type).startswith(logical), column.name
-        if column.name not in keys:
-            assert column.max_definition_level == 1, f"{column.name} is REQUIRED"
+        is_optional = column.max_definition_level == 1
+        assert is_optional or column.name == "id", f"{column.name} is REQUIRED"
         assert column.max_repetition_level == 0
     group = parquet.metadata.row_group(0)
     assert {group.column(i).compression for i in range(group.num_columns)} == {codec}
@@ -66,76 +37,65 @@ def check_footer(file: Any, names: list[str], keys: tuple[str, ...], codec: str)
 @pytest.mark.parametrize("key", some(["id", None]))
 @pytest.mark.core
 def test_loads_and_change_sets_have_the_types_of_the_specification(
-    project: Project, file_format: str, monkeypatch: pytest.MonkeyPatch, key: str | None
+    project: Project, key: str | None
 ) -> None:
-    if file_format == "iceberg":  # it has no smaller integers
-        for name in ("h", "t"):
-            monkeypatch.setitem(EXPECTED, name, EXPECTED["i"])
+    types = {name: TYPES[name].parquet for name in types_at("column", project.file_format)}
+    if project.file_format == "iceberg":  # it has no smaller integers
+        types |= dict.fromkeys(("tinyint", "smallint"), types["int"])
+    columns = ", ".join(f"{TYPES[name].values[0]} as `{name}`" for name in types)
     config = {"unique_key": key} if key else {}
-    names = list(EXPECTED)[:-1]
     for rows in (2, 3):
-        columns = COLUMNS.format(extra="cast(null as int)")
-        project.model(f"select {columns} from range({rows})", **config)
+        project.model(f"select id, {columns} from range({rows})", **config)
         project.run()
 
+        project.assert_mirrored()
+
     load, changes = project.files()
-    check_footer(load, names, ("id",), "ZSTD")
-    check_footer(changes, [*names, "__rowMarker__"] if key else names, ("id",), "ZSTD")
+    assert_footer(load, types)
+    assert_footer(changes, {**types, **(ROW_MARKER if key else {})})
 
 
-@pytest.mark.parametrize(
-    ("compression", "codec"), [("none", "UNCOMPRESSED"), ("snappy", "SNAPPY"), ("gzip", "GZIP")]
-)
-def test_files_are_compressed_as_configured(
-    project: Project, compression: str, codec: str
-) -> None:
-    project.model("select id, 1 as i from range(100)", unique_key="id", compression=compression)
+def test_files_are_compressed_as_configured(project: Project) -> None:
+    codecs = {"none": "UNCOMPRESSED", "snappy": "SNAPPY", "gzip": "GZIP"}
+    for compression in codecs:
+        sql = "select id, 1 as i from range(100)"
+        project.model(sql, compression, unique_key="id", compression=compression)
+
     project.run()
 
-    check_footer(project.files()[0], ["id", "i"], ("id",), codec)
+    for compression, codec in codecs.items():
+        assert_footer(project.files(compression)[0], {"i": TYPES["int"].parquet}, codec)
 
 
-@pytest.mark.core
-def test_a_load_is_split_to_about_the_target_size_and_few_changes_are_one_file(
-    project: Project,
-) -> None:
-    sql = "select id, sha2(concat(id, if(id < {}, 'x', '')), 512) as s from range(0, 40000, 1, 4)"
-    options = {"unique_key": "id", "target_file_size": "1mb"}
-    project.model(sql.format(0), **options)
+def test_files_have_about_the_target_size_and_deletes_are_in_the_first(project: Project) -> None:
+    def run(word: str, first: int, last: int) -> tuple[dict[str, Any], list[Path]]:
+        """Publish rows. Return the response, and the new files."""
+        before = len(project.files())
+        text = f"sha2(concat(id, if(id < 60000, '', '{word}')), 512)"
+        sql = f"select id, {text} as s from range({first}, {last}, 1, 4)"
+        project.model(sql, unique_key="id", target_file_size="1mb")
+        response = project.run()
+        project.assert_mirrored()
+        return response, project.files()[before:]
 
-    response = project.run()
-
-    sizes = [file.stat().st_size for file in project.files()]
+    response, files = run("a", 30000, 90000)
+    sizes = [file.stat().st_size for file in files]
     assert response["files_written"] == len(sizes) >= 3
     assert max(sizes) < 2 * 2**20
     assert sum(sizes) == response["bytes_written"]
-    project.assert_mirrored()
-    project.model(sql.format(10), **options)
-    assert project.run()["files_written"] == 1
-    project.assert_mirrored()
+    _, files = run("a", 29990, 90000)
+    assert len(files) == 1
 
-
-def test_a_change_set_is_split_with_its_deletes_in_the_first_files(project: Project) -> None:
-    sql = "select id, sha2(concat(id, '{}'), 512) as s from range({}, {})"
-    options = {"unique_key": "id", "target_file_size": "1mb"}
-    project.model(sql.format("a", 0, 60000), **options)
-    project.run()
-    loaded = len(project.files())
-    project.model(sql.format("b", 30000, 90000), **options)
-
-    response = project.run()
+    response, files = run("b", 60000, 120000)
 
     counts = [response[f"rows_{kind}"] for kind in ("inserted", "updated", "deleted")]
-    assert counts == [30000, 30000, 30000]
+    assert counts == [30000, 30000, 30010]
     markers = [
-        marker
-        for file in project.files()[loaded:]
-        for marker in pq.read_table(file)["__rowMarker__"].to_pylist()
+        marker for file in files for marker in pq.read_table(file)["__rowMarker__"].to_pylist()
     ]
-    assert len(project.files()) - loaded >= 3
-    assert markers[:30000] == [2] * 30000
-    assert 2 not in markers[30000:]
-    project.assert_mirrored()
+    assert len(files) >= 3
+    assert markers[:30010] == [2] * 30010
+    assert 2 not in markers[30010:]
 
 
 @pytest.mark.needs(pyspark="plans are asked for in a session")

@@ -10,7 +10,6 @@ from tests.functional.project import Project
 from tests.functional.test_python_models import python_model
 
 NEW_YORK = "America/New_York"
-STORED_AS = ("parquet", "orc", "csv")
 # twice the same time on a clock in New York
 NEW_ROWS = (
     "select {{ var('n') }} as id, timestamp'2024-11-03 0{{ 4 + var('n') }}:30:00Z' as at, "
@@ -33,7 +32,7 @@ def formats(project: Project) -> dict[str, dict[str, str]]:
     """The formats of tables to test, and the configuration for each."""
     if project.file_format != "parquet":
         return {project.file_format: {}}
-    return {name: {"file_format": name} for name in STORED_AS}
+    return {name: {"file_format": name} for name in ("parquet", "orc", "csv")}
 
 
 def test_a_local_time_that_becomes_an_instant_in_a_partition_is_compared(project: Project) -> None:

@@ -23,11 +23,7 @@ def comparisons(sent: list[str]) -> list[str]:
     return [sql for sql in sent if "union all" in sql and "__rowMarker__" not in sql]
 
 
-@pytest.fixture(params=["keyed", "keyless"])
-def config(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return {"unique_key": "id"} if request.param == "keyed" else {}
-
-
+@pytest.mark.parametrize("config", [{"unique_key": "id"}, {}], ids=["keyed", "keyless"])
 @pytest.mark.core
 def test_nothing_is_compared_if_all_files_are_the_same(
     project: Project, config: dict[str, Any]
@@ -38,7 +34,7 @@ def test_nothing_is_compared_if_all_files_are_the_same(
     sent = statements(lambda: project.run())
 
     assert not comparisons(sent)
-    assert project.run()["publication"] == "unchanged"
+    assert project.results()["orders"]["adapter_response"]["publication"] == "unchanged"
     project.assert_mirrored()
 
 
@@ -59,32 +55,26 @@ def test_files_that_differ_are_compared(project: Project) -> None:
 NUMBERS = "select id from range(0, 1000, 1, 4)"
 
 
-@pytest.mark.parametrize(
-    ("added", "config"),
-    [(1, {}), (1000, {"unique_key": "id"})],
-    ids=["keyless", "a new key"],
-)
-def test_a_row_beside_files_that_are_the_same_is_published(
-    project: Project, added: int, config: dict[str, Any]
+def test_a_row_beside_files_that_are_the_same_is_published_or_its_key_is_taken(
+    project: Project,
 ) -> None:
-    project.model(NUMBERS, **config)
+    added = {"keyless": 1, "new": 1000, "taken": 1}
+    configs: dict[str, dict[str, Any]] = {name: {"unique_key": "id"} for name in added}
+    configs["keyless"] = {}
+    for name, config in configs.items():
+        project.model(NUMBERS, name, **config)
     project.run()
-    project.model(f"{NUMBERS} union all select {added}", **config)
-
-    assert project.run()["_message"] == "+1 ~0 -0 · #2"
-
-    project.assert_mirrored()
-
-
-def test_a_key_in_a_file_that_is_the_same_is_not_taken_twice(project: Project) -> None:
-    project.model(NUMBERS, unique_key="id")
-    project.run()
-    before = project.state()
-    project.model(f"{NUMBERS} union all select 1", unique_key="id")
+    before = project.state("taken")[1]
+    for name, config in configs.items():
+        project.model(f"{NUMBERS} union all select {added[name]}", name, **config)
 
     assert "not unique" in project.fail()
 
-    assert project.state() == before
+    for name in ("keyless", "new"):
+        assert project.results()[name]["message"] == "+1 ~0 -0 · #2"
+    assert project.relation("taken") == before
+    for name in added:
+        project.assert_mirrored(name)
 
 
 def test_rows_that_somebody_else_has_written_are_seen_if_the_model_has_them_too(

@@ -25,17 +25,13 @@ OTHER = {
 }
 
 
-def add(project: Project, kind: str) -> None:
-    project.write("models/raw.yml", "sources: [{name: raw, tables: [{name: orders}]}]")
-    project.write(*OTHER[kind])
-
-
 @pytest.mark.parametrize("kind", some(list(OTHER), 2))
 def test_two_nodes_that_are_one_table_are_refused_by_name(project: Project, kind: str) -> None:
     project.model(ROWS, unique_key="id")
     project.run()
     before = project.state()
-    add(project, kind)
+    project.write("models/raw.yml", "sources: [{name: raw, tables: [{name: orders}]}]")
+    project.write(*OTHER[kind])
 
     for command, *args in (
         ("run",),

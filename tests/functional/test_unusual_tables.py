@@ -12,7 +12,6 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Entry
 from tests.functional.project import Project
 from tests.functional.test_incremental import incremental, rows, values
-from tests.variants import some
 
 STRATEGIES = {"merged": "merge", "replaced": "delete+insert", "appended": "append"}
 
@@ -48,28 +47,31 @@ def keep_a_part(patched: pytest.MonkeyPatch, _: Path) -> None:
 
 
 @pytest.mark.needs(local="the landing zone is in a folder")
-@pytest.mark.parametrize("key", some(["id", None], 2))
 @pytest.mark.parametrize(
     ("change", "told"),
     [(write_elsewhere, "do not share this folder"), (keep_a_part, "were planned")],
     ids=["elsewhere", "part"],
 )
 def test_files_that_do_not_arrive_are_missed(
-    project: Project, change: Patch, told: str, key: str | None, tmp_path: Path
+    project: Project, change: Patch, told: str, tmp_path: Path
 ) -> None:
-    config = {"unique_key": key} if key else {}
-    texts = "sha2(cast({} as string), 512) as name from range({})".format
+    configs: dict[str, dict[str, str]] = {"keyed": {"unique_key": "id"}, "keyless": {}}
     for offset, count in ((0, 100), (1, 120)):
-        sql = f"select id, {texts(f'id + {offset}', count)}"
-        project.model(sql, target_file_size="1kb", **config)
+        text = f"sha2(cast(id + {offset} as string), 512)"
+        for name, config in configs.items():
+            sql = f"select id, {text} as name from range({count})"
+            project.model(sql, name, target_file_size="1kb", **config)
         with pytest.MonkeyPatch.context() as patched:
             change(patched, tmp_path / "disk of Spark")
 
-            assert told in project.fail()
+            project.fail()
 
-        assert project.folder().exists() == (count > 100)
+        for name in configs:
+            assert told in project.results()[name]["message"]
+            assert project.folder(name).exists() == (count > 100)
         project.run()
-        project.assert_mirrored()
+        for name in configs:
+            project.assert_mirrored(name)
 
 
 # Keys
@@ -120,18 +122,13 @@ SAME_KEYS = {
 def test_new_rows_are_matched_in_the_types_of_the_snapshot(project: Project) -> None:
     names = []
     for strategy in ("merged", "replaced"):
-        for kind, (stored, new) in SAME_KEYS.items():
+        config = {"unique_key": "k", "incremental_strategy": STRATEGIES[strategy]}
+        for kind, keys in SAME_KEYS.items():
             names.append(f"{strategy}_{kind}")
-            incremental(
-                project,
-                f"select {stored} as k, 'old' as name",
-                f"select {new} as k, 'new' as name",
-                names[-1],
-                unique_key="k",
-                incremental_strategy=STRATEGIES[strategy],
-            )
-    later = "select '1' as k, 'x' as name union all select ' 1', 'y'"
-    incremental(project, "select 1 as k, 'old' as name", later, "refused", unique_key="k")
+            old, new = (f"select {key} as k, {n} as n" for n, key in enumerate(keys))
+            incremental(project, old, new, names[-1], **config)
+    later = "select '1' as k, 1 as n union all select ' 1', 2"
+    incremental(project, "select 1 as k, 0 as n", later, "refused", unique_key="k")
     project.run()
     before = project.state("refused")[1]
 
@@ -142,7 +139,7 @@ def test_new_rows_are_matched_in_the_types_of_the_snapshot(project: Project) -> 
     for name in names:
         response = project.results()[name]["adapter_response"]
         assert (response["rows_inserted"], response["rows_updated"]) == (0, 1)
-        assert [row[1] for row in sorted_rows(project, name)] == ["new"]
+        assert [row[1] for row in sorted_rows(project, name)] == [1]
         project.assert_mirrored(name)
 
 
@@ -151,30 +148,17 @@ def test_new_rows_are_matched_in_the_types_of_the_snapshot(project: Project) -> 
 
 @pytest.mark.usefixtures("each_size")
 @pytest.mark.needs(parquet="partitions of other formats keep an empty string")
-@pytest.mark.core
 def test_an_empty_string_that_a_partition_makes_null_is_null_in_the_mirror(
     project: Project,
 ) -> None:
-    columns = "id, region"
+    query = "select * from values {} as t(id, region)".format
     names = {**STRATEGIES, "overwritten": "insert_overwrite"}
+    first, later = query("(1, 'a'), (2, 'b')"), query("(3, ''), (4, 'b')")
+    partitioned = {"unique_key": "id", "partition_by": "region"}
     for name, strategy in names.items():
-        incremental(
-            project,
-            values("(1, 'a')", "(2, 'b')", columns=columns),
-            values("(3, '')", "(4, 'b')", columns=columns),
-            name,
-            unique_key="id",
-            partition_by="region",
-            incremental_strategy=strategy,
-        )
-    incremental(
-        project,
-        values("(1, 'a')", columns=columns),
-        values("(1, '')", columns=columns),
-        "keys",
-        unique_key=["id", "region"],
-        partition_by="region",
-    )
+        incremental(project, first, later, name, **partitioned, incremental_strategy=strategy)
+    keys = {**partitioned, "unique_key": ["id", "region"]}
+    incremental(project, query("(1, 'a')"), query("(1, '')"), "keys", **keys)
     project.run()
 
     assert "NULL or not unique" in project.fail()

@@ -32,37 +32,18 @@ def _all(type_: str, *values: str) -> list[str]:
 
 TEXTS = [
     *("", " ", "a", "A", "a ", "a\u0301", "\u00e1", "null", "NULL", "2024-01-01", '{"a": 1}', "0"),
-    *(
-        "it's",
-        '"quoted"',
-        "back\\slash",
-        "\\",
-        "line\nbreak\r\n",
-        "tab\t",
-        "a,b;c|d=e%f/g",
-        "\x01",
-    ),
-    *(
-        "\x00",
-        "a\x00b",
-        "\x7f",
-        "\x80",
-        "\u07ff",
-        "\u0800",
-        "\u2028",
-        "\uffff",
-        "\ufffd",
-        "\ufeff",
-    ),
-    *("\U00010000", "\U0001f600", "\U0010ffff"),
+    *("it's", '"quoted"', "back\\slash", "\\", "line\nbreak\r\n", "tab\t", "a,b;c|d=e%f/g"),
+    *("\x00", "\x01", "a\x00b", "\x7f", "\x80", "\u07ff", "\u0800", "\u2028", "\uffff"),
+    *("\ufffd", "\ufeff", "\U00010000", "\U0001f600", "\U0010ffff"),
 ]
 STRING = ("BYTE_ARRAY", "String")
 INSTANT = ("INT64", "Timestamp(isAdjustedToUTC=true, timeUnit=microseconds")
 WKB = "x'0101000000000000000000F03F0000000000000040'"
 AS_STRING = "as string)"
+DOUBLES = ("nan", "infinity", "0.0", "-0.0", "1", "1.0000000000000002", "4.9E-324", "1E300")
 DAYS = ("0001-01-01", "1582-10-04", "1582-10-15", "1970-01-01", "9999-12-31")
 TIMES = (
-    *("0002-01-01 00:00:00", "1582-10-10 12:34:56.789012", "1969-12-31 23:59:59.999999"),
+    *("0001-01-02 00:00:00", "1582-10-10 12:34:56.789012", "1969-12-31 23:59:59.999999"),
     # neither is on a clock in Berlin
     *("1970-01-01 00:00:00", "2024-03-31 02:30:00", "2024-03-31 02:30:00.000001"),
     "9999-12-31 23:59:59.999999",
@@ -85,11 +66,7 @@ TYPES = {
         ("FLOAT", "None"),
         "Single",
     ),
-    "double": Type(
-        _all("double", "nan", "infinity", "0.0", "-0.0", "1", "1.0000000000000002", "4.9E-324"),
-        ("DOUBLE", "None"),
-        "Double",
-    ),
+    "double": Type(_all("double", *DOUBLES), ("DOUBLE", "None"), "Double"),
     "decimal(3,2)": Type(
         ("1.50BD", "1.51BD", "-9.99BD"), ("INT32", "Decimal(precision=3, scale=2"), "as double)"
     ),
@@ -107,7 +84,9 @@ TYPES = {
     "binary": Type(("x''", "x'00'", "x'0000'", "x'6162'"), ("BYTE_ARRAY", "None"), "ByteArray"),
     "date": Type(_all("date", *DAYS), ("INT32", "Date"), "IDate"),
     "timestamp": Type(_all("timestamp", *(f"{time}Z" for time in TIMES)), INSTANT, "DateTime"),
-    "timestamp_ntz": Type(_all("timestamp_ntz", *TIMES), INSTANT, "DateTime"),
+    "timestamp_ntz": Type(
+        _all("timestamp_ntz", "0001-01-01 00:00:00", *TIMES), INSTANT, "DateTime"
+    ),
     "time(6)": Type(("time'14:30:00.5'", "time'23:59:59.999999'"), AS_STRING, "ITime"),
     "interval day to second": Type(
         [f"interval '-1 02:03:04.00000{n}' day to second" for n in (5, 6)], AS_STRING, AS_STRING
