@@ -198,6 +198,7 @@ def test_a_damaged_record_of_what_is_held_says_that_the_next_run_writes_it_again
     assert project.storage.read(record) is None
 
 
+@pytest.mark.needs(local="the replicator applies landing zones on this machine")
 def test_a_test_of_the_mirror_compares_what_was_published(project: Project) -> None:
     project.target["replicate"] = True
     project.write_project()

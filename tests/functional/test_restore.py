@@ -22,7 +22,10 @@ from tests.functional.nodes import KINDS, told, write_node
 from tests.functional.project import Project
 from tests.variants import some
 
-pytestmark = pytest.mark.needs(pyspark="the mirrored tables are on this machine")
+pytestmark = pytest.mark.needs(
+    local="the replicator applies landing zones on this machine",
+    pyspark="the mirrored tables are on this machine",
+)
 
 ORDERS = "select * from values (1, 'a'), (2, 'b'), (3, 'c') as t(id, name)"
 

@@ -91,7 +91,10 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.needs(pyspark="the mirrored tables are on this machine")
+@pytest.mark.needs(
+    local="the replicator applies landing zones on this machine",
+    pyspark="the mirrored tables are on this machine",
+)
 @pytest.mark.parametrize(
     "kind", [pytest.param("keyed", marks=pytest.mark.core), "keyless", "text"]
 )
