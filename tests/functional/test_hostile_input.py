@@ -154,7 +154,7 @@ def test_names_of_tables_are_refused_before_anything_is_built(
 
     for i, (alias, part) in enumerate(aliases.items()):
         assert part in found[f"m{i}"], repr(alias)
-    (schema,) = hostile.landing_zone.iterdir()
+    (schema,) = hostile.landing_zone.glob("*.schema")
     assert [table.name for table in schema.iterdir()] == ["victim"]
     assert hostile.tables() == ["victim"]
     new = {path.name for path in hostile.path.iterdir()} - {path.name for path in around}
@@ -197,7 +197,7 @@ def test_configuration_is_refused_before_anything_is_published(hostile: Project)
 
     for i, (config, part) in enumerate(CONFIGS):
         assert part in found[f"m{i}"], config
-    (schema,) = hostile.landing_zone.iterdir()
+    (schema,) = hostile.landing_zone.glob("*.schema")
     assert [table.name for table in schema.iterdir()] == ["victim"]
     assert hostile.tables() == ["victim"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from textwrap import dedent, indent
@@ -82,18 +83,19 @@ def test_an_error_shows_the_line_of_the_model_and_changes_nothing(project: Proje
 
 
 @pytest.fixture(params=["pyarrow", "no pyarrow"])
-def arrow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyArrow is installed, or it is not."""
-    if request.param == "no pyarrow":
-        if request.config.getoption("--method") != "session":
-            pytest.skip("Spark Connect needs PyArrow, and the driver of Livy is another process")
-        monkeypatch.setitem(sys.modules, "pyarrow", None)
+def arrow(request: pytest.FixtureRequest) -> Iterator[pytest.MonkeyPatch]:
+    """PyArrow is installed, or it is not until this is undone."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "no pyarrow":
+            if request.config.getoption("--method") != "session":
+                pytest.skip("Spark Connect needs PyArrow, and Livy's driver is another process")
+            patch.setitem(sys.modules, "pyarrow", None)
+        yield patch
 
 
 @pytest.mark.core
-@pytest.mark.usefixtures("arrow")
 def test_a_frame_of_pandas_has_the_same_types_and_rows_whatever_the_session_says(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, arrow: pytest.MonkeyPatch
 ) -> None:
     python_model(
         project,
@@ -135,7 +137,7 @@ def test_a_frame_of_pandas_has_the_same_types_and_rows_whatever_the_session_says
 
     project.run()
 
-    monkeypatch.undo()  # the replicator needs PyArrow
+    arrow.undo()  # the replicator needs PyArrow
     project.assert_mirrored()
     assert types(project) == {
         "id": "bigint",
