@@ -113,32 +113,26 @@ def _documented(node: Node, query: str) -> tuple[list[str], str]:
     """Return statements to run first, and a query of the same rows with comments on its columns.
 
     Spark stores a table again for each comment that is added to it. But a table that is made of a
-    view takes the view's comments over.
+    view takes the view's comments over. As for dbt, a name that is to be quoted means only the
+    column of exactly this name.
     """
-    if not node.documented_columns:
+    declared = node.documented_columns
+    if not declared:
         return [], query
+    exact = {column["name"]: column["description"] for column in declared}
+    folded = {c["name"].lower(): c["description"] for c in declared if not c.get("quote")}
     warehouse = node.warehouse
     view = OpenMirroringRelation.create(identifier=_DOCUMENTED)
     warehouse.run("mirror_documented_rows", view=view, query=query, comments={})
     comments = {
         # under a comment, a view has a string in place of `char` and `varchar`
-        column.name: "" if "char(" in column.dtype else _comment(node, column.name)
+        column.name: ""
+        if "char(" in column.dtype
+        else exact.get(column.name) or folded.get(column.name.lower(), "")
         for column in warehouse.columns(view)
     }
     sql = warehouse.sql("mirror_documented_rows", view=view, query=query, comments=comments)
     return [sql], f"select * from {view}"
-
-
-def _comment(node: Node, column: str) -> str:
-    """Return the description of a column; empty if none is to be stored with it.
-
-    As for dbt, a name that is to be quoted means only the column of exactly this name.
-    """
-    for declared in node.documented_columns:
-        name = declared["name"]
-        if name == column or (not declared.get("quote") and name.lower() == column.lower()):
-            return str(declared["description"])
-    return ""
 
 
 def _options(node: Node) -> dict[str, str]:
