@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,11 @@ def test_watching_applies_new_files_until_it_is_interrupted(item: Item) -> None:
     item.land(1, rows((1, "a")))
     module = "dbt.adapters.openmirroring.replicator"
     command = [sys.executable, "-m", module, str(item.landing_zone), "--watch", "0.1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    # a job in the background of a shell ignores the interrupt, and so would its children
+    restored = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, preexec_fn=restored
+    ) as process:
         assert process.stdout
         lines = [process.stdout.readline() for _ in range(2)]
         item.land(2, rows((2, "b", 4)))
