@@ -1,7 +1,8 @@
 """How many small mistakes in the package its unit tests notice.
 
 Each mutant is the package with one change: a condition turned round, a comparison or a constant
-moved, a step left out, a result lost. The unit tests of its room run, until the first one fails.
+moved, a step left out, a result lost. The unit tests that reach the changed line run, the fastest
+first, until one fails; those that reach its file, if the line runs with an import.
 Prints a table of the rooms, and the mutants that survived, which are gaps of the tests.
 
     python -m tests.mutants --count 30 --rooms landing_zone types
@@ -17,24 +18,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+from coverage import Coverage, CoverageData
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("dbt", "adapters", "openmirroring")
-COPIED = ("dbt", "macros", "tests", "docs", "pyproject.toml", "README.md")
 
-# the unit tests of a room, if they are not in a folder of its name
-TESTS = {
-    "": ("test_connections.py", "test_credentials.py", "test_rooms.py"),
-    "dbt_core": ("operations",),
-    "destination": ("landing_zone", "operations", "service"),
-    "rest": ("landing_zone", "service"),
-}
 # seconds; a mutant that hangs is noticed
-PATIENCE = 900
+PATIENCE = 300
 
 _COMPARISONS = {
     ast.Eq: "!=",
@@ -135,35 +131,93 @@ def chosen(count: int, rooms: list[str], seed: int) -> list[Mutant]:
     return [mutant for mutant in sample if not rooms or (mutant.room or "top") in rooms]
 
 
-def is_noticed(mutant: Mutant, copy: Path) -> bool:
-    """Run the unit tests of a mutant's room. Return whether one fails."""
-    file = copy / mutant.path
-    source = file.read_text()
-    file.write_text(source[: mutant.start] + mutant.text + source[mutant.end :])
-    tests = [f"tests/unit/{name}" for name in TESTS.get(mutant.room, (mutant.room,))]
-    program = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow"]
-    try:
-        done = subprocess.run(
-            [
-                *program,
-                "-p",
-                "no:xdist",
-                "-p",
-                "no:cacheprovider",
-                "--basetemp",
-                copy / "tmp",
-                *tests,
-            ],
-            cwd=copy,
-            env=os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            timeout=PATIENCE,
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Tell the running measurement of coverage which test begins. A hook of pytest."""
+    if running := Coverage.current():
+        running.switch_context(item.nodeid)
+
+
+class Tests:
+    """The unit tests, and what each reaches.
+
+    Args:
+        copy: the root of a copy of the project
+    """
+
+    def __init__(self, copy: Path) -> None:
+        self.copy = copy
+        self._by_line: dict[tuple[str, int], set[str]] = defaultdict(set)
+        self._by_file: dict[str, set[str]] = defaultdict(set)
+        self._seconds: dict[str, float] = defaultdict(float)
+
+    def measure(self) -> None:
+        """Run all of them once."""
+        data_file = self.copy / "coverage"
+        done = self._python(
+            *("-m", "coverage", "run", "--data-file", data_file, "--rcfile", os.devnull),
+            *("--source", PACKAGE, "-m", "pytest", "-p", "tests.mutants", "-m", "not slow"),
+            *("--durations", "0", "-vv", "tests/unit"),
         )
-        return done.returncode != 0
-    except subprocess.TimeoutExpired:
-        return True
-    finally:
-        file.write_text(source)
+        if done.returncode:
+            raise SystemExit(f"The tests fail without a mutant:\n{done.stdout[-2000:]}")
+        for line in done.stdout.splitlines():
+            if (found := line.split(maxsplit=2))[1:2] in (["call"], ["setup"]):
+                self._seconds[found[2]] += float(found[0].rstrip("s"))
+        data = CoverageData(str(data_file))
+        data.read()
+        for file in data.measured_files():
+            path = str(Path(file).relative_to(self.copy))
+            for number, tests in data.contexts_by_lineno(file).items():
+                self._by_line[path, number].update(filter(None, tests))
+                self._by_file[path].update(filter(None, tests))
+
+    def of(self, mutant: Mutant) -> list[str]:
+        """Return the tests that reach a mutant, the fastest first."""
+        path = str(mutant.path)
+        reached = self._by_line[path, mutant.line] or self._by_file[path]
+        return sorted(reached, key=lambda test: self._seconds[test])
+
+    def notice(self, mutant: Mutant) -> bool:
+        """Run the tests that reach a mutant. Return whether one fails."""
+        if not (tests := self.of(mutant)):
+            return False
+        file = self.copy / mutant.path
+        source = file.read_text()
+        file.write_text(source[: mutant.start] + mutant.text + source[mutant.end :])
+        try:
+            return self._python("-m", "pytest", "-x", *tests, timeout=PATIENCE).returncode != 0
+        except subprocess.TimeoutExpired:
+            return True
+        finally:
+            file.write_text(source)
+
+    def _python(
+        self, *arguments: str | Path, timeout: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        options = f"-p no:xdist -p no:cacheprovider --basetemp={self.copy / 'tmp'}"
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.copy,
+            env=os.environ
+            | {
+                "PYTHONPATH": str(self.copy),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTEST_ADDOPTS": options,
+            },
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+
+def _copy(root: Path) -> None:
+    """Copy the files of the project that git knows, links as links."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.rstrip("\0").split("\0"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, root / name, follow_symlinks=False)
 
 
 def main() -> None:
@@ -176,15 +230,12 @@ def main() -> None:
     all_of: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for name in COPIED:
-            source = ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, copy / name, symlinks=True)
-            else:
-                shutil.copy(source, copy)
+        _copy(copy)
+        tests = Tests(copy)
+        tests.measure()
         for mutant in chosen(arguments.count, arguments.rooms, arguments.seed):
             all_of[mutant.room] += 1
-            noticed = is_noticed(mutant, copy)
+            noticed = tests.notice(mutant)
             print("noticed " if noticed else "SURVIVED", mutant, file=sys.stderr, flush=True)
             if not noticed:
                 survivors.append(mutant)

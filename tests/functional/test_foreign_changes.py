@@ -16,6 +16,10 @@ ON_RUN_END = (
     "insert into {{ ref('orders') }} values ('{{ invocation_id }}', {{ results | length }})"
 )
 
+REPLICATED = pytest.mark.needs(
+    local="Fabric replicates what is in OneLake", session="only on this machine is it replicated"
+)
+
 
 @pytest.fixture
 def project(project: Project) -> Project:
@@ -35,7 +39,7 @@ def published(project: Project) -> str:
     return str(project.results()["orders"]["message"]).partition(" · ")[0]
 
 
-@pytest.mark.needs(local="a server's replica is not on this machine")
+@REPLICATED
 def test_a_table_that_is_filled_at_the_end_of_each_run_is_mirrored(project: Project) -> None:
     fill_at_the_end(project)
 
@@ -54,7 +58,7 @@ def test_a_table_that_is_filled_at_the_end_of_each_run_is_mirrored(project: Proj
     assert published(project) == "unchanged"
 
 
-@pytest.mark.needs(local="a server's replica is not on this machine")
+@REPLICATED
 def test_rows_that_are_changed_and_deleted_are_published_by_their_key(project: Project) -> None:
     project.model(
         "select id, 'a' as name from range(4) {% if is_incremental() %} where id > 2 {% endif %}",

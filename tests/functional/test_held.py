@@ -56,7 +56,12 @@ def test_rows_are_published_at_the_end_of_the_command_in_which_their_tests_pass(
     assert published(tested) == {("1", "a"), ("2", "c"), ("3", "d")}
     assert tested.results()["orders"]["message"] == "held until its tests pass"
     assert tested.tables() == ["orders"]
+
+
+@pytest.mark.needs(session="files are looked at only on this machine")
+def test_rows_in_the_same_files_are_not_held(tested: Project) -> None:
     assert tested.dbt("build")
+
     assert tested.results()["orders"]["adapter_response"]["publication"] == "unchanged"
 
 
