@@ -5,13 +5,14 @@ What holds for every storage is in `test_storage.py`.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import fsspec
 import pytest
@@ -642,6 +643,20 @@ def test_an_upload_that_is_not_whole_is_an_error(
 
     with pytest.raises(LandingZoneUnavailableError, match=told):
         storage.collect(folder)
+
+
+def test_a_staged_file_that_cannot_be_read_is_an_error(
+    server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> IO[bytes]:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    storage = server.storage(staging=tmp_path)
+    staged(tmp_path / "rows", FILES)
+    monkeypatch.setattr(StagingFolder, "open", refused)
+
+    with pytest.raises(LandingZoneUnavailableError, match="that Spark and dbt share"):
+        storage.collect("rows")
 
 
 def test_spark_writes_to_onelake_itself_if_there_is_no_place_to_stage(

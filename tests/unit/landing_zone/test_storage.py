@@ -219,9 +219,12 @@ def test_a_change_that_permissions_forbid_is_reported_and_not_made() -> None:
 
         with unprivileged():
             for attempt in attempts:
-                with pytest.raises(LandingZoneUnavailableError, match=r"Permission denied.*may"):
+                with pytest.raises(
+                    LandingZoneUnavailableError, match=r"Permission denied.*may"
+                ) as refused:
                     attempt()
 
+        assert f"Cannot lock {folder}/a/d: " in str(refused.value)
         assert storage.read("a/b") == b"1"
         assert names(storage, "a") == ["b"]
         (Path(folder) / "a").chmod(0o755)

@@ -37,6 +37,17 @@ def test_rows_and_row_markers_are_read_also_of_compressed_files(item: Item) -> N
     assert item.rows() == [(2, "B"), (3, "c")]
 
 
+def test_a_second_file_with_the_number_of_the_first_one_stops_nothing(item: Item) -> None:
+    declare(item)
+    land(item, 1, "id,name\r\n1,a\r\n")
+    item.land_bytes(f"{1:020d}.csv.gz", gzip.compress(b"id,name\r\n2,b\r\n"))
+
+    reports = [item.scan(), item.scan()]
+
+    assert [(report.status, report.error) for report in reports] == [("Replicating", None)] * 2
+    assert item.rows() == [(1, "a")]
+
+
 @pytest.mark.parametrize(
     ("options", "text", "value"),
     [

@@ -369,9 +369,10 @@ class _TableScan:
         self._folder.retire([f for f in files if table.has_applied(f)][:-1], self._processed)
         if self._applied:
             table.clean()
-        last = [digest(file.path) for file in files if file.number == table.last_number]
+        # of several files with one number, only the last one stays there
+        last = [file.path for file in files if file.number == table.last_number]
         applied = table.files_applied
-        settled = FilledTable(table.id, applied, applied, last[-1] if last else "")
+        settled = FilledTable(table.id, applied, applied, digest(last[-1]) if last else "")
         if settled != self._filled:
             self._record(settled)
 

@@ -200,7 +200,7 @@ class LocalStorage:
         """
         *above, name = below_root(folder)
         lock_path = "/".join((*above, LOCKS, name))
-        with self._place("lock", folder) as place, self._place("lock", lock_path) as lock_file:
+        with self._place("lock", lock_path) as lock_file, self._place("lock", folder) as place:
             self._make(self._system_root)
             shared = self._is_shared()
             for left in reversed(range(_ATTEMPTS)):

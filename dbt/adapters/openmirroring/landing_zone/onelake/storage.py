@@ -479,23 +479,23 @@ class OneLakeStorage:
         """
         try:
             sizes = staging.sizes(folder)
+            files = list(sizes)
+            with self._explained("upload files to", folder):
+                for _ in range(_ROUNDS):
+                    failures = self._upload_files(folder, files, sizes, staging)
+                    landed = self.list(folder)
+                    names = {each.name for each in landed if sizes.get(each.name) == each.size}
+                    files = [name for name in files if name not in names]
+                    if not files:
+                        return landed
+                if failures:
+                    raise failures[-1]
         except OSError as error:
             where, why = shown_url(staging.url(folder)), error.strerror or error
             raise LandingZoneUnavailableError(
                 f"Cannot read what Spark has written to {where}: {why}. `staging_location` must "
                 "be a folder that Spark and dbt share."
             ) from error
-        files = list(sizes)
-        with self._explained("upload files to", folder):
-            for _ in range(_ROUNDS):
-                failures = self._upload_files(folder, files, sizes, staging)
-                landed = self.list(folder)
-                names = {entry.name for entry in landed if sizes.get(entry.name) == entry.size}
-                files = [name for name in files if name not in names]
-                if not files:
-                    return landed
-            if failures:
-                raise failures[-1]
         raise LandingZoneUnavailableError(
             f"{folder}/{files[0]} is not in {self._where} with the {sizes[files[0]]} bytes that "
             f"it has in {shown_url(staging.url(folder))}. Nothing was published; run again."
