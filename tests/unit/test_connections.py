@@ -35,6 +35,23 @@ def test_only_a_target_with_the_embedded_spark_has_a_folder_of_it(
         assert manager(tmp_path, method="thrift", host="spark").own_spark()
 
 
+@pytest.mark.parametrize("method", ["session", "thrift"])
+def test_a_process_of_spark_connect_is_not_asked_for_its_session_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """A process inherits this variable, but may lack the client that PySpark would import."""
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    asked = Mock(side_effect=ImportError("grpcio must be installed"))
+    module = "dbt.adapters.openmirroring.connections"
+    monkeypatch.setattr(f"{module}._is_there", asked)
+    monkeypatch.setattr(f"{module}.uses_spark", lambda: True)
+    monkeypatch.setattr(f"{module}.is_in_command", lambda: True)
+
+    manager(tmp_path, method=method, host="spark").start_early()
+
+    asked.assert_not_called()
+
+
 def test_spark_is_asked_for_its_version_once(tmp_path: Path) -> None:
     connections = manager(tmp_path)
     answer = SimpleNamespace(rows=[("4.1.0 2f9e1f1",)])

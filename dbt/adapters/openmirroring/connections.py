@@ -174,7 +174,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
 
     def start_early(self) -> None:
         """Start the embedded Spark while dbt parses, if the command will use it."""
-        if uses_spark() and is_in_command() and not _is_there() and (setup := self._embedded):
+        # `_is_there` last: where this process is one of Spark Connect, it imports the client
+        if uses_spark() and is_in_command() and (setup := self._embedded) and not _is_there():
             process_spark.start_early(self, setup)
 
     def own_spark(self) -> SparkSetup:

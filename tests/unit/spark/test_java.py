@@ -70,6 +70,17 @@ def test_without_java_the_runtime_from_pypi_is_wrapped(tmp_path: Path) -> None:
     assert "openjdk version" in done.stderr, done.stderr
 
 
+def test_the_wrapper_that_a_killed_process_of_the_same_id_has_begun_is_made_anew(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "wrapper").mkdir()
+    (tmp_path / "wrapper" / f"release.{os.getpid()}").symlink_to("nowhere")
+
+    home = find_java_home(tmp_path / "wrapper")
+
+    assert "JAVA_VERSION" in (home / "release").read_text()
+
+
 def test_without_any_java_the_ways_out_are_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -291,6 +291,23 @@ def test_a_register_of_another_machine_or_without_sense_ends_no_jvm(tmp_path: Pa
     keeper.wait_until_ended()
 
 
+def test_the_record_that_a_killed_keeper_of_the_same_id_has_begun_is_written_anew(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / f"{RECORD}.{os.getpid()}").touch()
+    ours, theirs = socket.socketpair()
+    folder, lock = str(tmp_path), os.open(tmp_path, os.O_RDONLY)
+    given = {"home": folder, "folder": folder, "register": f"{folder}/register", "pid": 1}
+    started = {"command": JVM, "environment": dict(os.environ), "inherited": SAME}
+    keeper = program.Keeper(program._Client(theirs), {**given, **started}, lock)
+    ours.close()  # the command has ended, and with it the JVM
+
+    keeper.run()
+
+    os.close(lock)
+    assert list(tmp_path.glob(f"{RECORD}*")) == []
+
+
 def test_a_keeper_needs_less_than_20_mb_and_has_no_stream_of_its_command(keeper: Keeper) -> None:
     parent = Path(f"/proc/{parent_of(keeper.jvm)}")
     [memory] = [x for x in (parent / "status").read_text().splitlines() if "VmRSS" in x]

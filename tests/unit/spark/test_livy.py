@@ -335,6 +335,16 @@ def test_a_session_that_starts_just_after_its_command_has_ended_is_ended(
     assert len(livy.server.created) == 1, "a command that has ended starts none"
 
 
+def test_a_session_that_cannot_be_recorded_is_ended(livy: Livy, tmp_path: Path) -> None:
+    (tmp_path / "target").touch()
+    session = LivySession(livy.client(), {}, tmp_path / "target" / "livy_session.json")
+
+    with pytest.raises(OSError, match="target"):
+        ask(LivyHandle(session, {}), "rows")
+
+    assert livy.server.sessions == {}
+
+
 def test_a_session_is_kept_alive_until_its_command_ends(
     livy: Livy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -61,6 +62,18 @@ def test_nobody_else_reads_the_settings_on_their_way(
         *("--properties-file", str(path), "--packages", "a:b:1", "pyspark-shell", "")
     ]
     assert not path.exists()
+
+
+def test_a_system_that_names_no_encoding_starts_a_spark_too(
+    received: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows, for a cluster that the profile names."""
+    monkeypatch.delattr(locale, "nl_langinfo")
+
+    with pytest.raises(PySparkRuntimeError):
+        jvm.launch_jvm({}, tmp_path)
+
+    assert (received / "arguments").exists()
 
 
 def test_a_start_that_fails_leaves_the_spark_and_the_environment_of_this_process_as_they_are(

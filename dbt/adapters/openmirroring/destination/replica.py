@@ -162,6 +162,7 @@ def onelake_replica(
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
+    from pyarrow.lib import ArrowException
 
     name, url = table.mirrored_table, place.mirrored_table(table.mirrored_table)
     options = {**OPTIONS, "bearer_token": credential.get_token(scopes.STORAGE).token}
@@ -172,7 +173,8 @@ def onelake_replica(
             version, fields = delta.version(), delta.schema().fields
             if staging:
                 _copy(delta, staging, f"{folder}/{_FILE}", download or (lambda *_: None))
-        except (DeltaError, OSError) as error:
+        # the scan fails in Arrow's words, e.g. if Fabric has removed a file meanwhile
+        except (DeltaError, ArrowException, OSError) as error:
             raise DbtRuntimeError(
                 f"The mirrored table {name} cannot be read: {shown(without_colors(error))}. The "
                 "identity needs the permission to read all OneLake data of the mirrored database."

@@ -322,7 +322,8 @@ def launch_jvm(
     def launch(command: list[str], **options: Any) -> Any:
         # Java takes the encoding of file names from the locale, and no option of Java can change
         # it. In the locale `C`, a name with another letter than those of ASCII fails.
-        if locale.nl_langinfo(locale.CODESET) != "UTF-8":
+        is_posix = hasattr(locale, "nl_langinfo")
+        if is_posix and locale.nl_langinfo(locale.CODESET) != "UTF-8":
             options["env"]["LC_ALL"] = "C.UTF-8"
         command[1:1] = ["--properties-file", str(file)]
         return start(command, **options)

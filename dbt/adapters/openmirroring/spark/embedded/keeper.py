@@ -184,6 +184,7 @@ class Keeper:
             "secret": self._secret,
             "folder": [folder.st_dev, folder.st_ino],
         }
+        new.unlink(missing_ok=True)  # of a killed keeper; in containers, ids return
         new.touch(0o600, exist_ok=False)
         new.write_text(json.dumps(record), encoding="utf-8")
         self._written = new.stat().st_ino

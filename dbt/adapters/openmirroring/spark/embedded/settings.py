@@ -178,6 +178,7 @@ def _wrapped(java: Path, folder: Path) -> Path:
     executable.parent.mkdir(parents=True, exist_ok=True)
     # another process may be starting its Java from these files
     release = folder / f"release.{os.getpid()}"
+    release.unlink(missing_ok=True)  # of a killed process; in containers, ids return
     release.symlink_to(java.parents[1] / "release")
     release.replace(folder / "release")
     written = executable.with_name(f"java.{os.getpid()}")

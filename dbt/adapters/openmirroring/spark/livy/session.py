@@ -246,13 +246,13 @@ class LivySession:
         session = self._client.create({"name": name, **self._options})
         try:
             self._prepare(session, cancelled)
+            if self._record:
+                self._record.parent.mkdir(parents=True, exist_ok=True)
+                content = {"url": self._client.url, "session": session, "made_for": self._made_for}
+                self._record.write_text(json.dumps(content))
         except BaseException:
             self._delete(session)
             raise
-        if self._record:
-            self._record.parent.mkdir(parents=True, exist_ok=True)
-            content = {"url": self._client.url, "session": session, "made_for": self._made_for}
-            self._record.write_text(json.dumps(content))
         return session
 
     def _prepare(self, session: str, cancelled: threading.Event) -> None:
