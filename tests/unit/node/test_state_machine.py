@@ -832,6 +832,22 @@ def test_a_full_refresh_that_is_held_replaces_a_batch_that_nobody_can_finish(
     world.assert_right(AFTER)
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_full_refresh_with_hooks_replaces_a_batch_that_nobody_can_finish(
+    tmp_path: Path, is_first: bool
+) -> None:
+    world = World(tmp_path) if is_first else published_world(tmp_path)
+    world.select(*AFTER)
+    world.kill_before(publication_of(1 if is_first else 2))
+    for file in (tmp_path / "zone" / "_scratchPad").glob("*/*/rows/*.parquet"):
+        file.unlink()
+    world.post_hooks = [world.hook(*HOOK)]
+
+    world.run(full_refresh=True)
+
+    world.assert_right([*AFTER, HOOK])
+
+
 def test_a_manifest_that_is_deleted_takes_no_rows_with_it(tmp_path: Path) -> None:
     """Given a run that was killed in its swap, and a table folder that was lost with its files."""
     world = published_world(tmp_path, materialized="incremental")

@@ -66,6 +66,7 @@ class Publication(PublishedTable):
         self._renamed_at: datetime | None = None
         self._renamed: int | None = None
         self.committed = False
+        self._is_withdrawn = False
         self.held: HeldRecord | None = None
         """The record of a snapshot that is ahead of the mirror, if it can be read.
 
@@ -121,10 +122,12 @@ class Publication(PublishedTable):
     def withdraw_superseded(self) -> None:
         """5. Delete the batch that this one replaces, with all that was published of it.
 
+        A node whose snapshot goes ahead asks for it before the commit does: then it is gone.
+
         Raises:
             ConcurrentPublicationError: if another run has finished it
         """
-        if self._superseded is None:
+        if self._superseded is None or self._is_withdrawn:
             return
         if self._pending() != self._superseded:
             raise self._lost_race()
@@ -132,6 +135,7 @@ class Publication(PublishedTable):
             self._storage.delete(self.table.path)
         self._storage.delete(self.table.manifest)
         self._storage.delete(self.table.staging(self._superseded.batch.id))
+        self._is_withdrawn = True
 
     def hold(self, build: str, why: str, rebuild: str | None, is_finished: bool = True) -> None:
         """Write the record that the snapshot is ahead of the mirror.
