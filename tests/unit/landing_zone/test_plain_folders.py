@@ -20,7 +20,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local import storage as local
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.landing_zone.storage import Storage, too_large
 from dbt.adapters.openmirroring.operations.project_tables import (
     Outcome,
     ProjectTables,
@@ -210,6 +210,7 @@ def test_a_record_of_any_size_does_not_fill_the_memory(
         LocalStorage(tmp_path) if module is local else request.getfixturevalue("server").storage()
     )
     monkeypatch.setattr(module, "MAX_RECORD", 10)
+    assert "more than 64 MB" in str(too_large("record"))
     storage.write("fits", b"x" * 10)
     storage.write("does not", b"x" * 11)
 

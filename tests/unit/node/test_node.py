@@ -67,6 +67,15 @@ def test_a_dbt_snapshot_has_its_versions_as_its_key(
     assert history.options.unique_key == (key,)
 
 
+@pytest.mark.parametrize(
+    ("unique_key", "keys"), [("id", ("id",)), (["a", "b + 1"], ("a", "b + 1")), (None, ())]
+)
+def test_a_dbt_snapshot_keeps_the_key_of_its_source(
+    unique_key: object, keys: tuple[str, ...]
+) -> None:
+    assert node(materialized="snapshot", unique_key=unique_key).history_keys == keys
+
+
 @pytest.mark.parametrize(("schema_folder", "path"), [(True, "sales"), (False, "")])
 def test_a_table_folder_may_be_at_the_root(schema_folder: bool, path: str) -> None:
     assert node(schema_folder=schema_folder).table_folder.schema == path

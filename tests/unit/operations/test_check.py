@@ -328,6 +328,7 @@ def test_the_status_is_printed_as_json_with_the_tables_that_have_no_node(
 def test_the_history_is_printed_as_json(storage: Storage) -> None:
     ours = operations(storage, reports(applied_all()), "orders")
     assert ours.history({"format": "json"}).lines == ('{"version": 1, "batches": []}',)
+    assert ours.history({}).lines == ("Nothing was published.",)
     publish(storage)
     published = publish(storage)
 

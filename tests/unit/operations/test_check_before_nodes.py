@@ -5,8 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -16,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.operations.command import refuse_same_tables
 from dbt.adapters.openmirroring.service.reports import ServiceError
 
 ITEM = "m.MirroredDatabase/Files/LandingZone"
@@ -111,3 +115,41 @@ def test_a_check_leaves_the_file_of_another_check_alone(
         destination(tmp_path).check_before_nodes()
 
         assert [entry.name for entry in storage.list("_scratchPad/_debug")] == ["file"]
+
+
+def model(name: str, alias: str, schema: str = "sales", **config: Any) -> Any:
+    return SimpleNamespace(
+        unique_id=f"model.shop.{name}",
+        resource_type="model",
+        schema=schema,
+        alias=alias,
+        config={"materialized": "table", **config},
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        (model("a", "orders"), model("b", "Orders"), "one table for Spark"),
+        (model("a", "orders"), model("b", "ORDERS", mirror=False), "one table for Spark"),
+        (model("a", "orders", mirror=False), model("b", "Orders", mirror=False), ""),
+        (model("a", "orders"), model("b", "orders", "other"), ""),
+        (model("a", "orders"), model("b", "orders", materialized="ephemeral"), ""),
+        (
+            model("a", "orders", schema_folder=False),
+            model("b", "orders", "other", schema_folder=False),
+            "`schema_folder: false` puts a table folder at the root",
+        ),
+        (model("a", "orders"), model("b", "orders", "other", schema_folder=False), ""),
+    ],
+)
+def test_two_nodes_are_not_one_table_for_spark_or_in_the_mirror(
+    one: Any, other: Any, told: str
+) -> None:
+    if not told:
+        refuse_same_tables([one, other])
+        return
+    with pytest.raises(CompilationError, match=told) as raised:
+        refuse_same_tables([other, one])
+    for node in ("model.shop.a (", "model.shop.b ("):
+        assert node in str(raised.value)

@@ -158,10 +158,11 @@ def test_a_table_waits_for_those_before_it_but_not_for_their_success() -> None:
     assert outcome.failed == ("sales.orders: refused",)
 
 
-def test_only_a_few_tests_are_named() -> None:
-    tests = {f"test.shop.t{n}": child(f"t{n}", "test", ORDERS) for n in range(9)}
+@pytest.mark.parametrize(("count", "more"), [(3, ""), (4, " and 1 more"), (9, " and 6 more")])
+def test_only_a_few_tests_are_named(count: int, more: str) -> None:
+    tests = {f"test.shop.t{n}": child(f"t{n}", "test", ORDERS) for n in range(count)}
 
-    assert not_passed(ORDERS, tests, {}) == "until it has passed t0, t1, t2 and 6 more"
+    assert not_passed(ORDERS, tests, {}) == f"until it has passed t0, t1, t2{more}"
 
 
 def hold(storage: Storage, project: str = "shop", is_killed: bool = False) -> None:

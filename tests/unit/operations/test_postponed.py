@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
@@ -39,6 +40,34 @@ def recovery(unfinished: Manifest, finish: Callable[[Manifest], Manifest | None]
     created.finish = finish  # type: ignore[method-assign, assignment]
     created.postpone(unfinished)
     return created
+
+
+@pytest.mark.parametrize(
+    ("schemas", "waits", "touched", "finishes", "is_postponed"),
+    [
+        ({"sales"}, False, {"sales"}, 1, False),
+        ({"sales"}, True, set(), 0, True),
+        ({"other"}, False, set(), 0, False),
+    ],
+)
+def test_a_command_finishes_the_batches_of_its_schemas_that_need_no_waiting(
+    storage: Storage,
+    unfinished: Manifest,
+    schemas: set[str],
+    waits: bool,
+    touched: set[str],
+    finishes: int,
+    is_postponed: bool,
+) -> None:
+    finished: list[Manifest] = []
+    destination = SimpleNamespace(waits_for=lambda _: waits)
+    asked = Recovery(destination, lambda: None)  # type: ignore[arg-type, return-value]
+    asked.finish = finished.append  # type: ignore[method-assign, assignment]
+
+    assert asked.finish_schemas(ProjectTables(storage, "shop", "sales", []), schemas) == touched
+
+    assert len(finished) == finishes
+    assert asked.is_postponed(ORDERS) == is_postponed
 
 
 def warnings_of_the_rest(postponed: Recovery) -> list[str]:

@@ -1,0 +1,39 @@
+"""What a dbt command does, by its name and flags."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dbt.adapters.openmirroring.dbt_core import flags
+
+
+@pytest.mark.parametrize(
+    ("given", "publishes", "tests", "runs_hooks"),
+    [
+        ({"WHICH": "run"}, True, False, True),
+        ({"WHICH": "seed"}, True, False, True),
+        ({"WHICH": "test"}, False, True, True),
+        ({"WHICH": "build"}, True, True, True),
+        ({"WHICH": "retry"}, True, True, True),
+        ({"WHICH": "build", "EMPTY": False, "SAMPLE": None}, True, True, True),
+        ({"WHICH": "build", "EMPTY": True}, False, False, True),
+        ({"WHICH": "build", "SAMPLE": "3 days"}, False, False, True),
+        ({"WHICH": "show"}, False, False, False),
+        ({}, False, False, False),
+    ],
+)
+def test_a_command_publishes_and_tests_only_all_rows(
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, Any],
+    publishes: bool,
+    tests: bool,
+    runs_hooks: bool,
+) -> None:
+    monkeypatch.setattr(flags, "_flags", lambda: SimpleNamespace(**given))
+
+    assert flags.is_publishing() == publishes
+    assert flags.is_testing() == tests
+    assert flags.is_running_hooks() == runs_hooks
