@@ -3,6 +3,9 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 INSTALLED_DOCS := .venv/installed-docs
 
+# each process of the tests would compile a thousand modules, for three seconds
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package newest benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-packages test-oldest test-versions test-windows
 
 help: ## Show this help
