@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -16,12 +17,17 @@ TWO_ROWS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 KEYED = {"unique_key": "id"}
 
 
-def markers(project: Project) -> list[int | None]:
+def markers(project: Project, table: str = "orders") -> list[int | None]:
     """The row markers of the last file."""
-    table = pq.read_table(project.files()[-1])
-    if "__rowMarker__" not in table.column_names:
-        return [None] * table.num_rows
-    return list(table["__rowMarker__"].to_pylist())
+    rows = pq.read_table(project.files(table)[-1])
+    if "__rowMarker__" not in rows.column_names:
+        return [None] * rows.num_rows
+    return list(rows["__rowMarker__"].to_pylist())
+
+
+def state_of(project: Project, table: str) -> Any:
+    folder = str(project.folder(table))
+    return {path: at for path, at in project.state_of_zone().items() if path.startswith(folder)}
 
 
 def test_the_first_publication_is_a_load_without_row_markers(project: Project) -> None:
@@ -34,56 +40,58 @@ def test_the_first_publication_is_a_load_without_row_markers(project: Project) -
     project.assert_mirrored()
 
 
+# of each table the query and configuration of its second run, and what that tells and publishes
 CHANGED: dict[str, tuple[str, dict[str, Any], str, list[int | None]]] = {
-    "new, changed and deleted rows": (
+    "new_changed_and_deleted_rows": (
         "select * from values (2, 'B'), (3, 'c') as t(id, name)",
         KEYED,
         "+1 ~1 -1 · #2",
         [2, 1, 4],
     ),
-    "rows marked as inserts": (
+    "rows_marked_as_inserts": (
         TWO_ROWS.replace("as t", ", (3, 'c') as t"),
         {**KEYED, "insert_marker": "insert"},
         "+1 ~0 -0 · #2",
         [0],
     ),
-    "a changed key": (TWO_ROWS.replace("(2,", "(20,"), KEYED, "+1 ~0 -1 · #2", [2, 4]),
-    "a new column with a value": (
+    "a_changed_key": (TWO_ROWS.replace("(2,", "(20,"), KEYED, "+1 ~0 -1 · #2", [2, 4]),
+    "a_new_column_with_a_value": (
         f"select *, if(id = 2, 7, null) as stock from ({TWO_ROWS})",
         KEYED,
         "+0 ~1 -0 · #2 · column added: stock",
         [1],
     ),
-    "no rows any more": (f"{TWO_ROWS} where id > 2", KEYED, "+0 ~0 -2 · #2", [2, 2]),
-    "more rows without a key": (
+    "no_rows_any_more": (f"{TWO_ROWS} where id > 2", KEYED, "+0 ~0 -2 · #2", [2, 2]),
+    "more_rows_without_a_key": (
         TWO_ROWS.replace("as t", ", (2, 'b'), (3, null) as t"),
         {},
         "+2 ~0 -0 · #2",
         [None, None],
     ),
     "nothing": (TWO_ROWS, KEYED, "unchanged · #1", [None, None]),
-    "nothing without a key": (TWO_ROWS, {}, "unchanged · #1", [None, None]),
+    "nothing_without_a_key": (TWO_ROWS, {}, "unchanged · #1", [None, None]),
 }
 
 
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.parametrize("change", CHANGED)
-def test_a_change_set_has_what_has_changed_with_deletes_first(
-    project: Project, change: str
-) -> None:
-    sql, config, message, expected = CHANGED[change]
-    project.model(TWO_ROWS, **config)
+def test_a_change_set_has_what_has_changed_with_deletes_first(project: Project) -> None:
+    for table, (_, config, _, _) in CHANGED.items():
+        project.model(TWO_ROWS, table, **config)
     project.run()
-    before = project.state_of_zone()
-    project.model(sql, **config)
+    before = {table: state_of(project, table) for table in CHANGED}
+    for table, (sql, config, _, _) in CHANGED.items():
+        project.model(sql, table, **config)
 
-    assert project.run()["_message"] == message
+    project.run()
 
-    found = markers(project)
-    assert found[:1] == expected[:1]
-    assert sorted(found, key=str) == sorted(expected, key=str)
-    assert (project.state_of_zone() == before) == message.startswith("unchanged")
-    project.assert_mirrored()
+    told = project.results()
+    for table, (_, _, message, expected) in CHANGED.items():
+        assert told[table]["message"] == message
+        found = markers(project, table)
+        assert found[:1] == expected[:1], table
+        assert Counter(found) == Counter(expected), table
+        assert (state_of(project, table) == before[table]) == message.startswith("unchanged")
+        project.assert_mirrored(table)
 
 
 def test_a_new_column_without_a_value_still_reaches_the_mirror(project: Project) -> None:
@@ -99,46 +107,48 @@ def test_a_new_column_without_a_value_still_reaches_the_mirror(project: Project)
     assert project.run()["publication"] == "unchanged"
 
 
-@pytest.mark.parametrize(
-    ("sql", "before", "after", "reason"),
-    [
-        ("select id from ({})", "id", "id", "column dropped: name"),
-        (
-            *("select id, name as title from ({})", "id", "id"),
-            "column dropped: name; column added: title",
-        ),
-        (
-            *("select id, name as NAME from ({})", "id", "id"),
-            "case of a column changed: name to NAME",
-        ),
-        (
-            *("select cast(id as bigint) as id, name from ({})", "id", "id"),
-            "column type changed: id from int to bigint",
-        ),
-        ("{}", "id", ["id", "name"], "key columns changed from id to id, name"),
-        ("{} where id = 1", None, None, "no unique_key"),
-        ("{} where id = 1 union all select 2, 'B'", None, None, "no unique_key"),
-    ],
-    ids=["dropped", "renamed", "case", "type", "key", "keyless, gone", "keyless, changed"],
-)
-def test_changes_that_the_mirror_cannot_follow_are_a_rebuild(
-    project: Project, sql: str, before: Any, after: Any, reason: str
-) -> None:
-    project.model(TWO_ROWS, unique_key=before)
+# of each table the query of its third run, the keys before and in it, and what it tells
+REBUILT: dict[str, tuple[str, Any, Any, str]] = {
+    "dropped": ("select id from ({})", "id", "id", "column dropped: name"),
+    "renamed": (
+        *("select id, name as title from ({})", "id", "id"),
+        "column dropped: name; column added: title",
+    ),
+    "recased": (
+        *("select id, name as NAME from ({})", "id", "id"),
+        "case of a column changed: name to NAME",
+    ),
+    "type": (
+        *("select cast(id as bigint) as id, name from ({})", "id", "id"),
+        "column type changed: id from int to bigint",
+    ),
+    "another_key": ("{}", "id", ["id", "name"], "key columns changed from id to id, name"),
+    "keyless_gone": ("{} where id = 1", None, None, "no unique_key"),
+    "keyless_changed": ("{} where id = 1 union all select 2, 'B'", None, None, "no unique_key"),
+}
+
+
+def test_changes_that_the_mirror_cannot_follow_are_a_rebuild(project: Project) -> None:
+    for table, (_, before, _, _) in REBUILT.items():
+        project.model(TWO_ROWS, table, unique_key=before)
     project.run()
     project.run()
-    project.model(sql.format(TWO_ROWS), unique_key=after)
+    for table, (sql, _, after, _) in REBUILT.items():
+        project.model(sql.format(TWO_ROWS), table, unique_key=after)
 
-    response = project.run()
+    project.run()
 
-    assert response["publication"] == "rebuild"
-    assert reason in response["reason"]
-    assert response["first_file"] == "00000000000000000001.parquet"
-    assert set(markers(project)) == {None}
-    keys = [after] if isinstance(after, str) else after
-    metadata = json.loads((project.folder() / "_metadata.json").read_text())
-    assert metadata == ({"keyColumns": keys} if keys else {})
-    project.assert_mirrored()
+    told = project.results()
+    for table, (_, _, after, reason) in REBUILT.items():
+        response = told[table]["adapter_response"]
+        assert response["publication"] == "rebuild", table
+        assert reason in response["reason"]
+        assert response["first_file"] == "00000000000000000001.parquet"
+        assert set(markers(project, table)) == {None}
+        keys = [after] if isinstance(after, str) else after
+        metadata = json.loads((project.folder(table) / "_metadata.json").read_text())
+        assert metadata == ({"keyColumns": keys} if keys else {})
+        project.assert_mirrored(table)
 
 
 def test_reordered_columns_publish_nothing_and_reorder_the_relation(project: Project) -> None:
@@ -167,22 +177,26 @@ def test_a_column_type_that_lands_the_same_is_no_rebuild(project: Project) -> No
     project.assert_mirrored()
 
 
-@pytest.mark.parametrize("config", [KEYED, {}], ids=["keyed", "keyless"])
-def test_an_empty_model_is_one_file_without_rows_that_has_the_columns(
-    project: Project, config: dict[str, str]
-) -> None:
-    project.model(f"{TWO_ROWS} where id > 2", **config)
+def test_an_empty_model_is_one_file_without_rows_that_has_the_columns(project: Project) -> None:
+    tables: dict[str, dict[str, Any]] = {"keyed": KEYED, "keyless": {}}
 
-    response = project.run()
+    def run(sql: str) -> list[tuple[Any, ...]]:
+        for table, config in tables.items():
+            project.model(sql, table, **config)
+        project.run()
+        responses = [project.results()[table]["adapter_response"] for table in tables]
+        return [(r["publication"], r["files_written"], r["rows_inserted"]) for r in responses]
 
-    assert (response["publication"], response["files_written"]) == ("initial", 1)
-    assert pq.read_schema(project.files()[0]).names == ["id", "name"]
-    assert markers(project) == []
-    project.assert_mirrored()
-    assert project.run()["publication"] == "unchanged"
-    project.model(TWO_ROWS, **config)
-    assert project.run()["rows_inserted"] == 2
-    project.assert_mirrored()
+    assert run(f"{TWO_ROWS} where id > 2") == [("initial", 1, 0)] * 2
+
+    for table in tables:
+        assert pq.read_schema(project.files(table)[0]).names == ["id", "name"]
+        assert markers(project, table) == []
+        project.assert_mirrored(table)
+    assert run(f"{TWO_ROWS} where id > 2") == [("unchanged", 0, 0)] * 2
+    assert run(TWO_ROWS) == [("changes", 1, 2)] * 2
+    for table in tables:
+        project.assert_mirrored(table)
 
 
 def test_a_view_stays_in_spark_and_can_become_a_mirrored_table_and_back(project: Project) -> None:
