@@ -138,7 +138,6 @@ def assert_read_back(
         assert (response["rows_updated"], response["rows_deleted"]) == (1, 1)
 
 
-@pytest.mark.core
 def test_every_value_is_read_back_as_it_was_in_every_spelling(project: Project) -> None:
     assert_read_back(project, {name: (HOSTILE, spelling) for name, spelling in SPELLINGS.items()})
 

@@ -178,8 +178,9 @@ APPEND = {"materialized": "incremental", "incremental_strategy": "append"}
 
 
 @pytest.mark.parametrize("step", some(["publish", "record", "complete"]))
-@pytest.mark.parametrize("command", some(["run", "mirror_recover", "build"], 2))
-@pytest.mark.core
+@pytest.mark.parametrize(
+    "command", some([pytest.param("run", marks=pytest.mark.core), "mirror_recover", "build"], 2)
+)
 def test_what_a_killed_run_has_committed_is_finished_before_anything_is_compiled(
     project: Project, printed: Printed, step: str, command: str
 ) -> None:

@@ -95,9 +95,7 @@ KINDS: dict[str, dict[str, Any]] = {
     local="the replicator applies landing zones on this machine",
     pyspark="the mirrored tables are on this machine",
 )
-@pytest.mark.parametrize(
-    "kind", [pytest.param("keyed", marks=pytest.mark.core), "keyless", "text"]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_value_at_every_place_is_told_apart_and_restored(
     project: Project, kind: str
 ) -> None:
