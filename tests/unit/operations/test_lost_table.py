@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone.inventory import landed_table
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.service import monitoring
-from dbt.adapters.openmirroring.service.monitoring import refuse_lost
+from dbt.adapters.openmirroring.service.monitoring import loss, refuse_lost
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, TableReport
 from tests.unit.operations.tables import apply_first_file, publish
 
@@ -54,6 +56,24 @@ def test_changes_are_refused_only_if_fabric_has_lost_the_rows_and_cannot_begin_a
     assert refusal(storage, NOTHING)
     monkeypatch.setattr(monitoring, "NEW", timedelta(minutes=15))
     assert not refusal(storage, NOTHING), "a new table is not missed yet"
+
+
+def test_a_table_is_new_for_a_while_after_its_load_and_not_after_its_changes(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitoring, "NEW", timedelta(minutes=15))
+    for _ in range(2):
+        publish(storage)
+    apply_first_file(storage, ORDERS)
+    found = landed_table(storage, ORDERS)
+    assert found.journal
+    (load,) = found.journal.history
+    old = replace(load, published_at="2026-01-01T00:00:00+00:00")
+    journals = [replace(found.journal, history=(each,)) for each in (old, load)]
+
+    told = [loss(ORDERS, journal, found.files, OTHERS) for journal in journals]
+
+    assert [bool(each) for each in told] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def test_every_batch_of_a_table_is_listed_and_in_the_chart(storage: LocalStorage
         ["changes", "+3", "~2", "-1", "1,202", "1", "1.2 kB", "", "an-invocation"],
         ["initial", "+1,200", "0", "0", "1,200", "1", "1.2 kB", "", "an-invocation"],
     ]
+    assert "rebuild +1,202\n" in table.text
     time = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
     assert all(time.fullmatch(cells[0]) for cells in table.batches)
     assert [bar.split(" · ")[1:] for bar in table.bars] == [
