@@ -91,7 +91,7 @@ def project(server: SparkServer, method: str, tmp_path: Path) -> Iterator[Projec
 
 def test_the_unit_tests_pass(windows: Windows, tmp_path: Path, record_property: Record) -> None:
     arguments = ["-q", "-p", "no:cacheprovider", "--basetemp", on_drive(tmp_path / "windows")]
-    arguments += ["-m", "core and not slow and not variant"]
+    arguments += ["-m", "not slow"]
     arguments += [f"tests/unit/{name}" for name in UNIT_TESTS]
 
     done = windows.call("-m", "pytest", *arguments, cwd=ROOT, seconds=3600)

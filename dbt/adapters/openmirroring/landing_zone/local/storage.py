@@ -446,9 +446,9 @@ def shared_mount(device: int, mounts: Path = MOUNTS) -> frozenset[str] | None:
         device: the device number, as stat(2) returns it
     """
     try:
-        content = mounts.read_text(errors="replace")
-    except FileNotFoundError:  # not Linux
-        return None
+        content = mounts.read_text(errors="replace") if sys.platform == "linux" else ""
+    except FileNotFoundError:  # a process without /proc
+        content = ""
     for line in content.splitlines():
         # optional fields may precede the dash (proc(5))
         mount, _, file_system = line.partition(" - ")
