@@ -106,3 +106,14 @@ def test_held_rows_that_somebody_makes_break_the_contract_are_not_published(
     project.run()
     assert operate(project, "mirror_publish")
     project.assert_mirrored()
+
+
+def test_an_error_of_rows_that_are_fetched_is_one_of_the_database(project: Project) -> None:
+    query = "select raise_error('boom') from range(3)"
+    project.model(f'{{% if execute %}}{{% do run_query("{query}") %}}{{% endif %}}select 1 as id')
+
+    message = project.fail()
+
+    assert message.startswith("Database Error")
+    assert "boom" in message
+    assert "JVM stacktrace" not in message

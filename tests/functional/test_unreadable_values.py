@@ -181,9 +181,13 @@ def test_partitions_land_as_spark_stores_them(project: Project) -> None:
     project.model(f"select 1 as id, {TEXT} as p", unique_key="id", partition_by=["p"])
     project.run()
     project.assert_mirrored()
-    project.model(f"select 1 as id, {LATE} as p", "days", unique_key="id", partition_by=["p"])
 
-    assert "+20224-01-01 (id=1)" in project.fail("--select", "days")
+
+@pytest.mark.needs(session="Hive's metastore itself refuses to look for partitions of such days")
+def test_partitions_of_late_days_are_told(project: Project) -> None:
+    project.model(f"select 1 as id, {LATE} as p", unique_key="id", partition_by=["p"])
+
+    assert "+20224-01-01 (id=1)" in project.fail()
 
 
 def test_the_first_instant_lands(project: Project) -> None:

@@ -248,7 +248,11 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         if connection.state != ConnectionState.OPEN:
             with self.exception_handler(sql):
                 _ = connection.handle  # the first one waits for Spark's start
-        response, table = super().execute(sql, auto_begin, fetch, limit)
+        try:
+            response, table = super().execute(sql, auto_begin, fetch, limit)
+        except (PySparkException, Py4JError):  # of rows, which are computed when they are fetched
+            with self.exception_handler(sql):
+                raise
         if not fetch and isinstance(connection.handle, SessionHandle):
             with self.exception_handler(sql):
                 connection.handle.run_to_end(sql)
