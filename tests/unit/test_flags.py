@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
+from dbt.cli.main import cli
 
 from dbt.adapters.openmirroring.dbt_core import flags
 
@@ -37,3 +39,11 @@ def test_a_command_publishes_and_tests_only_all_rows(
     assert flags.is_publishing() == publishes
     assert flags.is_testing() == tests
     assert flags.is_running_hooks() == runs_hooks
+
+
+def test_a_command_is_running_only_while_dbt_runs_one() -> None:
+    assert not flags.is_in_command()
+    with click.Context(click.Command("other")):
+        assert not flags.is_in_command()
+    with click.Context(cli.commands["run"], parent=click.Context(cli)):
+        assert flags.is_in_command()

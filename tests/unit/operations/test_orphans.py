@@ -175,13 +175,14 @@ def test_a_table_that_is_no_orphan_cannot_be_dropped(
         {"schema": "sales"},
         {"table": ["sales.it's old"]},
         {"table": ["sales.it's old", "sales.older"]},
+        {"table": ["sales.old, older"]},
     ],
     ids=str,
 )
 def test_the_command_that_is_proposed_drops_what_was_listed(
     storage: Storage, given: dict[str, Any]
 ) -> None:
-    publish(storage, "orders", "it's old", "older")
+    publish(storage, "orders", "it's old", "older", "old, older")
     listed = drop(storage, node("orders"), dry_run=True, **given)
     named = [line.partition("  ")[0] for line in listed.lines[1:-1]]
 
@@ -190,4 +191,5 @@ def test_the_command_that_is_proposed_drops_what_was_listed(
     drop(storage, node("orders"), **yaml.safe_load(arguments))
 
     assert words == ["dbt", "run-operation", "mirror_drop_orphans", "--args"]
-    assert left(storage) == sorted({"sales.it's old", "sales.older", "sales.orders"} - {*named})
+    published = {"sales.it's old", "sales.older", "sales.orders", "sales.old, older"}
+    assert left(storage) == sorted(published - {*named})
