@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from typing import Any
 
@@ -26,7 +27,7 @@ def markers(project: Project, table: str = "orders") -> list[int | None]:
 
 
 def state_of(project: Project, table: str) -> Any:
-    folder = str(project.folder(table))
+    folder = f"{project.folder(table)}{os.sep}"
     return {path: at for path, at in project.state_of_zone().items() if path.startswith(folder)}
 
 

@@ -250,7 +250,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                 _ = connection.handle  # the first one waits for Spark's start
         try:
             response, table = super().execute(sql, auto_begin, fetch, limit)
-        except (PySparkException, Py4JError):  # of rows, which are computed when they are fetched
+        # rows are computed when they are fetched, which dbt does without its handler
+        except (PySparkException, Py4JError, ConnectionError):
             with self.exception_handler(sql):
                 raise
         if not fetch and isinstance(connection.handle, SessionHandle):
