@@ -27,6 +27,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
@@ -36,9 +37,9 @@ from dbt.adapters.openmirroring.spark import errors, python_models
 from dbt.adapters.openmirroring.spark.livy import driver
 from dbt.adapters.openmirroring.spark.livy.client import LivyClient, LivyError, Statement
 from dbt.adapters.openmirroring.spark.session import SessionHandle
-from dbt.adapters.openmirroring.text.codes import CodedLogger
+from dbt.adapters.openmirroring.text.codes import with_code
 
-logger = CodedLogger("OpenMirroring")
+logger = AdapterLogger("OpenMirroring")
 
 _SOURCES = {
     module.__name__.rpartition(".")[2]: inspect.getsource(module)
@@ -164,7 +165,7 @@ class LivySession:
             self._check(session, is_sent, otherwise=error)
             if not is_sent:
                 raise
-            raise LivyError(f"{error.msg} {_UNKNOWN}", error.status) from None
+            raise LivyError(f"{error.text} {_UNKNOWN}", error.status, code=error.code) from None
         if statement.state == "cancelled":
             raise DbtRuntimeError("The statement was cancelled in Livy.")
         if statement.error.startswith("NameError: name 'openmirroring_"):
@@ -210,9 +211,8 @@ class LivySession:
             self._client.delete(session)
         except LivyError as error:
             if error.status != 404:
-                logger.warning(
-                    f"{error.msg} It ends by itself when it has been idle for some time."
-                )
+                told = f"{error.text} It ends by itself when it has been idle for some time."
+                logger.warning(with_code(told, error.code))
 
     def _found(self, cancelled: threading.Event) -> str | None:
         """Return the session of an earlier command if it still takes statements, else None.
