@@ -182,7 +182,7 @@ class Destination:
 
     @cached_property
     def _local(self) -> LocalStorage:
-        return LocalStorage(self.landing_zone)
+        return LocalStorage(self.landing_zone, logger.warning)
 
     @cached_property
     def landing_zone(self) -> Path:
