@@ -50,7 +50,14 @@ class FileSystem:
 def file_system(path: Path) -> FileSystem:
     """Return the file system of an absolute path without links, which need not exist."""
     if sys.platform == "win32":
-        return FileSystem(_volume(path.anchor).lower() or "unknown")
+        import ctypes
+
+        name = ctypes.create_unicode_buffer(64)
+        # of a share, it is the one that its server has
+        ctypes.windll.kernel32.GetVolumeInformationW(
+            path.anchor, None, 0, None, None, None, name, len(name)
+        )
+        return FileSystem(name.value.lower() or "unknown")
     if sys.platform == "darwin":
         told = subprocess.run(["/sbin/mount"], capture_output=True, check=False).stdout
         # its names may be spelled in another case
@@ -92,13 +99,3 @@ def mounts_of_macos(told: str) -> Iterator[tuple[str, FileSystem]]:
         if mount := _OF_MACOS.fullmatch(line):
             kind, *options = mount[2].split(", ")
             yield mount[1], FileSystem(kind, frozenset(options))
-
-
-def _volume(root: str) -> str:
-    """Return the name of a volume's file system on Windows; a share has that of its server."""
-    assert sys.platform == "win32"
-    import ctypes
-
-    name = ctypes.create_unicode_buffer(64)
-    ctypes.windll.kernel32.GetVolumeInformationW(root, None, 0, None, None, None, name, 64)
-    return name.value

@@ -410,7 +410,7 @@ def folder_of(landing_zone: str, project: Path) -> Path:
     with suppress(RuntimeError):  # a user of a container may have no home
         others["your home folder"] = Path.home().resolve()
     for name, other in others.items():
-        if folder in (other, *other.parents):
+        if _contains(folder, other):
             raise ProfileError(
                 f"`landing_zone` {landing_zone!r} is the folder {folder}, which contains {name}. "
                 "Files in a landing zone are published. Give it a folder of its own, e.g. "
@@ -418,6 +418,14 @@ def folder_of(landing_zone: str, project: Path) -> Path:
                 code="OM204",
             )
     return folder
+
+
+def _contains(folder: Path, path: Path) -> bool:
+    """Check whether a folder is a path or above it; a system may ignore the case of both."""
+    above = (path, *path.parents)
+    with suppress(OSError):  # one of them does not exist
+        return folder in above or any(map(folder.samefile, above))
+    return False
 
 
 def file_url(path: Path) -> str:
