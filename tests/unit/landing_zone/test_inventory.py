@@ -13,6 +13,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
     NewTables,
     drop_table,
+    held_record,
     landed_table,
     last_published,
     table_folders,
@@ -60,7 +61,7 @@ def test_a_relation_is_where_it_was_published_last_whatever_else_has_its_name(
     storage: Storage,
 ) -> None:
     at_root = TableFolder("", TABLE.identifier)
-    assert last_published(storage, TABLE.schema, TABLE.identifier) == (TABLE, None)
+    assert last_published(storage, TABLE.schema, TABLE.identifier) is None
     publish(storage, "initial", [b"rows"])
     journal = landed_table(storage, TABLE).journal
     assert journal
@@ -76,6 +77,27 @@ def test_a_relation_is_where_it_was_published_last_whatever_else_has_its_name(
     ):
         storage.write(at_root.journal, found.to_json())
         assert last_published(storage, TABLE.schema, TABLE.identifier) == expected
+
+
+def test_a_relation_whose_name_can_be_no_folder_was_never_published(storage: Storage) -> None:
+    publish(storage, "initial", [b"rows"])
+
+    assert last_published(storage, TABLE.schema, f"_{TABLE.identifier}") is None
+    assert held_record(storage, TABLE.schema, f"_{TABLE.identifier}") is None
+
+
+def test_a_table_without_a_schema_folder_may_have_a_schema_that_can_be_no_folder(
+    storage: Storage,
+) -> None:
+    publish(storage, "initial", [b"rows"])
+    journal = landed_table(storage, TABLE).journal
+    assert journal
+    owner = replace(journal.batch.owner, schema="_of_a_developer")
+    at_root = TableFolder("", TABLE.identifier)
+    published = replace(journal, batch=replace(journal.batch, owner=owner))
+    storage.write(at_root.journal, published.to_json())
+
+    assert last_published(storage, owner.schema, TABLE.identifier) == (at_root, published)
 
 
 def test_a_record_that_cannot_be_read_is_a_problem_of_its_table(storage: Storage) -> None:

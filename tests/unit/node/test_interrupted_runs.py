@@ -160,6 +160,24 @@ def test_a_run_on_another_machine_brings_mirror_and_model_together(
         world.assert_right(history.expected)
 
 
+@pytest.mark.parametrize("materialized", ["table", "incremental"])
+def test_a_node_that_is_not_mirrored_may_have_a_name_that_no_table_folder_can_have(
+    tmp_path: Path, materialized: str
+) -> None:
+    config = {"mirror": False, "alias": "_orders", "materialized": materialized}
+    published = World(tmp_path / "0", **config)
+    (tmp_path / "0").mkdir()
+    published.select(*BEFORE)
+    published.run()
+    for world, _ in interrupted_runs(History(), published, tmp_path, KILLED):
+        with suppress(CompilationError):  # it was compiled before its table came back
+            world.run()
+        world.run()
+
+        assert set(AFTER) <= set(world.rows)
+        assert set(world.spark.tables) == {"_orders"}
+
+
 @pytest.mark.parametrize("name", ["changes", "merge", "Delta table", "held"])
 @pytest.mark.parametrize(
     "kind", [KILLED, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (FAILS, LOST))]

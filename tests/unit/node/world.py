@@ -91,6 +91,8 @@ class World:
 
     def __init__(self, folder: Path, **config: Any) -> None:
         self.config: dict[str, Any] = {"materialized": "table", "unique_key": "id", **config}
+        name = config.get("alias", "orders")
+        self.relation = OpenMirroringRelation.create(schema=SCHEMA, identifier=name)
         self.spark = FakeSpark(self._statement)
         self.spark.file_format = config.get("file_format", "parquet")
         self.zone = LocalStorage(folder / ZONE)
@@ -238,7 +240,7 @@ class World:
         responses: list[MirrorResponse] | None = None,
     ) -> Node:
         def exists() -> bool:
-            found = adapter.get_relation(None, SCHEMA, "orders")
+            found = adapter.get_relation(None, SCHEMA, str(self.relation.identifier))
             return found is not None and found.is_table
 
         def render(hook: str) -> str:
@@ -255,12 +257,12 @@ class World:
             "adapter": adapter,
             "model": {
                 "unique_id": "model.shop.orders",
-                "alias": "orders",
+                "alias": self.relation.identifier,
                 "language": "sql",
                 "depends_on": {"nodes": []},
                 "config": self.config,
             },
-            "this": ORDERS,
+            "this": self.relation,
             "project_name": "shop",
             "invocation_id": "1",
             "target": {"name": "local"},
@@ -308,7 +310,7 @@ class World:
     @property
     def rows(self) -> list[Row]:
         """The rows of the relation."""
-        return sorted(self.spark.table(ORDERS).rows.rows, key=str)
+        return sorted(self.spark.table(self.relation).rows.rows, key=str)
 
     @property
     def journal(self) -> Journal:

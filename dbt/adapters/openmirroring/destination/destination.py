@@ -360,7 +360,8 @@ class Destination:
 
     def replica_of(self, schema: str, identifier: str, seconds: float) -> replica.Replica:
         """Return the mirrored table of a relation, as `replica`, until the command ends."""
-        table, journal = last_published(self.storage(), schema, identifier)
+        found = last_published(self.storage(), schema, identifier)
+        table, journal = found or (TableFolder(schema, identifier), None)
         return self._replicas.enter_context(self.replica(table, journal, seconds))
 
     @contextmanager

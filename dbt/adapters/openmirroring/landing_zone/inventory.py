@@ -280,28 +280,31 @@ def pending_batches(storage: Readable) -> Iterator[Manifest]:
 
 def last_published(
     storage: Storage, schema: str, identifier: str
-) -> tuple[TableFolder, Journal | None]:
+) -> tuple[TableFolder, Journal] | None:
     """Find where a relation was published last, with or without a schema folder.
 
     Returns:
-        its table folder and journal; None in place of a journal if it was never published
+        its table folder and journal; None if it was never published
 
     Raises:
         MirrorError: if a journal cannot be read
     """
-    folders = _folders_of(schema, identifier)
     found = [
         (folder, journal)
-        for folder in folders
+        for folder in _folders_of(schema, identifier)
         if (journal := Journal.read(storage, folder.journal))
         and journal.batch.owner.schema == schema
     ]
-    return max(found, key=lambda each: each[1].published_at, default=(folders[0], None))
+    return max(found, key=lambda each: each[1].published_at, default=None)
 
 
-def _folders_of(schema: str, identifier: str) -> tuple[TableFolder, TableFolder]:
-    """Return the folders that a relation may have: in a schema folder, and without one."""
-    return TableFolder(schema, identifier), TableFolder("", identifier)
+def _folders_of(schema: str, identifier: str) -> Iterator[TableFolder]:
+    """Yield the folders that a relation may have: in a schema folder, and without one.
+
+    What is not mirrored may have names that no folder can have.
+    """
+    yield from _table_folder(schema, identifier)
+    yield from _table_folder("", identifier)
 
 
 def held_record(storage: Storage, schema: str, identifier: str) -> HeldRecord | None:

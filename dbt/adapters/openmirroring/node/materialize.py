@@ -97,9 +97,8 @@ def _build_only(node: Node, destination: Destination, was_incremental: bool) -> 
     tidy(warehouse, target)
     if is_interrupted(warehouse, target):
         schema, identifier = str(target.schema), str(target.identifier)
-        _, last = last_published(destination.storage(), schema, identifier)
-        if last:
-            catch_up(warehouse, target, last.batch.build, None)
+        if last := last_published(destination.storage(), schema, identifier):
+            catch_up(warehouse, target, last[1].batch.build, None)
     for leftover in leftovers(warehouse, target, ROLES_OF_ROWS):
         warehouse.drop(leftover)
     for leftover in leftovers(warehouse, target, [NEXT]):

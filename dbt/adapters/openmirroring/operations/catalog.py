@@ -65,12 +65,13 @@ def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:
 def published_statistics(storage: Storage, schema: str, identifier: str) -> dict[str, Any]:
     """Return a table's last publication as statistics for dbt's catalog; empty without one."""
     try:
-        table, journal = last_published(storage, schema, identifier)
+        found = last_published(storage, schema, identifier)
     except MirrorError as error:  # the documentation is useful without these statistics
         logger.debug(f"{schema}.{identifier}: {error}")
         return {}
-    if journal is None:
+    if found is None:
         return {}
+    table, journal = found
     batch = journal.batch
     rows = batch.rows
     format_ = batch.definition.landing_format

@@ -371,7 +371,8 @@ class Command:
 
     def _last_published(self, relation: OpenMirroringRelation) -> Journal | None:
         schema, identifier = str(relation.schema), str(relation.identifier)
-        return last_published(self._destination.storage(), schema, identifier)[1]
+        found = last_published(self._destination.storage(), schema, identifier)
+        return found[1] if found else None
 
     def after_last_node(self) -> None:
         """Drop the relations of a dry run before dbt closes the connections, and tell the rest."""
