@@ -329,6 +329,32 @@ def test_settings_of_hooks_do_not_reach_the_files(
         assert project.run("--vars", f"n: {n}")["publication"] == publication
         project.assert_mirrored()
 
+    assert_written_as_needed(project)
+
+
+def test_settings_of_a_macro_do_not_reach_what_it_publishes_or_compares(project: Project) -> None:
+    """A macro may call an operation, and a test of the project this package's own one."""
+    sets = "".join(f"{{% do run_query('set {key}={value}') %}}" for key, value in SETTINGS.items())
+    project.write(
+        "macros/mine.sql",
+        f"{{% macro publish_again() %}}{sets}"
+        "{% do mirror_rebuild(table='orders') %}{% endmacro %}\n"
+        f"{{% test is_mirrored(model) %}}{sets}"
+        "{{ test_mirror_equals_model(model) }}{% endtest %}",
+    )
+    project.model(VALUES, unique_key="id")
+    project.write("models/orders.yml", "models: [{name: orders, data_tests: [is_mirrored]}]")
+    project.run("--vars", "n: 2")
+
+    assert project.dbt("run-operation", "publish_again", "--vars", "n: 2")
+
+    assert [path.name for path in project.files()] == [f"{1:020d}.parquet"]
+    assert_written_as_needed(project)
+    project.assert_mirrored()
+    assert project.dbt("test", "--vars", "n: 2")
+
+
+def assert_written_as_needed(project: Project) -> None:
     for path in project.files():
         schema, footer = pq.read_schema(path), pq.read_metadata(path)
         assert {str(schema.field(name).type) for name in ("at", "local")} == {

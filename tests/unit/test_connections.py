@@ -9,10 +9,14 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from dbt.adapters.contracts.connection import Connection, ConnectionState
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.connections import OpenMirroringConnectionManager
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.destination.destination import Destination, Target
+from dbt.adapters.openmirroring.landing_zone.batch import Owner
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 
 
 def manager(project: Path, **settings: Any) -> OpenMirroringConnectionManager:
@@ -50,6 +54,59 @@ def test_a_process_of_spark_connect_is_not_asked_for_its_session_at_the_start(
     manager(tmp_path, method=method, host="spark").start_early()
 
     asked.assert_not_called()
+
+
+@pytest.fixture
+def connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenMirroringConnectionManager:
+    """Of a thread that has a connection, whose sessions are new objects."""
+
+    def opened(connection: Connection) -> Connection:
+        connection.state, connection.handle = ConnectionState.OPEN, Mock()
+        return connection
+
+    found = manager(tmp_path)
+    monkeypatch.setattr(found, "open", opened)
+    found.set_connection_name("orders")
+    return found
+
+
+def session(connections: OpenMirroringConnectionManager) -> Any:
+    return connections.get_thread_connection().handle
+
+
+def test_only_code_of_the_user_leaves_the_session_of_the_adapter(
+    connections: OpenMirroringConnectionManager,
+) -> None:
+    users = session(connections)
+    with connections.own_session():
+        own = session(connections)
+        with connections.own_session():
+            assert session(connections) is own
+        assert session(connections) is own is not users
+        with connections.users_session():
+            assert session(connections) is users
+            with connections.own_session():
+                assert session(connections) not in (own, users)
+            assert session(connections) is users
+    assert session(connections) is users
+
+    connections.begin_anew()
+
+    assert session(connections) is not users
+    users.close.assert_called_once()
+
+
+def test_whoever_locks_a_table_is_in_the_session_of_the_adapter(
+    connections: OpenMirroringConnectionManager, tmp_path: Path
+) -> None:
+    users, target = session(connections), Target(landing_zone=str(tmp_path / "zone"))
+    folders: Any = {"project": lambda: tmp_path, "warehouse": lambda: None}
+    destination = Destination(target, **folders, own_session=connections.own_session)
+
+    with destination.publication(TableFolder("shop", "orders"), Owner("shop", "orders", "shop")):
+        assert session(connections) is not users
+
+    assert session(connections) is users
 
 
 def test_spark_is_asked_for_its_version_once(tmp_path: Path) -> None:

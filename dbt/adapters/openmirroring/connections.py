@@ -192,14 +192,24 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         """Run the statements of this thread in sessions in which no code of the user has run.
 
         Hooks and Python models may set anything in the session of the connection, for example how
-        files are written. A publication must not depend on that.
+        files are written. A publication must not depend on that. Within such a block, this one
+        changes nothing.
         """
         key = self.get_thread_identifier()
+        if key in self._users:
+            yield
+            return
         self._begin_own(key, self.get_thread_connection())
         try:
             yield
         finally:
             self._end_own(key)
+
+    def begin_anew(self) -> None:
+        """Let the connection of this thread go on in a session in which no code has run."""
+        connection = self.get_thread_connection()
+        self.close(connection)
+        connection.state, connection.handle = ConnectionState.INIT, LazyHandle(self.open)
 
     @contextmanager
     def users_session(self) -> Iterator[None]:
@@ -221,9 +231,8 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
     def _begin_own(self, key: Hashable, users: Connection) -> None:
         def open_own(connection: Connection) -> Connection:
             opened = self.open(connection)
-            if isinstance(opened.handle, PySparkHandle) and isinstance(
-                users.handle, PySparkHandle
-            ):
+            is_used = users.state == ConnectionState.OPEN
+            if is_used and isinstance(opened.handle, PySparkHandle):
                 opened.handle.report_to(users.handle)
             return opened
 

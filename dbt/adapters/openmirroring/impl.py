@@ -108,6 +108,7 @@ class OpenMirroringAdapter(SparkAdapter):
             uploads=self.progress.uploads,
             downloads=self.progress.downloads,
             kept=lambda: target_folder(config),
+            own_session=self.connections.own_session,
         )
         self._project = Project(self)
         self._command = Command(self, self._project, self._destination)
@@ -314,6 +315,7 @@ class OpenMirroringAdapter(SparkAdapter):
         Args:
             seconds: how long to wait until all published files are applied
         """
+        self.connections.begin_anew()  # a macro may have changed settings; dbt runs the query
         warehouse = self._command.warehouse(context)
         rows = self._command.compared_rows(warehouse, model)
         if rows is None:

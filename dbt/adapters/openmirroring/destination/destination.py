@@ -9,7 +9,7 @@ import hashlib
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -136,6 +136,7 @@ class Destination:
             with the uploaded bytes, and all bytes
         downloads: the same for its downloads, with the rows and bytes downloaded so far
         kept: returns the folder for what the next command should know
+        own_session: lets the statements of this thread run in a session without code of the user
     """
 
     def __init__(
@@ -146,6 +147,7 @@ class Destination:
         uploads: Callable[[], Progress | None] = lambda: None,
         downloads: Callable[[], Progress | None] = lambda: None,
         kept: Callable[[], Path | None] = lambda: None,
+        own_session: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.target = target
         self.onelake = target.onelake
@@ -167,6 +169,7 @@ class Destination:
         self._uploads = uploads
         self._downloads = downloads
         self._kept = kept
+        self._own_session = own_session
         self._lock = threading.Lock()
         self._client: OneLakeClient | None = None
         self._is_source_declared = False
@@ -297,7 +300,7 @@ class Destination:
 
     @contextmanager
     def publication(self, table: TableFolder, owner: Owner) -> Iterator[Publication]:
-        """Lock a table while it is published.
+        """Lock a table while it is published, by statements in a session without user code.
 
         Raises:
             MirrorError: if another run is publishing the table, or the service would not apply it
@@ -315,7 +318,8 @@ class Destination:
         publication = Publication(storage, table, owner, service)
         self.has_changed = True
         try:
-            yield publication
+            with self._own_session():
+                yield publication
         finally:
             if publication.published_at:
                 self.published[publication.table.mirrored_table] = publication.published_at

@@ -43,10 +43,7 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         MirrorError: if Spark does not have the rows that were published last
         DbtRuntimeError: if no change set can make the tables equal, or if a step fails
     """
-    with (
-        node.warehouse.adapter.connections.own_session(),
-        begin_attempt(node, destination) as attempt,
-    ):
+    with begin_attempt(node, destination) as attempt:
         publication, warehouse, target = attempt.publication, node.warehouse, node.target
         journal = publication.last
         if journal is None or not is_of(node, journal):
@@ -163,10 +160,7 @@ def restore(node: Node, destination: Destination, replaces: bool = False) -> Res
         MirroredTableMismatchError: if the mirrored table has other rows than were published
         DbtRuntimeError: if it cannot be read, or if not everything published is applied in time
     """
-    with (
-        node.warehouse.adapter.connections.own_session(),
-        _table_of(node, destination) as (table, scratch),
-    ):
+    with _table_of(node, destination) as (table, scratch):
         journal = table.last
         if journal is None or not is_of(node, journal):
             return None
@@ -194,7 +188,10 @@ def _table_of(
         return
     table = PublishedTable(destination.storage(), node.table_folder, node.owner)
     table.open()
-    with ScratchTables(node.warehouse, node.target, table.batch_id) as scratch:
+    with (
+        node.warehouse.adapter.connections.own_session(),
+        ScratchTables(node.warehouse, node.target, table.batch_id) as scratch,
+    ):
         yield table, scratch
 
 
