@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
@@ -175,6 +176,37 @@ def test_a_table_that_is_not_applied_or_not_published_is_a_problem(
     told = re.sub(r"<(\d+)>", lambda each: utc_text(hours[int(each[1])]), problem)
     assert found.errors == ((f"sales.orders: {told}",) if told else ())
     assert found.json["tables"][0]["service_error"] == (applied.error or None)
+
+
+@pytest.mark.parametrize("status", ["Replicating", ""])
+def test_a_table_is_behind_if_files_before_the_last_batch_are_not_applied(
+    storage: Storage, status: str
+) -> None:
+    """The last batch has no files, as if columns were reordered. Nothing was published in it."""
+    now = datetime.now(timezone.utc)
+    publish_at(storage, [now, now - timedelta(hours=30), now - timedelta(hours=40)])
+    journal = Journal.read(storage, ORDERS.journal)
+    assert journal
+    empty: dict[str, Any] = {
+        "first_file": None,
+        "files_written": 0,
+        "bytes_written": 0,
+        "rows": RowCounts(),
+    }
+    last = replace(journal.batch, publication="unchanged", **empty)
+    storage.write(ORDERS.journal, replace(journal, batch=last).to_json())
+    applied = TableReport("Replicating", "", now - timedelta(hours=35))
+    report = ServiceReport("Running", "", {"sales.orders": applied} if status else {})
+
+    found = checked(storage, report, stale_after="26h")
+
+    behind, stale = (error.split(": ", 2)[1:] for error in found.errors)
+    assert behind[0] == "behind"
+    assert f"not applied for {30 if status else 40} h 0 min" in behind[1]
+    assert stale[0] == "stale"
+    assert "30 h 0 min ago" in stale[1]
+    assert found.json["tables"][0]["behind"]
+    assert found.json["tables"][0]["published_at"] == f"{now:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def test_an_unfinished_publication_is_a_problem_after_some_time(storage: Storage) -> None:

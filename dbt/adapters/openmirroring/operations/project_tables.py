@@ -130,9 +130,9 @@ class TableStatus:
     @property
     def is_behind(self) -> bool:
         """Whether the service has yet to apply the last files of this table."""
-        if not self.report.status or not self.journal or not self.journal.batch.first_file:
+        if not self.report.status or not self.journal:
             return False
-        return is_behind(self.applied, datetime.fromisoformat(self.journal.published_at))
+        return is_behind(self.applied, self.journal.files_at)
 
     @cached_property
     def loss(self) -> str:

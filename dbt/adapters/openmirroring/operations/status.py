@@ -227,7 +227,7 @@ def _problems(
 ) -> Iterator[Problem]:
     now = datetime.now(timezone.utc)
     table, journal, pending = status.table, status.journal, status.pending
-    applied, published_at = status.applied, status.published_at
+    applied = status.applied
     failure = _failure(status)
     if failure:
         yield Problem(table, "failed", failure)
@@ -259,11 +259,12 @@ def _problems(
                 f"the table is {applied.status or 'not listed'}. See its page in Fabric. For a "
                 "local landing zone: dbt run-operation mirror_replicate",
             )
-    if published_at and stale_after is not None and now - published_at > stale_after:
+    if journal and stale_after is not None and now - journal.files_at > stale_after:
+        files_at = journal.files_at
         yield Problem(
             table,
             "stale",
-            f"Published last at {utc_text(published_at)} UTC, {_told(now - published_at)} ago. "
+            f"Published last at {utc_text(files_at)} UTC, {_told(now - files_at)} ago. "
             "Run its node, or see in dbt's log why its runs fail. Runs without changes publish "
             "nothing.",
         )
