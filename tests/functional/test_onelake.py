@@ -39,7 +39,7 @@ def test_loads_changes_and_rebuilds_reach_onelake(
     requests["changes"] = server.counts()
     # one lists the scratch pad when the command begins, and another one the tables before a load
     totals = {run: sum(counts.values()) for run, counts in requests.items()}
-    assert totals == {"load": 22 + 1, "unchanged": 6 + 1, "changes": 19 + 1}, requests
+    assert totals == {"load": 23 + 1, "unchanged": 6 + 1, "changes": 19 + 1}, requests
 
     onelake.run()
     onelake.model("select id, 1 as number from range(10)", unique_key="id")

@@ -119,7 +119,9 @@ def test_operations_that_only_tell_ask_no_spark_and_change_nothing(
 
     assert project.state() == before
     table = f"{project.schema}.orders"
-    assert fine == ["1 mirrored table checked, all fine. No service has reported on them."]
+    assert fine == [
+        "1 mirrored table checked in the landing zone alone: no service has reported on them."
+    ]
     assert f"{table}: held: until mirror_publish" in told
     assert not found["ok"]
     assert [(each["table"], each["problem"]) for each in found["problems"]] == [(table, "held")]
@@ -130,6 +132,28 @@ def test_operations_that_only_tell_ask_no_spark_and_change_nothing(
     assert written == [f"Report on 1 table: {path}"]
     (shown,) = Parsed(path.read_text(encoding="utf-8")).tables
     assert (shown.name, shown.publications) == (table, ["initial"])
+
+
+@of_this_machine
+def test_a_table_whose_folder_is_gone_is_published_anew_as_the_check_says(
+    project: Project, printed: Printed
+) -> None:
+    options = {"materialized": "incremental", "unique_key": "id"}
+    project.model(ORDERS, **options)
+    project.run()
+    project.model("select 3 as id, 'c' as name", **options)
+    project.run()
+    project.storage.delete(f"{project.schema}.schema/orders")
+    told = project.fail("mirror_check", command="run-operation")
+    assert f"{project.schema}.orders: missing: It was published, but" in told
+    [arguments] = re.findall(r"mirror_rebuild --args '(.*)'", told)
+
+    assert printed("mirror_rebuild", "--args", arguments) == [
+        f"{project.schema}.orders: initial +3 · #1 · the table folder was gone"
+    ]
+
+    project.assert_mirrored()
+    printed("mirror_check")
 
 
 @of_this_machine

@@ -231,7 +231,7 @@ def landed_table(storage: Readable, folder: TableFolder) -> LandedTable:
 
 
 def drop_table(storage: Storage, table: LandedTable) -> bool:
-    """Drop a table folder, and the content of the table's folder on the scratch pad.
+    """Drop a table folder, its mark, and the content of the table's folder on the scratch pad.
 
     Args:
         table: the state of the table; if it was published since then, it is not dropped
@@ -251,6 +251,7 @@ def drop_table(storage: Storage, table: LandedTable) -> bool:
         storage.flush(folder.scratch)
         for entry in storage.list(folder.scratch):
             storage.delete(f"{folder.scratch}/{entry.name}")
+        storage.delete(folder.mark_of(table.journal.batch.owner.project))
         # the journal last: it alone says who owns the other files
         for entry in storage.list(folder.path):
             if f"{folder.path}/{entry.name}" != folder.journal:

@@ -29,10 +29,10 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
     pending_batches,
     table_folders,
 )
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.layout import PUBLISHED, TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.service.monitoring import loss
+from dbt.adapters.openmirroring.service.monitoring import is_listed, loss
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.shown import shown
@@ -42,7 +42,14 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.dbt_core.project import Config
 
 State = Literal[
-    "published", "not published", "unfinished", "held", "orphan", "elsewhere", "blocked"
+    "published",
+    "not published",
+    "missing",
+    "unfinished",
+    "held",
+    "orphan",
+    "elsewhere",
+    "blocked",
 ]
 
 # tables that are read at the same time
@@ -80,6 +87,15 @@ class MirroredNode:
     def table(self) -> str:
         """The name of the table in messages, which is also that of its table folder."""
         return f"{self.schema}.{self.identifier}" if self.schema_folder else self.identifier
+
+    @property
+    def folder(self) -> TableFolder:
+        """Its table folder.
+
+        Raises:
+            MirrorError: if its name is not allowed there
+        """
+        return TableFolder(self.schema if self.schema_folder else "", self.identifier)
 
 
 @dataclass(frozen=True)
@@ -194,8 +210,20 @@ class ProjectTables:
         files = self.storage.at_once()
         # first, because its error makes it needless to look at single tables
         folders = table_folders(files)
+        marked = {entry.name for entry in files.list(f"{PUBLISHED}/{self._project}")}
+
+        def was_published(folder: TableFolder) -> bool:
+            return str(folder) in marked or is_listed(folder, report)
+
+        def status_of(node: MirroredNode) -> TableStatus:
+            status = self._node_status(files, node, was_published)
+            if status.state != "missing":
+                return status
+            # a rebuild drops the folder, and may have done so while the files were listed
+            return self._node_status(self.storage, node, was_published)
+
         with ThreadPoolExecutor(_READERS) as pool:
-            found = list(pool.map(lambda node: self._node_status(files, node), self.mirrored))
+            found = list(pool.map(status_of, self.mirrored))
             landed = [status.landed for status in found if status.landed]
             others = folders - {table.folder for table in landed}
             tables = list(pool.map(lambda folder: landed_table(files, folder), others))
@@ -247,16 +275,20 @@ class ProjectTables:
             f"{table!r} is not a mirrored table of this project. Its mirrored tables: {choices}."
         )
 
-    def _node_status(self, files: Readable, node: MirroredNode) -> TableStatus:
+    def _node_status(
+        self, files: Readable, node: MirroredNode, was_published: Callable[[TableFolder], bool]
+    ) -> TableStatus:
         try:
-            folder = TableFolder(node.schema if node.schema_folder else "", node.identifier)
+            folder = node.folder
         except MirrorError as error:
             return TableStatus(node.table, "blocked", None, error.msg, node.unique_id)
         table = landed_table(files, folder)
-        state, note = self._state_of(table)
+        state, note = self._state_of(table, was_published)
         return TableStatus(node.table, state, table, note, node.unique_id)
 
-    def _state_of(self, table: LandedTable) -> tuple[State, str]:
+    def _state_of(
+        self, table: LandedTable, was_published: Callable[[TableFolder], bool]
+    ) -> tuple[State, str]:
         if table.problem:
             return "blocked", table.problem
         records = [record.batch.owner for record in (table.journal, table.pending) if record]
@@ -267,6 +299,8 @@ class ProjectTables:
                 return "blocked", with_code(note, "OM402")
         if table.pending:
             return "unfinished", ""
+        if not table.exists and was_published(table.folder):
+            return "missing", f"it was published, but {table.folder.path} is gone"
         if table.held:
             return "held", shown(table.held.why)
         if table.held_problem:
