@@ -48,7 +48,7 @@ def applied_all() -> ServiceReport:
 
 def operations(storage: Storage, destination: Any, *names: str) -> RunOperations:
     tables = ProjectTables(storage, "shop", "sales", [node(name) for name in names])
-    command: Any = SimpleNamespace(tables=lambda _: tables)
+    command: Any = SimpleNamespace(tables=lambda: tables)
     return RunOperations(command, command, destination, {"nodes": {}}, own_spark=command)
 
 

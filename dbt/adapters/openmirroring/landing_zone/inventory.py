@@ -314,13 +314,20 @@ def held_record(storage: Storage, schema: str, identifier: str) -> HeldRecord | 
     return None
 
 
-def published_folders(storage: Readable) -> Iterator[TableFolder]:
-    """Yield the table folders of all owners."""
+def published_folders(
+    storage: Readable, schemas: Collection[str] | None = None
+) -> Iterator[TableFolder]:
+    """Yield the table folders of all owners.
+
+    Args:
+        schemas: the schemas whose folders to list; None for all
+    """
     for entry in storage.list(""):
         if entry.is_folder and entry.name.endswith(SCHEMA_SUFFIX):
-            for table in storage.list(entry.name):
+            schema = entry.name.removesuffix(SCHEMA_SUFFIX)
+            for table in storage.list(entry.name) if schemas is None or schema in schemas else ():
                 if table.is_folder:
-                    yield from _table_folder(entry.name.removesuffix(SCHEMA_SUFFIX), table.name)
+                    yield from _table_folder(schema, table.name)
         elif entry.is_folder:
             yield from _table_folder("", entry.name)
 

@@ -185,7 +185,7 @@ class RunOperations:
 
     @cached_property
     def _tables(self) -> ProjectTables:
-        return self.command.tables(self.graph)
+        return self.command.tables()
 
     @operation("mirror_status", format=FORMAT)
     def status(self, *, format: str = "text") -> Outcome:
