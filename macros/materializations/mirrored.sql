@@ -1,7 +1,7 @@
 {#- Tables, incremental models, seeds and dbt snapshots: what happens, the hooks included, is in
     dbt/adapters/openmirroring/node/materialize.py. -#}
-{% macro mirror_materialization() %}
-  {{ return({'relations': [adapter.materialize(context)]}) }}
+{% macro mirror_materialization(is_view=false) %}
+  {{ return({'relations': [adapter.materialize(context, is_view)]}) }}
 {% endmacro %}
 
 
@@ -22,7 +22,8 @@
 {% endmaterialization %}
 
 {% materialization view, adapter='openmirroring' %}
-  {%- if target.dry_run -%}{{ return(mirror_materialization()) }}{%- endif -%}
+  {#- dbt gives it tables too: the latest versions of models, of which it makes a view -#}
+  {%- if target.dry_run -%}{{ return(mirror_materialization(is_view=true)) }}{%- endif -%}
   {%- do mirror_run_hooks_outside(pre_hooks) -%}
   {%- set result = create_or_replace_view() -%}
   {%- do mirror_run_hooks_outside(post_hooks) -%}

@@ -10,7 +10,7 @@
   {%- do mirror_outcome(adapter.run_operations(graph).status(dict(kwargs, format=format))) -%}
 {% endmacro %}
 
-{#- Fail if a mirrored table has failed, or is blocked, held, behind or stale. Nothing is changed, and Spark is not asked.
+{#- Fail if a mirrored table has failed, or is blocked, missing, held, behind or stale. Nothing is changed, and Spark is not asked.
 
     Args:
       older_than: how long a publication may be unapplied or unfinished, such as `30m` or `7d`; `2h` without it

@@ -37,9 +37,10 @@ def test_loads_changes_and_rebuilds_reach_onelake(
     assert onelake.run()["_message"] == "+1 ~6 -3 · #2"
     assert_mirrored(onelake)
     requests["changes"] = server.counts()
-    # one lists the scratch pad when the command begins, and another one the tables before a load
+    # When the command begins, it lists the scratch pad, the landing zone and each schema in it.
+    # Before a load it lists the tables.
     totals = {run: sum(counts.values()) for run, counts in requests.items()}
-    assert totals == {"load": 22 + 1, "unchanged": 6 + 1, "changes": 19 + 1}, requests
+    assert totals == {"load": 23 + 2, "unchanged": 6 + 3, "changes": 19 + 3}, requests
 
     onelake.run()
     onelake.model("select id, 1 as number from range(10)", unique_key="id")

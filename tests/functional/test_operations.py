@@ -13,12 +13,20 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from tests.functional.project import Project
+from tests.functional.test_custom_materialization import STRICT
 from tests.report_parser import Parsed
 from tests.variants import some
 
 ORDERS = "select * from values (1, 'a'), (2, 'b') as t(id, name)"
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 DROP = ("mirror_drop_orphans", "--args", "{dry_run: false}")
+
+# a materialization of the project that publishes
+AUDITED = """
+{% materialization audited, adapter='openmirroring' %}
+  {{ return(mirror_materialization()) }}
+{% endmaterialization %}
+"""
 
 of_this_machine = pytest.mark.needs(local="Fabric has something else to say of a table")
 
@@ -119,7 +127,9 @@ def test_operations_that_only_tell_ask_no_spark_and_change_nothing(
 
     assert project.state() == before
     table = f"{project.schema}.orders"
-    assert fine == ["1 mirrored table checked, all fine. No service has reported on them."]
+    assert fine == [
+        "1 mirrored table checked in the landing zone alone: no service has reported on them."
+    ]
     assert f"{table}: held: until mirror_publish" in told
     assert not found["ok"]
     assert [(each["table"], each["problem"]) for each in found["problems"]] == [(table, "held")]
@@ -133,39 +143,76 @@ def test_operations_that_only_tell_ask_no_spark_and_change_nothing(
 
 
 @of_this_machine
+def test_a_table_whose_folder_is_gone_is_published_anew_as_the_check_says(
+    project: Project, printed: Printed
+) -> None:
+    options = {"materialized": "incremental", "unique_key": "id"}
+    project.model(ORDERS, **options)
+    project.run()
+    project.model("select 3 as id, 'c' as name", **options)
+    project.run()
+    project.storage.delete(f"{project.schema}.schema/orders")
+    told = project.fail("mirror_check", command="run-operation")
+    assert f"{project.schema}.orders: missing: It was published, but" in told
+    [arguments] = re.findall(r"mirror_rebuild --args '(.*)'", told)
+
+    assert printed("mirror_rebuild", "--args", arguments) == [
+        f"{project.schema}.orders: initial +3 · #1 · the table folder was gone"
+    ]
+
+    project.assert_mirrored()
+    printed("mirror_check")
+
+
+@of_this_machine
 @pytest.mark.core
 def test_orphans_are_listed_and_dropped_when_asked_for(project: Project, printed: Printed) -> None:
-    for name in ("orders", "removed", "renamed", "unmirrored"):
+    left = {
+        "disabled": "disabled",
+        "removed": "gone",
+        "renamed": f"{project.schema}.new_name now",
+        "unmirrored": "not mirrored any more",
+        "viewed": "a view now",
+    }
+    project.write("macros/custom.sql", AUDITED)
+    project.model(ORDERS, "audited", materialized="audited", unique_key="id")
+    for name in ("orders", *left):
         project.model(ORDERS, name, unique_key="id")
-    project.run()
+    project.run(*STRICT)
+    project.model(ORDERS, "disabled", enabled=False)
     (project.path / "models/removed.sql").unlink()
     project.model(ORDERS, "renamed", unique_key="id", alias="new_name")
     project.model(ORDERS, "unmirrored", mirror=False)
+    project.model(ORDERS, "viewed", materialized="view")
     before = project.state()
 
     status = printed.status()
-    listed = printed("mirror_drop_orphans")
+    told = project.stop(*STRICT)
+    listed = printed(*re.findall(r"dbt run-operation (\w+)", told))
 
     assert status["removed"] == ["orphan", *status["removed"][1:5], "model.shop.removed is gone"]
-    assert status["renamed"][-1] == f"model.shop.renamed is {project.schema}.new_name now"
-    assert status["unmirrored"][-1] == "model.shop.unmirrored is not mirrored any more"
-    assert [line.split()[0].rpartition(".")[2] for line in listed[1:4]] == [
-        *("removed", "renamed", "unmirrored")
-    ]
-    assert "dry_run: false" in listed[4]
+    assert status["audited"][0] == "published"
+    why = {name: f"model.shop.{name} is {what}" for name, what in left.items()}
+    assert {name: status[name][-1] for name in left} == why
+    folders = project.folder().parent
+    paths = [f"{folders.name}/{name} ({each})" for name, each in why.items()]
+    assert f"No node here publishes {', '.join(paths)}, so reports read old rows." in told
+    assert [line.split()[0].rpartition(".")[2] for line in listed[1:6]] == [*left]
+    assert "dry_run: false" in listed[6]
     assert project.state() == before
 
     with project.storage.lock(f"_scratchPad/{project.schema}.removed"):  # it is published now
         dropped = printed(*DROP, succeeds=False)
 
-    told = f"Dropped {project.schema}.renamed, {project.schema}.unmirrored."
-    assert any(line.startswith(told) for line in dropped)
-    folders = project.folder().parent
-    assert sorted(path.name for path in folders.iterdir()) == ["orders", "removed"]
+    names = ", ".join(f"{project.schema}.{name}" for name in left if name != "removed")
+    assert any(line.startswith(f"Dropped {names}.") for line in dropped)
+    kept = ["audited", "orders"]
+    assert sorted(path.name for path in folders.iterdir()) == [*kept, "removed"]
     printed(*DROP)
-    assert [path.name for path in folders.iterdir()] == ["orders"]
-    assert {"removed", "renamed", "unmirrored"} <= set(project.tables())
+    assert sorted(path.name for path in folders.iterdir()) == kept
+    assert {*left} <= set(project.tables())
     assert printed(*DROP) == ["There are no orphans."]
+    project.run(*STRICT)
     project.assert_tidy()
 
 

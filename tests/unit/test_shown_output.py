@@ -348,7 +348,7 @@ def problems() -> Sequence[str]:
     at = datetime.now(timezone.utc) - HOURS
     old = status("analytics.regions", "published", batch(CHANGES, 2, 998), at=at)
     hours = timedelta(hours=2), timedelta(hours=26)
-    return check(tables(held, old), ServiceReport("Running"), "", *hours, False).failed
+    return check(tables(held, old), ServiceReport("Running"), "", "zone", *hours, False).failed
 
 
 def behind() -> Iterator[str]:

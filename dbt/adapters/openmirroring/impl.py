@@ -285,9 +285,13 @@ class OpenMirroringAdapter(SparkAdapter):
         super().pre_model_hook(config)
 
     @available
-    def materialize(self, context: Context) -> OpenMirroringRelation:
-        """Build a table-like node, publish its changes, and persist its documentation."""
-        node = self._command.node(context)
+    def materialize(self, context: Context, is_view: bool = False) -> OpenMirroringRelation:
+        """Build a table-like node, publish its changes, and persist its documentation.
+
+        Args:
+            is_view: whether it is a view, of which a dry run makes another one beside it
+        """
+        node = self._command.node(context, is_view)
         with self._command.running(node):
             try:
                 return materialize(node, self._destination)

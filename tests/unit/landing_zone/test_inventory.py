@@ -18,7 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
     last_published,
     table_folders,
 )
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.layout import PUBLISHED, TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from tests.unit.landing_zone.publishing import (
     DEFINITION,
@@ -138,6 +138,7 @@ def test_a_drop_that_was_killed_can_be_done_again(storage: Storage) -> None:
         assert not table_folders(storage)
     assert point > 7
     assert not table_folders(storage)
+    assert storage.list(f"{PUBLISHED}/shop") == []
 
 
 # New tables

@@ -21,7 +21,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     SnapshotMismatchError,
 )
 from dbt.adapters.openmirroring.landing_zone.inventory import landed_table
-from dbt.adapters.openmirroring.landing_zone.layout import SCRATCH_PAD, TableFolder
+from dbt.adapters.openmirroring.landing_zone.layout import PUBLISHED, SCRATCH_PAD, TableFolder
 from dbt.adapters.openmirroring.landing_zone.onelake import claim as onelake_claim
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
@@ -59,11 +59,12 @@ LOCAL = pytest.mark.parametrize("storage", ["local"], indirect=True)
 
 
 def landed(storage: Storage) -> list[str]:
-    """What is in the landing zone, apart from a scratch pad without files."""
+    """What is in the landing zone, apart from marks and a scratch pad without files."""
     return [
         entry.name
         for entry in storage.list("")
-        if entry.name != SCRATCH_PAD or has_files(storage, SCRATCH_PAD)
+        if entry.name not in (PUBLISHED, SCRATCH_PAD)
+        or (entry.name == SCRATCH_PAD and has_files(storage, SCRATCH_PAD))
     ]
 
 
@@ -86,6 +87,7 @@ def test_an_initial_load_is_numbered_from_one_with_metadata_and_journal(storage:
     batch_id = publish(storage, "initial", [b"a", b"b"])
 
     assert landed(storage) == ["sales.schema"], "nothing is left on the scratch pad"
+    assert storage.read("_published/shop/sales.orders") == batch_id.encode()
     assert data_files(storage) == {number(1): b"a", number(2): b"b"}
     assert json.loads(storage.read(TABLE.metadata) or b"") == {"keyColumns": ["id"]}
     batch = json.loads(storage.read(TABLE.journal) or b"")["batch"]

@@ -20,6 +20,7 @@ HELD = {"publish": "on_request"}
 BUILD = "mirror_create_table orders__next_ID"
 COMMIT = ["mirror_write_files", "create _scratchPad/manifest.json"]
 RECORD = "write orders/_journal.json"
+MARK = "write _published/shop/shop.orders"
 COMPLETE = ["delete _scratchPad/manifest.json", "delete _scratchPad/ID"]
 RENAME = "rename orders__next_ID to orders"
 CATCH_UP = ["drop orders", RENAME]
@@ -35,7 +36,7 @@ PARTS = [f"orders__{rows}_ID" for rows in ("new_rows", "before", "part")]
             *({}, True),
             [
                 *(BUILD, *COMMIT, "delete orders", "write orders/_metadata.json"),
-                *(publication_of(1), RECORD, *CATCH_UP, *COMPLETE),
+                *(publication_of(1), MARK, RECORD, *CATCH_UP, *COMPLETE),
             ],
         ),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -14,15 +14,13 @@ from unittest.mock import patch
 
 import pytest
 
+from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
+from dbt.adapters.openmirroring.landing_zone.inventory import drop_table, landed_table
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
-from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.operations.project_tables import (
-    Outcome,
-    ProjectTables,
-    utc_text,
-)
+from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
+from dbt.adapters.openmirroring.operations.project_tables import ProjectTables, utc_text
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.operations.status import status_lines
 from dbt.adapters.openmirroring.service import monitoring
@@ -50,13 +48,13 @@ def applied_all() -> ServiceReport:
 
 def operations(storage: Storage, destination: Any, *names: str) -> RunOperations:
     tables = ProjectTables(storage, "shop", "sales", [node(name) for name in names])
-    command: Any = SimpleNamespace(tables=lambda _: tables)
+    command: Any = SimpleNamespace(tables=lambda: tables)
     return RunOperations(command, command, destination, {"nodes": {}}, own_spark=command)
 
 
 def reports(report: ServiceReport, problem: str = "") -> Any:
     """A destination whose service reports this, or does not answer, which lines say."""
-    return SimpleNamespace(report=lambda: (report, problem))
+    return SimpleNamespace(report=lambda: (report, problem), place="zone")
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,8 @@ def checked(
     assert document["version"] == 1
     assert document["ok"] == (not told.failed)
     messages = [f"{p['table']}: {p['problem']}: {p['message']}" for p in document["problems"]]
-    assert messages == [each for each in told.failed if UNREACHABLE not in each]
+    without = (UNREACHABLE, "Nothing was checked")
+    assert messages == [e for e in told.failed if not any(words in e for words in without)]
     assert bool(told.lines) == (not told.failed)
     return Checked(told.failed, told.lines, document)
 
@@ -175,6 +174,37 @@ def test_a_table_that_is_not_applied_or_not_published_is_a_problem(
     told = re.sub(r"<(\d+)>", lambda each: utc_text(hours[int(each[1])]), problem)
     assert found.errors == ((f"sales.orders: {told}",) if told else ())
     assert found.json["tables"][0]["service_error"] == (applied.error or None)
+
+
+@pytest.mark.parametrize("status", ["Replicating", ""])
+def test_a_table_is_behind_if_files_before_the_last_batch_are_not_applied(
+    storage: Storage, status: str
+) -> None:
+    """The last batch has no files, as if columns were reordered. Nothing was published in it."""
+    now = datetime.now(timezone.utc)
+    publish_at(storage, [now, now - timedelta(hours=30), now - timedelta(hours=40)])
+    journal = Journal.read(storage, ORDERS.journal)
+    assert journal
+    empty: dict[str, Any] = {
+        "first_file": None,
+        "files_written": 0,
+        "bytes_written": 0,
+        "rows": RowCounts(),
+    }
+    last = replace(journal.batch, publication="unchanged", **empty)
+    storage.write(ORDERS.journal, replace(journal, batch=last).to_json())
+    applied = TableReport("Replicating", "", now - timedelta(hours=35))
+    report = ServiceReport("Running", "", {"sales.orders": applied} if status else {})
+
+    found = checked(storage, report, stale_after="26h")
+
+    behind, stale = (error.split(": ", 2)[1:] for error in found.errors)
+    assert behind[0] == "behind"
+    assert f"not applied for {30 if status else 40} h 0 min" in behind[1]
+    assert stale[0] == "stale"
+    assert "30 h 0 min ago" in stale[1]
+    assert found.json["tables"][0]["behind"]
+    assert found.json["tables"][0]["published_at"] == f"{now:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def test_an_unfinished_publication_is_a_problem_after_some_time(storage: Storage) -> None:
@@ -273,19 +303,134 @@ def test_tables_that_are_applied_are_fine(storage: Storage) -> None:
         "visible_at": f"{applied.visible:%Y-%m-%dT%H:%M:%SZ}",
     }
     service = {"status": "Running", "error": None}
-    document = {"version": 1, "ok": True, "problems": [], "service": service, "tables": [table]}
-    assert found.json == document
+    document = {"version": 1, "ok": True, "checked": 1, "problems": [], "service": service}
+    assert found.json == {**document, "tables": [table]}
 
 
-def test_a_table_that_was_never_published_is_fine_and_one_without_a_node_not_checked(
+def test_tables_that_were_never_published_are_counted_apart_and_those_without_a_node_not(
     storage: Storage,
 ) -> None:
+    publish(storage)
     publish(storage, "gone")
 
-    found = checked(storage, applied_all(), ("orders", "returns"))
+    found = checked(storage, applied_all(), ("orders", "returns", "lines"))
 
-    assert found.lines[0].startswith("2 mirrored tables checked, all fine.")
-    assert {table["published_at"] for table in found.json["tables"]} == {None}
+    assert found.lines == (f"{FINE}2 were never published. The mirrored database is Running.",)
+    assert found.json["checked"] == 1
+    assert [table["state"] for table in found.json["tables"]] == [
+        *("not published", "published", "not published")
+    ]
+
+
+MISSING = (
+    "sales.orders: missing: It was published, but sales.schema/orders is gone, so there is no "
+    "mirrored table. To publish a full load of the rows that Spark has: dbt run-operation "
+    "mirror_rebuild --args '{table: sales.orders}'",
+)
+
+
+def test_a_published_table_whose_folder_is_gone_is_missing(storage: Storage) -> None:
+    for name in ("orders", "orders", "returns"):
+        publish(storage, name)
+    storage.delete(ORDERS.path)
+    report = ServiceReport("Running", "", {"sales.returns": applied_all().tables["sales.orders"]})
+
+    found = checked(storage, report, ("orders", "returns", "lines"))
+
+    assert found.errors == MISSING
+    assert [table["state"] for table in found.json["tables"]] == [
+        *("not published", "missing", "published")
+    ]
+    assert found.json["checked"] == 2
+    publish(storage)
+    assert checked(storage, applied_all()).errors == ()
+
+
+def test_a_table_that_only_the_service_knows_is_missing(storage: Storage) -> None:
+    """The landing zone is empty, and the service has not dropped the tables yet."""
+    found = checked(storage, applied_all())
+
+    assert found.errors == MISSING
+    assert found.json["tables"][0]["state"] == "missing"
+
+
+def test_a_table_that_is_rebuilt_while_the_files_are_listed_is_not_missing(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(storage)
+    monkeypatch.setattr(storage, "at_once", lambda: Before(storage))
+
+    assert checked(storage, applied_all()).errors == ()
+
+
+@dataclass(frozen=True)
+class Before:
+    """The files of a landing zone before the folder of a dropped table was made again."""
+
+    now: Storage
+
+    def list(self, folder: str) -> list[Entry]:
+        return [] if folder == ORDERS.path else self.now.list(folder)
+
+    def read(self, path: str) -> bytes | None:
+        return None if path.startswith(ORDERS.path) else self.now.read(path)
+
+
+def test_held_rows_do_not_hide_that_the_table_is_missing(storage: Storage) -> None:
+    publish(storage)
+    with publication(storage) as opened:
+        opened.hold(opened.batch_id, "until mirror_publish", None)
+    storage.delete(ORDERS.path)
+
+    assert checked(storage, ServiceReport("Running")).errors == MISSING
+
+
+def nothing(_: Storage) -> None:
+    """The landing zone of the profile is another one, or somebody has emptied it."""
+
+
+def of_another_project(storage: Storage) -> None:
+    publish(storage, project="another")
+    storage.delete(ORDERS.path)
+
+
+def of_a_dropped_orphan(storage: Storage) -> None:
+    """Its node has come back since, and has not run."""
+    publish(storage)
+    assert drop_table(storage, landed_table(storage, ORDERS))
+
+
+@pytest.mark.parametrize("before", [nothing, of_another_project, of_a_dropped_orphan])
+def test_a_check_that_finds_no_table_fails(
+    storage: Storage, before: Callable[[Storage], None]
+) -> None:
+    before(storage)
+
+    found = checked(storage, ServiceReport("Running"), ("orders", "returns"))
+
+    assert found.errors == (
+        "Nothing was checked: zone has no table of the 2 mirrored nodes of this project. A run "
+        "publishes them there. If one has done so, somebody has emptied the landing zone, or this "
+        "is another one.",
+    )
+    assert (found.json["checked"], found.json["problems"]) == (0, [])
+
+
+def test_a_check_of_a_deleted_item_fails_twice(storage: Storage) -> None:
+    """OneLake lists no file of it, and Fabric does not know it."""
+    found = checked(storage, ServiceReport())
+
+    unknown, nothing = found.errors
+    assert UNREACHABLE in unknown
+    assert nothing.startswith("Nothing was checked: zone has no table of the 1 mirrored node of ")
+
+
+def test_a_check_of_a_project_without_mirrored_nodes_fails(storage: Storage) -> None:
+    publish(storage, "gone")
+
+    [error] = checked(storage, applied_all(), ()).errors
+
+    assert error == "Nothing was checked: this project has no mirrored node, with this target."
 
 
 def test_a_check_fails_if_the_service_does_not_answer(storage: Storage) -> None:
@@ -305,7 +450,11 @@ def test_without_a_service_the_line_says_so(storage: Storage) -> None:
 
     outcome = operations(storage, reports(ServiceReport()), "orders").check({})
 
-    assert outcome == Outcome((f"{FINE}No service has reported on them.",))
+    [line] = outcome.lines
+    assert line == (
+        "1 mirrored table checked in the landing zone alone: no service has reported on them."
+    )
+    assert outcome.failed == ()
 
 
 def test_the_status_is_printed_as_json_with_the_tables_that_have_no_node(

@@ -143,7 +143,7 @@ def test_many_tables_take_two_requests_each_at_most(server: OneLakeServer) -> No
     }
     of_status = len(server.requests)
     assert of_status <= 2 * len(states)
-    check(tables, ServiceReport("Running"), "", timedelta(), timedelta(), as_json=True)
+    check(tables, ServiceReport("Running"), "", "", timedelta(), timedelta(), as_json=True)
     assert len(server.requests) == 2 * of_status
 
 

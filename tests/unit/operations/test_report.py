@@ -92,7 +92,7 @@ def test_tables_with_trouble_come_first(storage: LocalStorage) -> None:
     publish(storage, "e_unfinished", completes=False)
     storage.write(TableFolder("sales", "f_blocked").journal, b"{}")
     later = datetime.now(timezone.utc) + timedelta(minutes=1)
-    applied = {f"sales.{name}": TableReport("Replicating", "", later) for name in names}
+    applied = {f"sales.{name}": TableReport("Replicating", "", later) for name in names[1:]}
     applied["sales.c_behind"] = TableReport("Replicating", "", later - timedelta(hours=1))
     applied["sales.g_failing"] = TableReport("Failed", "a file has zero bytes", later)
 

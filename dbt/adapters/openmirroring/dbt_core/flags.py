@@ -52,6 +52,11 @@ def is_publishing() -> bool:
     return is_building() and _has_all_rows()
 
 
+def makes_pointers() -> bool:
+    """Check whether dbt makes a view of the latest version of each model that has versions."""
+    return bool(getattr(_flags(), "LATEST_VERSION_POINTER_ENABLED_BY_DEFAULT", False))
+
+
 def is_testing() -> bool:
     """Check whether the command may run data tests on all rows."""
     return command() in _TESTING and _has_all_rows()

@@ -5,7 +5,8 @@ dbt gives them to its adapters, but documents no interface for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -14,6 +15,8 @@ from dbt.adapters.events.types import ConstraintNotSupported
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
 from dbt_common.events.functions import warn_or_error
 
+from dbt.adapters.openmirroring.dbt_core.flags import makes_pointers
+
 if TYPE_CHECKING:
     from dbt.contracts.graph.nodes import Macro as Macro
     from dbt.contracts.graph.nodes import ManifestNode as ManifestNode
@@ -21,6 +24,12 @@ if TYPE_CHECKING:
 
     # the configuration of a node, as dbt's object or as the mapping in its graph
     Config = BaseConfig | Mapping[str, Any]
+
+# the packages of dbt and of its adapters; what they materialize is documented
+BUILT_IN = ("dbt", "dbt_spark", "dbt_openmirroring")
+
+# the macro of dbt 1.12 and newer that names the view of a model's latest version
+_POINTER_ALIAS = "generate_latest_version_pointer_alias"
 
 # the variables and macros that dbt gives to Jinja
 Context = Mapping[str, Any]
@@ -53,6 +62,36 @@ class Project:
     def nodes(self) -> MutableMapping[str, ManifestNode]:
         """The enabled nodes by unique id."""
         return getattr(self.manifest, "nodes", {})
+
+    @property
+    def disabled(self) -> Collection[str]:
+        """The unique ids of the disabled nodes."""
+        return getattr(self.manifest, "disabled", {}).keys()
+
+    def pointers(self) -> Iterator[ManifestNode]:
+        """Yield, as nodes, the views that dbt makes of the latest versions of models.
+
+        They have no node in the manifest. dbt makes them in `ModelRunner` of `dbt/task/run.py`,
+        from a node like this one.
+        """
+        by_default = makes_pointers()
+        nodes: list[Any] = list(self.nodes.values())
+        for node in nodes:
+            # with an older dbt, an option of this name is of somebody else
+            pointer = getattr(node.config, "latest_version_pointer", None)
+            if pointer is None or node.config.materialized == "ephemeral":
+                continue
+            is_made = by_default if pointer.enabled is None else pointer.enabled
+            if is_made and node.version is not None and node.is_latest_version:
+                alias = str(pointer.alias).strip() if pointer.alias else None
+                given = {"custom_alias_name": alias, "node": node.to_dict(omit_none=True)}
+                name = self._adapter.execute_macro(_POINTER_ALIAS, kwargs=given)
+                yield replace(
+                    node,
+                    unique_id=f"{node.unique_id}__latest_version_pointer",
+                    alias=str(name).strip(),
+                    config=replace(node.config, materialized="view"),
+                )
 
     def context_of(self, unique_id: str) -> Context:
         """Return the context of a node that dbt is not running."""
@@ -96,6 +135,26 @@ class Project:
         macro: Macro | None
         macro = self.manifest.find_materialization_macro_by_name(project, name, "openmirroring")
         return macro
+
+    def publishes(self, name: str) -> bool:
+        """Check whether a materialization of the project or of a package publishes.
+
+        It does if it calls one of this adapter, or the adapter itself.
+        """
+        macro = self.materialization(name)
+        if macro is None or macro.package_name in BUILT_IN:
+            return False
+        macros: Mapping[str, Macro] = self.manifest.macros
+        found, ahead = {macro.unique_id}, [macro]
+        while ahead:
+            macro = ahead.pop()
+            if "adapter.materialize(" in macro.macro_sql:
+                return True
+            for called in macro.depends_on.macros:
+                if called not in found and called in macros:
+                    found.add(called)
+                    ahead.append(macros[called])
+        return False
 
 
 def supported_constraints(

@@ -389,9 +389,8 @@ class Destination:
                 f"{table} was not published yet, so there is no mirrored table to compare"
             )
         replica.check_installed()
-        last = next((b.published_at for b in journal.batches if b.files_written), None)
-        published = {table.mirrored_table: datetime.fromisoformat(last)} if last else {}
-        if behind := self.service.not_applied(published, seconds) if published else []:
+        published = {table.mirrored_table: journal.files_at}
+        if behind := self.service.not_applied(published, seconds):
             raise DbtRuntimeError(
                 f"The last publication was not applied within {seconds:g} seconds: {behind[0]}"
             )

@@ -231,7 +231,7 @@ def landed_table(storage: Readable, folder: TableFolder) -> LandedTable:
 
 
 def drop_table(storage: Storage, table: LandedTable) -> bool:
-    """Drop a table folder, and the content of the table's folder on the scratch pad.
+    """Drop a table folder, its mark, and the content of the table's folder on the scratch pad.
 
     Args:
         table: the state of the table; if it was published since then, it is not dropped
@@ -251,6 +251,7 @@ def drop_table(storage: Storage, table: LandedTable) -> bool:
         storage.flush(folder.scratch)
         for entry in storage.list(folder.scratch):
             storage.delete(f"{folder.scratch}/{entry.name}")
+        storage.delete(folder.mark_of(table.journal.batch.owner.project))
         # the journal last: it alone says who owns the other files
         for entry in storage.list(folder.path):
             if f"{folder.path}/{entry.name}" != folder.journal:
@@ -316,13 +317,20 @@ def held_record(storage: Storage, schema: str, identifier: str) -> HeldRecord | 
     return None
 
 
-def published_folders(storage: Readable) -> Iterator[TableFolder]:
-    """Yield the table folders of all owners."""
+def published_folders(
+    storage: Readable, schemas: Collection[str] | None = None
+) -> Iterator[TableFolder]:
+    """Yield the table folders of all owners.
+
+    Args:
+        schemas: the schemas whose folders to list; None for all
+    """
     for entry in storage.list(""):
         if entry.is_folder and entry.name.endswith(SCHEMA_SUFFIX):
-            for table in storage.list(entry.name):
+            schema = entry.name.removesuffix(SCHEMA_SUFFIX)
+            for table in storage.list(entry.name) if schemas is None or schema in schemas else ():
                 if table.is_folder:
-                    yield from _table_folder(entry.name.removesuffix(SCHEMA_SUFFIX), table.name)
+                    yield from _table_folder(schema, table.name)
         elif entry.is_folder:
             yield from _table_folder("", entry.name)
 

@@ -10,6 +10,9 @@ from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 
 ROW_MARKER = "__rowMarker__"
 SCRATCH_PAD = "_scratchPad"
+# A file for each published table, in a folder of its project: it says that the table was
+# published, even if its table folder is gone.
+PUBLISHED = "_published"
 SCHEMA_SUFFIX = ".schema"
 
 # the `defaultSchema` of a mirrored database, for tables without a schema folder
@@ -110,6 +113,10 @@ class TableFolder:
     def held(self) -> str:
         """The path of the record of rows that are held back from publication."""
         return f"{self.scratch}/held.json"
+
+    def mark_of(self, project: str) -> str:
+        """The path of the file that says that a project has published the table."""
+        return f"{PUBLISHED}/{project}/{self}"
 
     def staging(self, batch_id: str) -> str:
         return f"{self.scratch}/{batch_id}"

@@ -390,7 +390,7 @@ class Publication(PublishedTable):
             ) from error
 
     def record(self, manifest: Manifest, snapshot_state: str | None = None) -> Journal:
-        """7. Write the journal of a batch whose files are published.
+        """7. Write the journal of a batch whose files are published, and the mark of a new folder.
 
         Args:
             snapshot_state: the state of the snapshot's data; None if the manifest has it
@@ -401,6 +401,9 @@ class Publication(PublishedTable):
         state = snapshot_state or manifest.snapshot_state
         journal = Journal.of(manifest.batch, published_at, manifest.history, state)
         with self._told_what_is_published(manifest):
+            if manifest.batch.starts_folder:
+                mark = self.table.mark_of(manifest.batch.owner.project)
+                self._storage.write(mark, manifest.batch.id.encode())
             self._record(journal)
         if manifest.files:
             self.published_at = published_at

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from functools import cache
 from typing import Any, ClassVar, TypeVar
 
@@ -34,6 +34,8 @@ _STATE = re.compile(r"(version|files):\w+", re.ASCII)
 
 # the number of batches in a journal
 _REMEMBERED = 100
+
+_LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
 
 # the way out after which a table folder is deleted
 LOAD_ANEW = (
@@ -235,6 +237,15 @@ class Journal(Record):
         """The last hundred batches, the latest first."""
         last = PastBatch.of(self.batch, self.published_at)
         return (last, *self.history)[:_REMEMBERED]
+
+    @property
+    def files_at(self) -> datetime:
+        """When files were published last: a batch that only reorders columns has none.
+
+        It is the earliest of all times if that was before the batches that the journal remembers.
+        """
+        times = (batch.published_at for batch in self.batches if batch.files_written)
+        return max(map(datetime.fromisoformat, times), default=_LONG_AGO)
 
 
 @dataclass(frozen=True)

@@ -33,13 +33,18 @@ class Node:
     Args:
         context: the dbt context, with the node's macros
         in_onelake: whether the landing zone is in OneLake
+        is_view: whether dbt makes a view of its rows, also of a node that is a table otherwise
 
     Raises:
         CompilationError: if the configuration is unknown or contradictory
     """
 
     def __init__(
-        self, context: Mapping[str, Any], warehouse: Warehouse, in_onelake: bool = False
+        self,
+        context: Mapping[str, Any],
+        warehouse: Warehouse,
+        in_onelake: bool = False,
+        is_view: bool = False,
     ) -> None:
         self._context = context
         self.warehouse = warehouse
@@ -49,7 +54,7 @@ class Node:
         values = dict(self.config)
         materialized = self.config["materialized"]
         self.is_history: bool = materialized == "snapshot"
-        self.is_view: bool = materialized == "view"
+        self.is_view = is_view
         # the compiled SQL may depend on the earlier rows of the relation
         self.reads_itself: bool = materialized == "incremental"
         self.has_contract = bool((self.config.get("contract") or {}).get("enforced"))

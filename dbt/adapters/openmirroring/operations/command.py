@@ -17,7 +17,7 @@ from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core import flags
-from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
+from dbt.adapters.openmirroring.dbt_core.project import BUILT_IN, Context, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import (
     LandedTable,
@@ -59,14 +59,11 @@ from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.errors import RefusedError
 
 if TYPE_CHECKING:
-    from dbt.adapters.openmirroring.dbt_core.project import Config, Macro, ManifestNode
+    from dbt.adapters.openmirroring.dbt_core.project import Config, ManifestNode
     from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 
 # the on-run-end hook that publishes the held nodes whose tests have passed
 _HOOK = "operation.dbt_openmirroring.dbt_openmirroring-on-run-end-0"
-
-# the packages of dbt and of its adapters; what they materialize is documented
-_BUILT_IN = ("dbt", "dbt_spark", "dbt_openmirroring")
 
 
 class Command:
@@ -83,19 +80,30 @@ class Command:
         self.recovery = Recovery(destination, lambda: self.warehouse(project.context))
         self._restores = Restores(destination, self.running)
 
-    def tables(self, graph: Graph) -> ProjectTables:
+    def tables(self) -> ProjectTables:
         """Return the mirrored tables of this dbt project."""
-        config, storage = self._project.config, self._destination.storage()
-        project, schema = config.project_name, config.credentials.schema
-        nodes = graph["nodes"].values()
-        return ProjectTables(storage, project, schema, nodes, config.target_name)
+        config, project = self._project.config, self._project
+        nodes = [*project.nodes.values(), *project.pointers()]
+        kinds = {n.config.get("materialized") for n in nodes if n.resource_type in NODES}
+        return ProjectTables(
+            self._destination.storage(),
+            config.project_name,
+            config.credentials.schema,
+            map(_in_graph, nodes),
+            config.target_name,
+            {*MIRRORED, *filter(project.publishes, kinds - {*MIRRORED, "view", "ephemeral"})},
+            project.disabled,
+        )
 
     def warehouse(self, context: Context) -> Warehouse:
         """Return Spark's tables, for a dbt context."""
         return Warehouse(self._adapter, context)
 
-    def node(self, context: Context) -> Node:
+    def node(self, context: Context, is_view: bool = False) -> Node:
         """Return the node that a dbt context belongs to.
+
+        Args:
+            is_view: whether dbt makes a view of its rows
 
         Raises:
             CompilationError: if its configuration cannot be published
@@ -103,7 +111,7 @@ class Command:
         model = context["model"]
         refuse_hidden(model["config"], self._project.columns_of(model))
         in_onelake = self._destination.onelake is not None
-        return Node(context, self.warehouse(context), in_onelake)
+        return Node(context, self.warehouse(context), in_onelake, is_view)
 
     def node_of(self, unique_id: str) -> Node:
         """Return a node that dbt is not running."""
@@ -139,6 +147,8 @@ class Command:
         """Recover interrupted runs, before hooks run and nodes compile."""
         if not self._destination.dry_run:
             self._before_publishing(nodes)
+        if flags.is_publishing():
+            self._tell_left()
         if flags.is_running_hooks():
             # hooks run whatever is selected, and dbt compiles them one by one
             for hook in self._project.nodes.values():
@@ -152,6 +162,26 @@ class Command:
             self._catch_up(nodes)
         if flags.is_testing() and not flags.prefers_other_state():
             self._note_builds([node for node in nodes if is_gated(node.config)])
+
+    def _tell_left(self) -> None:
+        """Warn of mirrored tables that no node publishes any more: reports read their old rows.
+
+        The node was removed, disabled or renamed, or is a view now; or dbt makes a view of the
+        name, without a node.
+        """
+        try:
+            left = self.tables().left(self.has_published)
+        except DbtRuntimeError as error:  # a node that publishes reports it
+            logger.debug(f"The landing zone could not be searched: {error.msg}")
+            return
+        if left:
+            told = ", ".join(f"{each.path} ({each.note})" for each in left)
+            _warn(
+                f"No node here publishes {told}, so reports read old rows. To go on with a table, "
+                "give it a mirrored node again. `dbt run-operation mirror_drop_orphans` lists "
+                "tables without a node, and says how to drop them.",
+                "OM428",
+            )
 
     def check_selected(self) -> None:
         """Check, once in a command, that all nodes can be built that it has selected.
@@ -171,7 +201,7 @@ class Command:
             self._destination.check_before_nodes()
 
     def _check(self, nodes: Iterable[ManifestNode]) -> None:
-        refuse_same_tables(self._project.nodes.values())
+        refuse_same_tables([*self._project.nodes.values(), *self._project.pointers()])
         found = []
         for node in nodes:
             try:
@@ -229,8 +259,7 @@ class Command:
         # Only the schemas of this target: another target may share the landing zone, but have its
         # relations in another Spark.
         schemas = {str(node.schema) for node in nodes}
-        tables = self.tables({"nodes": {}})
-        for schema in self.recovery.finish_schemas(tables, schemas):
+        for schema in self.recovery.finish_schemas(self.tables(), schemas):
             # after a statement that failed half way, dbt's cache differs from Spark
             relation = self._adapter.Relation.create(schema=schema)
             try:
@@ -304,7 +333,7 @@ class Command:
         self._told.add(node.unique_id)
         warning = why_not_mirrored(node, self._project)
         if warning:
-            warn_or_error(AdapterEventWarning(base_msg=with_code(warning, "OM208")))
+            _warn(warning, "OM208")
 
     def refuse_clone(self, context: Context) -> None:
         """Check that a view, as which `dbt clone` copies, does not replace a mirrored table.
@@ -341,8 +370,12 @@ class Command:
         relation = self._adapter.Relation.create(
             schema=batch.owner.schema, identifier=table.folder.identifier, type=RelationType.Table
         )
-        warehouse = self.warehouse({})
-        return published_rows(warehouse, relation, batch.build, None).build == batch.build
+        try:
+            found = published_rows(self.warehouse({}), relation, batch.build, None)
+        except DbtRuntimeError as error:  # what Spark cannot describe shows nothing
+            logger.debug(f"{relation}: {error.msg}")
+            return False
+        return found.build == batch.build
 
     def compared_rows(
         self, warehouse: Warehouse, model: OpenMirroringRelation
@@ -399,6 +432,17 @@ def _with_tables_below(
             if not is_mirrored(each.config):
                 open_.append(each)
     return list(found.values())
+
+
+def _warn(text: str, code: str) -> None:
+    """Warn of something, or fail if the user takes warnings for errors."""
+    warn_or_error(AdapterEventWarning(base_msg=with_code(text, code)))
+
+
+def _in_graph(node: ManifestNode) -> Mapping[str, Any]:
+    """Return what `ProjectTables` needs of a node, by its names in dbt's graph."""
+    names = ("unique_id", "name", "schema", "alias", "resource_type", "config")
+    return {name: getattr(node, name) for name in names}
 
 
 def is_gated(config: Config) -> bool:
@@ -480,11 +524,7 @@ def why_not_mirrored(node: ManifestNode, project: Project) -> str:
     if config.get("mirror") is False or kind == "view" or not is_like_it:
         return ""
     macro = project.materialization(kind)
-    if (
-        macro is None
-        or macro.package_name in _BUILT_IN
-        or _publishes(macro, project.manifest.macros)
-    ):
+    if macro is None or macro.package_name in BUILT_IN or project.publishes(kind):
         return ""
     found = (
         f"{node.unique_id} is not mirrored: its materialization `{kind}` of the package "
@@ -497,17 +537,3 @@ def why_not_mirrored(node: ManifestNode, project: Project) -> str:
             code="OM208",
         )
     return f"{found}. Use `table` or `incremental`, or set `mirror: false` to end this warning."
-
-
-def _publishes(macro: Macro, macros: Mapping[str, Macro]) -> bool:
-    """Check whether a materialization calls one of this adapter, or the adapter itself."""
-    found, ahead = {macro.unique_id}, [macro]
-    while ahead:
-        macro = ahead.pop()
-        if "adapter.materialize(" in macro.macro_sql:
-            return True
-        for name in macro.depends_on.macros:
-            if name not in found and name in macros:
-                found.add(name)
-                ahead.append(macros[name])
-    return False

@@ -14,6 +14,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -27,12 +28,13 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
     drop_table,
     landed_table,
     pending_batches,
+    published_folders,
     table_folders,
 )
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.landing_zone.layout import PUBLISHED, TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
-from dbt.adapters.openmirroring.service.monitoring import loss
+from dbt.adapters.openmirroring.service.monitoring import is_listed, loss
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
 from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.shown import shown
@@ -42,7 +44,14 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.dbt_core.project import Config
 
 State = Literal[
-    "published", "not published", "unfinished", "held", "orphan", "elsewhere", "blocked"
+    "published",
+    "not published",
+    "missing",
+    "unfinished",
+    "held",
+    "orphan",
+    "elsewhere",
+    "blocked",
 ]
 
 # tables that are read at the same time
@@ -55,10 +64,17 @@ _PLAIN = re.compile(r"[a-zA-Z_][\w.-]*", re.ASCII)
 NODES = ("model", "seed", "snapshot")
 MIRRORED = ("table", "incremental", "seed", "snapshot")
 
+# what a node is that was mirrored, by its materialization
+_UNMIRRORED = {"view": "a view now", "ephemeral": "ephemeral now"}
 
-def is_mirrored(config: Config) -> bool:
-    """Check whether a node with this configuration is mirrored."""
-    return config.get("materialized") in MIRRORED and config.get("mirror") is not False
+
+def is_mirrored(config: Config, kinds: Collection[str] = MIRRORED) -> bool:
+    """Check whether a node with this configuration is mirrored.
+
+    Args:
+        kinds: the materializations that publish
+    """
+    return config.get("materialized") in kinds and config.get("mirror") is not False
 
 
 @dataclass(frozen=True)
@@ -80,6 +96,15 @@ class MirroredNode:
     def table(self) -> str:
         """The name of the table in messages, which is also that of its table folder."""
         return f"{self.schema}.{self.identifier}" if self.schema_folder else self.identifier
+
+    @property
+    def folder(self) -> TableFolder:
+        """Its table folder.
+
+        Raises:
+            MirrorError: if its name is not allowed there
+        """
+        return TableFolder(self.schema if self.schema_folder else "", self.identifier)
 
 
 @dataclass(frozen=True)
@@ -119,6 +144,11 @@ class TableStatus:
         return datetime.fromisoformat(self.journal.published_at) if self.journal else None
 
     @property
+    def path(self) -> str:
+        """Its table folder in the landing zone."""
+        return self.landed.folder.path if self.landed else self.table
+
+    @property
     def mirrored_table(self) -> str:
         return self.landed.folder.mirrored_table if self.landed else self.table
 
@@ -130,9 +160,9 @@ class TableStatus:
     @property
     def is_behind(self) -> bool:
         """Whether the service has yet to apply the last files of this table."""
-        if not self.report.status or not self.journal or not self.journal.batch.first_file:
+        if not self.report.status or not self.journal:
             return False
-        return is_behind(self.applied, datetime.fromisoformat(self.journal.published_at))
+        return is_behind(self.applied, self.journal.files_at)
 
     @cached_property
     def loss(self) -> str:
@@ -161,7 +191,10 @@ class ProjectTables:
     Args:
         storage: the landing zone, which several projects may share
         schema: the schema of the target
-        nodes: all enabled nodes, as in the graph
+        nodes: all enabled nodes, as in the graph, and other relations that dbt makes
+        target: the name of the target
+        kinds: the materializations that publish
+        disabled: the unique ids of disabled nodes
     """
 
     def __init__(
@@ -171,13 +204,16 @@ class ProjectTables:
         schema: str,
         nodes: Iterable[Mapping[str, Any]],
         target: str = "",
+        kinds: Collection[str] = MIRRORED,
+        disabled: Collection[str] = (),
     ) -> None:
         self.storage = storage
         self._project = project
         self._nodes = list(nodes)
         self._target = target
+        self._disabled = disabled
         self._schemas = {schema, *(str(node["schema"]) for node in self._nodes)}
-        self.mirrored = mirrored_nodes(self._nodes)
+        self.mirrored = mirrored_nodes(self._nodes, kinds)
 
     def statuses(
         self,
@@ -194,8 +230,20 @@ class ProjectTables:
         files = self.storage.at_once()
         # first, because its error makes it needless to look at single tables
         folders = table_folders(files)
+        marked = {entry.name for entry in files.list(f"{PUBLISHED}/{self._project}")}
+
+        def was_published(folder: TableFolder) -> bool:
+            return str(folder) in marked or is_listed(folder, report)
+
+        def status_of(node: MirroredNode) -> TableStatus:
+            status = self._node_status(files, node, was_published)
+            if status.state != "missing":
+                return status
+            # a rebuild drops the folder, and may have done so while the files were listed
+            return self._node_status(self.storage, node, was_published)
+
         with ThreadPoolExecutor(_READERS) as pool:
-            found = list(pool.map(lambda node: self._node_status(files, node), self.mirrored))
+            found = list(pool.map(status_of, self.mirrored))
             landed = [status.landed for status in found if status.landed]
             others = folders - {table.folder for table in landed}
             tables = list(pool.map(lambda folder: landed_table(files, folder), others))
@@ -213,6 +261,58 @@ class ProjectTables:
             found += self._without_node(gone, here)
         found.sort(key=lambda status: status.table)
         return [replace(status, report=report) for status in found]
+
+    def left(self, has_published: Callable[[LandedTable], bool]) -> list[TableStatus]:
+        """Return the tables that this target has published, and that no node here publishes.
+
+        It may be unknown whether another project of the same name publishes a table. Then it is
+        returned only if a node here has to do with it, or Spark has its rows. In contrast to
+        `statuses`, only journals are read, and those of the nodes only if there is such a table.
+
+        Args:
+            has_published: returns whether Spark has the rows of a table that were published last
+        """
+        ours = set()
+        for node in self.mirrored:
+            with suppress(MirrorError):  # the node reports it
+                ours.add(node.folder)
+        others = self._journals_of(set(published_folders(self.storage, self._schemas)) - ours)
+        gone = [table for table in others if table.is_of(self._project)]
+        here = self._journals_of(ours) if gone else []
+        # on a storage that ignores case, two names may mean one folder
+        batches = {journal.batch.id for journal in _journals(here)}
+        gone = [t for t in gone if t.journal and t.journal.batch.id not in batches]
+        here = [table for table in here if table.is_of(self._project)]
+        return [
+            status
+            for status in self._without_node(gone, here)
+            if status.state == "orphan" or self._may_be_ours(status, has_published)
+        ]
+
+    def _journals_of(self, folders: Iterable[TableFolder]) -> list[LandedTable]:
+        """Read the journals of tables. One that is missing or damaged says nothing."""
+
+        def read(folder: TableFolder) -> LandedTable | None:
+            with suppress(MirrorError):
+                return LandedTable(folder, True, Journal.read(self.storage, folder.journal))
+            return None
+
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = list(pool.map(read, sorted(folders, key=str)))
+        return [table for table in found if table and table.journal]
+
+    def _may_be_ours(
+        self, status: TableStatus, has_published: Callable[[LandedTable], bool]
+    ) -> bool:
+        """Check whether this target has probably published a table that may be of others."""
+        assert status.landed
+        assert status.journal
+        owner = status.journal.batch.owner
+        if owner.target not in ("", self._target) or owner.schema not in self._schemas:
+            return False
+        known = {*self._disabled, *(node["unique_id"] for node in self._nodes)}
+        is_known = owner.node in known or self._namesake(status.landed) is not None
+        return is_known or has_published(status.landed)
 
     def is_held(self, status: TableStatus) -> bool:
         """Check whether rows of a table are held by this project, whatever else its state is."""
@@ -247,16 +347,20 @@ class ProjectTables:
             f"{table!r} is not a mirrored table of this project. Its mirrored tables: {choices}."
         )
 
-    def _node_status(self, files: Readable, node: MirroredNode) -> TableStatus:
+    def _node_status(
+        self, files: Readable, node: MirroredNode, was_published: Callable[[TableFolder], bool]
+    ) -> TableStatus:
         try:
-            folder = TableFolder(node.schema if node.schema_folder else "", node.identifier)
+            folder = node.folder
         except MirrorError as error:
             return TableStatus(node.table, "blocked", None, error.msg, node.unique_id)
         table = landed_table(files, folder)
-        state, note = self._state_of(table)
+        state, note = self._state_of(table, was_published)
         return TableStatus(node.table, state, table, note, node.unique_id)
 
-    def _state_of(self, table: LandedTable) -> tuple[State, str]:
+    def _state_of(
+        self, table: LandedTable, was_published: Callable[[TableFolder], bool]
+    ) -> tuple[State, str]:
         if table.problem:
             return "blocked", table.problem
         records = [record.batch.owner for record in (table.journal, table.pending) if record]
@@ -267,6 +371,8 @@ class ProjectTables:
                 return "blocked", with_code(note, "OM402")
         if table.pending:
             return "unfinished", ""
+        if not table.exists and was_published(table.folder):
+            return "missing", f"it was published, but {table.folder.path} is gone"
         if table.held:
             return "held", shown(table.held.why)
         if table.held_problem:
@@ -286,7 +392,7 @@ class ProjectTables:
         """Tell the orphans from the tables that somebody else may publish."""
         together = _published_together(_journals(here), _journals(gone))
         for table, journal in zip(gone, _journals(gone), strict=True):
-            why = self._why_orphan(journal.batch.owner.node)
+            why = self._why_orphan(table, journal.batch.owner.node)
             other = self._other_publisher(journal, together)
             if other:
                 yield TableStatus(str(table.folder), "elsewhere", table, f"{other}; here, {why}")
@@ -309,13 +415,37 @@ class ProjectTables:
             )
         return ""
 
-    def _why_orphan(self, unique_id: str) -> str:
-        for node in self.mirrored:
-            if node.unique_id == unique_id:
-                return f"{unique_id} is {node.table} now"
-        if any(node["unique_id"] == unique_id for node in self._nodes):
-            return f"{unique_id} is not mirrored any more"
-        return f"{shown(unique_id)} is gone"
+    def _why_orphan(self, table: LandedTable, unique_id: str) -> str:
+        """Return what became of the node that has published a table."""
+        tables = {node.unique_id: node.table for node in self.mirrored}
+        if unique_id in tables:
+            return f"{unique_id} is {tables[unique_id]} now"
+        for node in self._nodes:
+            if node["unique_id"] == unique_id:
+                kind = node["config"].get("materialized")
+                return f"{unique_id} is {_UNMIRRORED.get(kind, 'not mirrored any more')}"
+        gone = f"{shown(unique_id)} is {'disabled' if unique_id in self._disabled else 'gone'}"
+        namesake = self._namesake(table)
+        if not namesake:
+            return gone
+        other, kind = namesake["unique_id"], namesake["config"].get("materialized")
+        what = tables.get(other, "a view" if kind == "view" else "not mirrored")
+        return f"{gone}, and {other}, which has its name now, is {what}"
+
+    def _namesake(self, table: LandedTable) -> Mapping[str, Any] | None:
+        """Return the node whose relation has the name of a table without a mirrored node."""
+        assert table.journal
+        place = (table.journal.batch.owner.schema.lower(), table.folder.identifier.lower())
+        return next(
+            (
+                node
+                for node in self._nodes
+                if node["resource_type"] in NODES
+                and node["config"].get("materialized") != "ephemeral"
+                and (str(node["schema"]).lower(), str(node["alias"]).lower()) == place
+            ),
+            None,
+        )
 
 
 def _journals(tables: Iterable[LandedTable]) -> list[Journal]:
@@ -341,7 +471,9 @@ def _published_together(here: Iterable[Journal], others: Iterable[Journal]) -> s
     return found
 
 
-def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[MirroredNode]:
+def mirrored_nodes(
+    nodes: Iterable[Mapping[str, Any]], kinds: Collection[str] = MIRRORED
+) -> list[MirroredNode]:
     """Return the nodes of the graph that are mirrored."""
     return [
         MirroredNode(
@@ -352,7 +484,7 @@ def mirrored_nodes(nodes: Iterable[Mapping[str, Any]]) -> list[MirroredNode]:
             node["config"].get("schema_folder") is not False,
         )
         for node in nodes
-        if node["resource_type"] in NODES and is_mirrored(node["config"])
+        if node["resource_type"] in NODES and is_mirrored(node["config"], kinds)
     ]
 
 

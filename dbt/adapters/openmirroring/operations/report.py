@@ -32,6 +32,7 @@ from dbt.adapters.openmirroring.text.shown import shown
 _TONES = {
     "failing": "bad",
     "blocked": "bad",
+    "missing": "bad",
     "unfinished": "warn",
     "held": "warn",
     "behind": "warn",

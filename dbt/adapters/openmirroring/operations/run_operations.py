@@ -185,7 +185,7 @@ class RunOperations:
 
     @cached_property
     def _tables(self) -> ProjectTables:
-        return self.command.tables(self.graph)
+        return self.command.tables()
 
     @operation("mirror_status", format=FORMAT)
     def status(self, *, format: str = "text") -> Outcome:
@@ -208,7 +208,8 @@ class RunOperations:
         """Fail if a mirrored table needs somebody."""
         late, stale = timedelta_of(older_than), timedelta_of(stale_after) if stale_after else None
         report, problem = self.destination.report()
-        return status.check(self._tables, report, problem, late, stale, format == "json")
+        place, as_json = self.destination.place, format == "json"
+        return status.check(self._tables, report, problem, place, late, stale, as_json)
 
     @operation("mirror_report")
     def report(self) -> Outcome:

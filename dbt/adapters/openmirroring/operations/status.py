@@ -164,7 +164,7 @@ def _utc(time: datetime | None) -> str | None:
 
 
 def _painted(state: str) -> str:
-    if state == "blocked":
+    if state in ("blocked", "missing"):
         return ui.red(state)
     if state in ("unfinished", "held", "orphan"):
         return ui.yellow(state)
@@ -176,7 +176,7 @@ class Problem:
     """A problem of a mirrored table, as the JSON has it.
 
     Args:
-        problem: `failed`, `blocked`, `held`, `behind` or `stale`
+        problem: `failed`, `blocked`, `missing`, `held`, `behind` or `stale`
         message: what is wrong, and what to do
     """
 
@@ -189,6 +189,7 @@ def check(
     tables: ProjectTables,
     report: ServiceReport,
     without_report: str,
+    place: str,
     older_than: timedelta,
     stale_after: timedelta | None,
     as_json: bool,
@@ -197,28 +198,31 @@ def check(
 
     Args:
         without_report: why the service could not be asked; empty if it could
+        place: the landing zone, as messages name it
         older_than: how long the service may need to apply a publication, and a run to finish one
         stale_after: how long nothing may be published of a table; None for any time
     """
-    checked = [
-        each for each in tables.statuses(report) if each.state not in ("orphan", "elsewhere")
-    ]
+    found = [each for each in tables.statuses(report) if each.state not in ("orphan", "elsewhere")]
+    checked = [each for each in found if each.state != "not published"]
     problems = [
         problem for status in checked for problem in _problems(status, older_than, stale_after)
     ]
     failed = [f"{each.table}: {each.problem}: {each.message}" for each in problems]
+    if not checked:
+        failed.append(_nothing_checked(len(found), place))
     if without_report:
         told = f"Nobody knows which tables have failed or are behind: {without_report}"
         failed.insert(0, with_code(told, "OM103"))
     if as_json:
         line = to_json(
             ok=not failed,
+            checked=len(checked),
             problems=[asdict(problem) for problem in problems],
             service=service_record(report, without_report),
-            tables=[table_record(each) for each in checked],
+            tables=[table_record(each) for each in found],
         )
     else:
-        line = "" if failed else _fine(len(checked), report)
+        line = "" if failed else _fine(len(checked), len(found) - len(checked), report)
     return Outcome((line,) if line else (), tuple(failed))
 
 
@@ -227,13 +231,21 @@ def _problems(
 ) -> Iterator[Problem]:
     now = datetime.now(timezone.utc)
     table, journal, pending = status.table, status.journal, status.pending
-    applied, published_at = status.applied, status.published_at
+    applied = status.applied
     failure = _failure(status)
     if failure:
         yield Problem(table, "failed", failure)
     if status.state == "blocked":
         message = f"The next run refuses to publish it: {status.note}"
         yield Problem(table, "blocked", message)
+    if status.state == "missing":
+        yield Problem(
+            table,
+            "missing",
+            f"{status.note[0].upper()}{status.note[1:]}, so there is no mirrored table. To "
+            "publish a full load of the rows that Spark has: dbt run-operation mirror_rebuild "
+            f"--args '{{table: {table}}}'",
+        )
     if status.state == "unfinished" and pending and now - pending.batch.begun_at > older_than:
         yield Problem(
             table,
@@ -259,11 +271,12 @@ def _problems(
                 f"the table is {applied.status or 'not listed'}. See its page in Fabric. For a "
                 "local landing zone: dbt run-operation mirror_replicate",
             )
-    if published_at and stale_after is not None and now - published_at > stale_after:
+    if journal and stale_after is not None and now - journal.files_at > stale_after:
+        files_at = journal.files_at
         yield Problem(
             table,
             "stale",
-            f"Published last at {utc_text(published_at)} UTC, {_told(now - published_at)} ago. "
+            f"Published last at {utc_text(files_at)} UTC, {_told(now - files_at)} ago. "
             "Run its node, or see in dbt's log why its runs fail. Runs without changes publish "
             "nothing.",
         )
@@ -304,11 +317,22 @@ def _unapplied_since(journal: Journal, applied: TableReport) -> datetime:
     return since
 
 
-def _fine(count: int, report: ServiceReport) -> str:
-    tables = f"{count:,} mirrored table{'' if count == 1 else 's'} checked, all fine."
+def _nothing_checked(count: int, place: str) -> str:
+    if not count:
+        return "Nothing was checked: this project has no mirrored node, with this target."
+    return (
+        f"Nothing was checked: {place} has no table of the {count:,} mirrored "
+        f"node{'' if count == 1 else 's'} of this project. A run publishes them there. If one has "
+        "done so, somebody has emptied the landing zone, or this is another one."
+    )
+
+
+def _fine(checked: int, others: int, report: ServiceReport) -> str:
+    tables = f"{checked:,} mirrored table{'' if checked == 1 else 's'} checked"
+    never = f" {others:,} {'was' if others == 1 else 'were'} never published." if others else ""
     if not report.status:
-        return f"{tables} No service has reported on them."
-    return f"{tables} The mirrored database is {report.description}."
+        return f"{tables} in the landing zone alone: no service has reported on them.{never}"
+    return f"{tables}, all fine.{never} The mirrored database is {report.description}."
 
 
 def _last_times(applied: TableReport) -> str:

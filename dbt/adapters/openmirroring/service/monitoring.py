@@ -359,7 +359,7 @@ def loss(table: TableFolder, journal: Journal, files: TableFiles, report: Servic
     would be applied to nothing. If all files since the last full load are still there, Fabric
     can build the table from them.
     """
-    if _is_listed(table, report) or files.has_all_since_load(journal):
+    if is_listed(table, report) or files.has_all_since_load(journal):
         return ""
     loads = (b.published_at for b in journal.batches if b.publication in STARTS_FOLDER)
     first_load = next(loads, None)  # of the present table folder
@@ -378,7 +378,7 @@ def refuse_lost(storage: Storage, table: TableFolder, report: ServiceReport) -> 
     Raises:
         ServiceError: if Fabric has lost them
     """
-    journal = None if _is_listed(table, report) else Journal.read(storage, table.journal)
+    journal = None if is_listed(table, report) else Journal.read(storage, table.journal)
     if journal is None:
         return
     found = loss(table, journal, TableFiles.of(storage, table), report)
@@ -391,7 +391,8 @@ def refuse_lost(storage: Storage, table: TableFolder, report: ServiceReport) -> 
         )
 
 
-def _is_listed(table: TableFolder, report: ServiceReport) -> bool:
+def is_listed(table: TableFolder, report: ServiceReport) -> bool:
+    """Check whether the service reports a table."""
     names = {name.casefold() for name in report.tables}
     if not table.schema:  # the service may name the default schema of the mirrored database
         names |= {f"{DEFAULT_SCHEMA}.{name.rpartition('.')[2]}" for name in names}
