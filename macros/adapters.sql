@@ -75,7 +75,7 @@
 {% macro openmirroring__partition_cols(label, required=false) %}
   {%- set names = config.get('partition_by') -%}
   {%- if names -%}
-    {{ label }} ({{ mirror_quoted([names] if names is string else names) }})
+    {{ label }} ({{ mirror_quoted(([names] if names is string else names) | unique | list) }})
   {%- endif -%}
 {% endmacro %}
 
@@ -83,7 +83,7 @@
   {%- set names = config.get('clustered_by') -%}
   {%- if names and config.get('buckets') -%}
     {%- set buckets = config.get('buckets', validator=validation.any[int]) -%}
-    {{ label }} ({{ mirror_quoted([names] if names is string else names) }}) into {{ buckets }} buckets
+    {{ label }} ({{ mirror_quoted(([names] if names is string else names) | unique | list) }}) into {{ buckets }} buckets
   {%- endif -%}
 {% endmacro %}
 

@@ -35,6 +35,7 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.mirrored_rows import difference
+from dbt.adapters.openmirroring.node.options import given
 from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.operations import catalog
@@ -293,6 +294,13 @@ class OpenMirroringAdapter(SparkAdapter):
             except CompilationError as error:
                 error.stack = UsersMacros(error.stack)
                 raise
+
+    @available.parse_none
+    @classmethod
+    def get_hard_deletes_behavior(cls, config: Any) -> str:
+        """Return what happens to deleted rows. An empty option is none, as everywhere else."""
+        names = ("hard_deletes", "invalidate_hard_deletes")
+        return str(super().get_hard_deletes_behavior(given({n: config.get(n) for n in names})))
 
     @available
     def refuse_clone(self, context: Context) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.node.compare import listed
+from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.snapshot.reuse import (
     KeptFiles,
@@ -122,8 +122,8 @@ def _incremental(
     with warehouse.users_session():
         computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
-    columns = incremental_columns(before, found, node.on_schema_change, node.config)
-    predicates = node.predicates
+    columns = incremental_columns(before, found, node.options)
+    predicates = node.options.incremental_predicates
     if node.batch:
         new = {column.name.lower() for column in found}
         common = [column for column in before if column.name.lower() in new]
@@ -134,7 +134,7 @@ def _incremental(
             end=node.batch["event_time_end"],
             keys=node.options.unique_key,
         )
-        predicates = [in_batch]
+        predicates = (in_batch,)
     _check_casts(node, computed, columns)
     new_rows = _typed_rows(node, scratch, computed, found, columns)
     options = node.options = node.options.spelled(column.name for column in columns)
@@ -336,18 +336,14 @@ class IncrementalColumn(TypedColumn):
 def incremental_columns(
     snapshot: Sequence[OpenMirroringColumn],
     new_rows: Sequence[OpenMirroringColumn],
-    on_schema_change: str,
-    config: Mapping[str, Any],
+    options: NodeConfig,
 ) -> list[IncrementalColumn]:
     """Return the columns of the next snapshot, with the sources of their values.
-
-    Args:
-        on_schema_change: `ignore`, `fail`, `append_new_columns` or `sync_all_columns`
-        config: the node's configuration, with `merge_update_columns` and `merge_exclude_columns`
 
     Raises:
         CompilationError: if the columns differ in a way that `on_schema_change` does not allow
     """
+    on_schema_change = options.on_schema_change
     had = {column.name.lower(): column for column in snapshot}
     has = {column.name.lower(): column for column in new_rows}
     added = [column for name, column in has.items() if name not in had]
@@ -377,8 +373,8 @@ def incremental_columns(
     if on_schema_change in ("append_new_columns", "sync_all_columns"):
         result += added
     # only one of the two options is set
-    updated = _folded(config.get("merge_update_columns")) or set(has)
-    updated = updated & has.keys() - _folded(config.get("merge_exclude_columns"))
+    updated = _folded(options.merge_update_columns) or set(has)
+    updated = updated & has.keys() - _folded(options.merge_exclude_columns)
     before, new = ({name: c.dtype for name, c in columns.items()} for columns in (had, has))
     return [
         IncrementalColumn(c.name, c.dtype, before.get(name), new.get(name), name in updated)
@@ -466,8 +462,8 @@ def _no_common_type(column: str, stored: str, new: str) -> CompilationError:
     )
 
 
-def _folded(names: Any) -> set[str]:
-    return {str(name).lower() for name in ([names] if isinstance(names, str) else names or [])}
+def _folded(names: Iterable[str]) -> set[str]:
+    return {name.lower() for name in names}
 
 
 def _names(columns: Iterable[OpenMirroringColumn]) -> str:
@@ -507,7 +503,7 @@ def _compared_types(
 ) -> dict[str, str]:
     """Return the types in which dbt compares the columns of a dbt snapshot with its source."""
     # the times of changes are compared by their order, which texts of numbers do not have
-    is_ordered = node.config.get("strategy") == "timestamp"
+    is_ordered = node.history.strategy == "timestamp"
     had = {column.name.lower(): column for column in stored}
     times = {node.history_columns[name].lower() for name in _TIMES}
     types = {}
