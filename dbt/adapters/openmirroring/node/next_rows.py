@@ -41,7 +41,7 @@ from dbt.adapters.openmirroring.types.casts import (
     with_new_fields,
     without_length,
 )
-from dbt.adapters.openmirroring.types.columns import TypedColumn
+from dbt.adapters.openmirroring.types.columns import TypedColumn, require_comparable
 
 # the quoted name of a column, how its values are converted (None if they stay), and its new name
 ConvertedColumn = tuple[str, Cast | None, str]
@@ -91,15 +91,22 @@ def next_rows(
     if node.is_incremental != was_incremental:
         raise refuse_stale_compilation()
     if not was_incremental:
-        if node.batch:
-            with node.warehouse.users_session():
-                _event_time(node, node.warehouse.columns_of(node.query))
         return live_rows(node)
     return _incremental(node, scratch, snapshot)
 
 
 def live_rows(node: Node) -> NextRows:
-    """Return the rows of a model, without those that `delete_when` marks as deletes."""
+    """Return the rows of a model, without those that `delete_when` marks as deletes.
+
+    Raises:
+        CompilationError: if it is an incremental model, and a later run could not extend them
+    """
+    if node.reads_itself:
+        with node.warehouse.users_session():
+            columns = node.warehouse.columns_of(node.query)
+        _check_columns(node, columns)
+        if node.batch:
+            _event_time(node, columns)
     return NextRows(
         node.warehouse.sql(
             "mirror_live_rows", query=node.query, delete_when=node.options.delete_when
@@ -122,6 +129,7 @@ def _incremental(
     with warehouse.users_session():
         computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
+    _check_columns(node, [*before, *found])
     columns = incremental_columns(before, found, node.options)
     predicates = node.options.incremental_predicates
     if node.batch:
@@ -160,6 +168,24 @@ def _incremental(
         predicates=predicates,
     )
     return NextRows(query, reused)
+
+
+def _check_columns(node: Node, columns: Sequence[OpenMirroringColumn]) -> None:
+    """Check that an incremental model has the columns of a merge, and can compare its keys."""
+    has = {column.name.lower() for column in columns}
+    for option in ("merge_update_columns", "merge_exclude_columns"):
+        missing = [name for name in getattr(node.options, option) if name.lower() not in has]
+        if missing:
+            raise CompilationError(
+                f"`{option}` names {', '.join(map(repr, missing))}, and neither the model nor its "
+                f"table has such a column. They have: {', '.join(sorted(has))}. Nothing was "
+                "changed. Correct the name, or remove it."
+            )
+    # otherwise nothing is looked for by its key
+    keys = _folded(node.options.unique_key) if node.options.touched_by is not None else set()
+    for column in columns:
+        if column.name.lower() in keys:
+            require_comparable("unique_key", column.quoted, column.dtype)
 
 
 def _event_time(node: Node, columns: Sequence[OpenMirroringColumn]) -> OpenMirroringColumn:
