@@ -33,6 +33,7 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
 from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
+from dbt.adapters.openmirroring.node.history import compared_columns
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.mirrored_rows import difference
 from dbt.adapters.openmirroring.node.options import given
@@ -294,6 +295,15 @@ class OpenMirroringAdapter(SparkAdapter):
             except CompilationError as error:
                 error.stack = UsersMacros(error.stack)
                 raise
+
+    @available
+    def compared_columns(self, query: str, check_cols: Any) -> list[str]:
+        """Return the columns that the check strategy of a dbt snapshot compares, each once.
+
+        Args:
+            query: SQL of its source
+        """
+        return compared_columns(check_cols, self._command.warehouse({}).columns_of(query))
 
     @available.parse_none
     @classmethod

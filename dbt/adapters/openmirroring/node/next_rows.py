@@ -12,6 +12,7 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.node.compare import listed
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.history import source_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.snapshot.reuse import (
     KeptFiles,
@@ -118,7 +119,7 @@ def first_rows(node: Node) -> NextRows:
     """Return the rows of a node that is built for the first time."""
     if node.is_history:
         with node.warehouse.users_session():
-            return NextRows(node.first_history(node.query))
+            return NextRows(node.first_history(source_rows(node)))
     return live_rows(node)
 
 
@@ -505,7 +506,7 @@ def _comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringR
     Returns:
         a query of the source, and a table of the stored rows
     """
-    warehouse, target, query = node.warehouse, node.target, node.query
+    warehouse, target, query = node.warehouse, node.target, source_rows(node)
     stored = warehouse.columns(target)
     source = warehouse.columns_of(node.first_history(query))
     types = _compared_types(node, stored, source)
