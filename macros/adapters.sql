@@ -75,7 +75,7 @@
 {% macro openmirroring__partition_cols(label, required=false) %}
   {%- set names = config.get('partition_by') -%}
   {%- if names -%}
-    {{ label }} ({{ mirror_quoted([names] if names is string else names) }})
+    {{ label }} ({{ mirror_quoted(([names] if names is string else names) | unique | list) }})
   {%- endif -%}
 {% endmacro %}
 
@@ -83,7 +83,7 @@
   {%- set names = config.get('clustered_by') -%}
   {%- if names and config.get('buckets') -%}
     {%- set buckets = config.get('buckets', validator=validation.any[int]) -%}
-    {{ label }} ({{ mirror_quoted([names] if names is string else names) }}) into {{ buckets }} buckets
+    {{ label }} ({{ mirror_quoted(([names] if names is string else names) | unique | list) }}) into {{ buckets }} buckets
   {%- endif -%}
 {% endmacro %}
 
@@ -116,24 +116,18 @@
 
 
 {#- The columns that the check strategy of a dbt snapshot compares, and whether there are new ones. dbt does not
-    dispatch this macro, so it has dbt's name. dbt's own compares names with their case: every run would make a
-    version of every row once a column of the source has changed its case. -#}
+    dispatch this macro, so it has dbt's name. dbt's own compares names with their case, and takes for a new column
+    what is none or is named twice: every run would make a version of every row. -#}
 {% macro snapshot_check_all_get_existing_columns(node, target_exists, check_cols_config) -%}
+  {%- set compared = adapter.compared_columns(node['compiled_code'], check_cols_config) -%}
   {%- if not target_exists -%}
     {{ return((false, [])) }}
-  {%- endif -%}
-  {%- if check_cols_config == 'all' -%}
-    {%- set query = node['compiled_code'] -%}
-  {%- elif check_cols_config is iterable and check_cols_config | length > 0 -%}
-    {%- set query = 'select ' ~ check_cols_config | join(', ') ~ ' from (\n' ~ node['compiled_code'] ~ '\n) subq' -%}
-  {%- else -%}
-    {%- do exceptions.raise_compiler_error("Invalid value for 'check_cols': " ~ check_cols_config) -%}
   {%- endif -%}
   {%- set target = adapter.get_relation(database=node.database, schema=node.schema, identifier=node.alias) -%}
   {%- set existing = adapter.get_columns_in_relation(target) | map(attribute='name') | map('lower') | list -%}
   {%- set shared = [] -%}
   {%- set added = [] -%}
-  {%- for name in get_columns_in_query(query) -%}
+  {%- for name in compared -%}
     {%- do (shared if name | lower in existing else added).append(adapter.quote(name)) -%}
   {%- endfor -%}
   {{ return((added | length > 0, shared)) }}

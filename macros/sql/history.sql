@@ -1,3 +1,38 @@
+{#- Values of the source of a dbt snapshot, as dbt's macros write them.
+
+    Args:
+      query: of the source
+      values: SourceValue -#}
+{% macro openmirroring__mirror_source_values(query, values) %}
+  select
+  {%- for value in values %}
+    {{ 'source_data.' if value.is_column }}{{ value.sql }} {{- ',' if not loop.last }}
+  {%- endfor %}
+  from (
+    {{ query }}
+  ) as source_data
+{% endmacro %}
+
+
+{#- The rows of the source of a dbt snapshot. A NULL as a key equals none of those that are stored.
+
+    Args:
+      query: of the source
+      keys: SQL of each -#}
+{% macro openmirroring__mirror_source_rows(query, keys) %}
+  {%- set told -%}
+    The `unique_key` of the dbt snapshot ({{ keys | join(', ') }}) is NULL in a row of its source, and each run would add a version of it. Nothing was changed. Leave such rows out in the source, or give them a key.
+  {%- endset -%}
+  select * from (
+    {{ query }}
+  ) as source_data
+  where case
+    when ({{ keys | join(') is null or (') }}) is null then cast(raise_error('{{ mirror_literal(told) }}') as boolean)
+    else true
+  end
+{% endmacro %}
+
+
 {#- The rows of a dbt snapshot after this run: those of its table, with what has changed since.
 
     Args:

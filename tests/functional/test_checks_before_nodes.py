@@ -16,6 +16,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"on_breaking_changes": "fail"},
         "Unknown option `on_breaking_changes`. Did you mean `on_breaking_change`?",
     ),
+    "an empty list that dbt takes for all columns": (
+        {"materialized": "incremental", "unique_key": "id", "merge_update_columns": []},
+        "`merge_update_columns` is empty.",
+    ),
     "grants of a view": (
         {"materialized": "view", "grants": {"select": ["me"]}},
         "`grants` cannot be applied",
@@ -37,7 +41,7 @@ def test_no_node_is_built_if_selected_ones_are_not_configured_right_and_all_are_
     project.write(
         "snapshots/past.yml",
         "snapshots: [{name: past, relation: ref('early'), config: {unique_key: id, "
-        "strategy: check, check_cols: all, landing_format: xml}}]",
+        "strategy: check, check_cols: all, hard_deletes: Invalidate}}]",
     )
 
     for command in (
@@ -53,7 +57,7 @@ def test_no_node_is_built_if_selected_ones_are_not_configured_right_and_all_are_
             assert f"model.shop.late{number} (models/late{number}.sql): {message}" in error, wrong
     error = project.stop(command="build")
     assert "seed.shop.days (seeds/days.csv): `publish`" in error
-    assert "snapshot.shop.past (snapshots/past.yml): `landing_format`" in error
+    assert "snapshot.shop.past (snapshots/past.yml): `hard_deletes`" in error
 
     assert project.tables() == []
     assert not project.landing_zone.exists()

@@ -173,6 +173,13 @@ STRATEGIES = {
         "+1 ~1 -0",
         [(1, "b", 5), (2, "c", 7)],
     ),
+    "merge_update_columns with the key only": NewRows(
+        values("(1, 'a')"),
+        values("(1, 'b')", "(2, 'c')"),
+        {**KEYED, "merge_update_columns": "`ID`"},
+        "+1 ~0 -0",
+        [(1, "a"), (2, "c")],
+    ),
     "insert_overwrite": NewRows(
         values(
             *(f"(1, 'a', date'{JAN}')", f"(2, 'b', date'{JAN}')", "(3, 'c', null)"),

@@ -6,11 +6,13 @@ New columns, names of columns and dates for the end are in dbt's own tests, also
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.functional.project import Project
+from tests.functional.test_type_changes import history, messages, rows
 from tests.variants import some
 
 
@@ -151,3 +153,112 @@ def test_files_of_versions_that_do_not_change_are_not_written_again(project: Pro
     assert written[1] & written[2]
     assert len(versions(project)) == 3
     project.assert_mirrored()
+
+
+COLUMNS = {
+    "id": "1",
+    "name": "'a'",
+    "tags": "map('k', timestamp'2024-01-01 00:00:00')",
+    "part": "named_struct('a', 1)",
+    "a": "5",
+    "at": DAY1,
+}
+EVERY = "select * from {{ ref('rows') }}"
+SHOWN = "select *, {} as shown from {{{{ ref('rows') }}}}"
+NO_MAP = ", ".join(name for name in COLUMNS if name != "tags")
+NAME = {"check_cols": ["name"]}
+
+
+class Wrong(NamedTuple):
+    """What a second run of a dbt snapshot could not compare.
+
+    Args:
+        way_out: another source, with what the message tells to select, and other options
+    """
+
+    config: dict[str, Any]
+    message: str
+    source: str
+    way_out: dict[str, Any]
+
+
+WRONG = {
+    "no_columns": Wrong(
+        {"check_cols": ["name", "upper(name)", "part.a", "nme"]},
+        "`check_cols` names 'upper(name)', 'part.a', 'nme', but it must have columns of",
+        SHOWN.format("upper(name)"),
+        {"check_cols": ["name", "shown"]},
+    ),
+    "some_maps": Wrong(
+        {"check_cols": ["name", "tags"]},
+        "leave them out: `check_cols: [name]`",
+        EVERY,
+        NAME,
+    ),
+    "all_maps": Wrong(
+        {"check_cols": "all"},
+        "`check_cols` has `tags` of the type map<string,timestamp>",
+        f"select {NO_MAP}, {{}} from {{{{{{{{ ref('rows') }}}}}}}}",
+        {"check_cols": "all"},
+    ),
+    "times": Wrong(
+        {"strategy": "timestamp", "updated_at": "cast(at as date)"},
+        "`updated_at` of the dbt snapshot is 'cast(at as date)', but it must be a column of",
+        SHOWN.format("cast(at as date)"),
+        {"strategy": "timestamp", "updated_at": "shown"},
+    ),
+    "map_keys": Wrong(
+        {"unique_key": "tags", **NAME},
+        "`unique_key` is tags of the type map<string,timestamp>",
+        SHOWN,
+        {"unique_key": "shown", **NAME},
+    ),
+    "null_keys": Wrong(
+        {"unique_key": ["id", "nullif(name, 'a')"], **NAME},
+        "(id, nullif(name, 'a')) is NULL in a row of its source, and each run would add a version",
+        EVERY,
+        {"unique_key": ["id", "coalesce(nullif(name, 'a'), '')"], **NAME},
+    ),
+    "deleted_keys": Wrong(
+        {"unique_key": ["id", "upper(name)"], **NAME, "hard_deletes": "new_record"},
+        "`unique_key` of the dbt snapshot is 'upper(name)', but it must be a column of",
+        SHOWN.format("upper(name)"),
+        {"unique_key": ["id", "shown"], **NAME, "hard_deletes": "new_record"},
+    ),
+}
+
+
+def test_what_a_dbt_snapshot_could_not_compare_is_refused_in_its_first_run(
+    project: Project,
+) -> None:
+    project.model(f"select {', '.join(map('{} as {}'.format, COLUMNS.values(), COLUMNS))}", "rows")
+    history(project, EVERY, "twice", check_cols=["name", "name"])
+    history(project, EVERY, "switched", strategy="timestamp", updated_at="at", mirror=False)
+    for name, wrong in WRONG.items():
+        history(project, EVERY, name, **wrong.config)
+
+    assert not project.dbt("build")
+
+    told = messages(project)
+    for name, wrong in WRONG.items():
+        assert wrong.message in told[name]
+        assert "Nothing was changed." in told[name]
+    assert project.tables() == ["rows", "switched", "twice"]
+
+    # the ways out
+    selected = {
+        "all_maps": re.findall("in the source, in place of them: (.+); or", told["all_maps"])[0],
+        "map_keys": re.findall("Select (.+) under a name", told["map_keys"])[0],
+    }
+    for name, wrong in WRONG.items():
+        sql = wrong.source.format(selected[name]) if name in selected else wrong.source
+        history(project, sql, name, mirror=False, **wrong.way_out)
+    history(project, EVERY, "switched", check_cols="all", mirror=False)
+    assert "all_maps" not in project.fail(command="snapshot")
+    assert WRONG["all_maps"].message in messages(project)["switched"]
+    sql = WRONG["all_maps"].source.format(selected["all_maps"])
+    history(project, sql, "switched", check_cols="all", mirror=False)
+    project.run(command="snapshot")
+
+    assert project.results()["twice"]["adapter_response"]["publication"] == "unchanged"
+    assert {name: len(rows(project, name)) for name in WRONG} == dict.fromkeys(WRONG, 1)

@@ -478,7 +478,7 @@ def test_fields_of_a_struct_are_found_by_name_and_change_as_columns_do(project: 
 
 
 def test_a_value_of_a_seed_that_would_lose_something_is_refused(project: Project) -> None:
-    project.write_project(seeds={"+column_types": {"price": "decimal(5,2)"}})
+    project.write_project(seeds={"+column_types": {"PRICE": "decimal(5,2)"}})
     project.write("seeds/orders.csv", "id,price\n1,1.239\n")
 
     message = project.fail(command="seed")

@@ -33,8 +33,10 @@ from dbt.adapters.openmirroring.dbt_core.flags import (
 from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.node.config import OpenMirroringConfig
+from dbt.adapters.openmirroring.node.history import compared_columns
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.node.mirrored_rows import difference
+from dbt.adapters.openmirroring.node.options import given
 from dbt.adapters.openmirroring.node.progress import Progress
 from dbt.adapters.openmirroring.node.user_code import UserCode
 from dbt.adapters.openmirroring.operations import catalog
@@ -298,6 +300,22 @@ class OpenMirroringAdapter(SparkAdapter):
             except CompilationError as error:
                 error.stack = UsersMacros(error.stack)
                 raise
+
+    @available
+    def compared_columns(self, query: str, check_cols: Any) -> list[str]:
+        """Return the columns that the check strategy of a dbt snapshot compares, each once.
+
+        Args:
+            query: SQL of its source
+        """
+        return compared_columns(check_cols, self._command.warehouse({}).columns_of(query))
+
+    @available.parse_none
+    @classmethod
+    def get_hard_deletes_behavior(cls, config: Any) -> str:
+        """Return what happens to deleted rows. An empty option is none, as everywhere else."""
+        names = ("hard_deletes", "invalidate_hard_deletes")
+        return str(super().get_hard_deletes_behavior(given({n: config.get(n) for n in names})))
 
     @available
     def refuse_clone(self, context: Context) -> None:

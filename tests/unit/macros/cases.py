@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.node.build import Constraint
 from dbt.adapters.openmirroring.node.compare import Side
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.history import SourceValue
 from dbt.adapters.openmirroring.node.next_rows import IncrementalColumn
 from dbt.adapters.openmirroring.node.plan import SparkPlan, TextFiles
 from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRows
@@ -254,6 +255,12 @@ CASES = [
     *(
         case("mirror_in_batch", event_time="`at`", start="2024-01-01", end="2024-01-02", keys=keys)
         for keys in ((), ("id", ODD))
+    ),
+    case("mirror_source_rows", query=QUERY, keys=NAMES),
+    case(
+        "mirror_source_values",
+        query=QUERY,
+        values=[SourceValue("unique_key", NAMES[1], is_column) for is_column in (True, False)],
     ),
     *(
         case(

@@ -11,8 +11,9 @@ import jinja2
 import jinja2.meta
 import pytest
 
-from dbt.adapters.openmirroring.node.config import INCREMENTAL_STRATEGIES, NodeConfig
+from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.decide import Change
+from dbt.adapters.openmirroring.node.options import INCREMENTAL_STRATEGIES
 from tests.unit.macros import cases
 from tests.unit.macros.cases import CASES
 from tests.unit.macros.rendered import CLAUSES, OURS, our_macros, warehouse

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -13,10 +12,10 @@ from dbt.adapters.openmirroring.node.config import (
     EVERYWHERE,
     INCREMENTAL,
     NodeConfig,
-    OpenMirroringConfig,
 )
 
 MERGING = {"materialized": "incremental", "unique_key": "id"}
+MICROBATCH = {"incremental_strategy": "microbatch", "event_time": "at"}
 
 
 def refusal(config: dict[str, Any]) -> str:
@@ -35,14 +34,6 @@ def test_without_options_a_node_is_mirrored_with_the_defaults() -> None:
         compression="zstd",
         target_file_size=134217728,
     )
-
-
-@pytest.mark.parametrize("materialized", ["table", "incremental", "snapshot", "seed"])
-def test_an_empty_option_is_none(materialized: str) -> None:
-    names = {field.name for field in fields(OpenMirroringConfig)} | {"unique_key", "grants"}
-    empty = dict.fromkeys({*names, *INCREMENTAL, *EVERYWHERE, "incremental_predicates"}, "")
-
-    assert NodeConfig.parse({"materialized": materialized, **empty}) == NodeConfig()
 
 
 @pytest.mark.parametrize(
@@ -74,7 +65,7 @@ def test_an_empty_option_is_none(materialized: str) -> None:
         ({**MERGING, "unique_key": ["id", "line"]}, "touched_by", [("id", "line")]),
         ({**MERGING, "incremental_strategy": "insert_overwrite"}, "touched_by", None),
         (
-            {**MERGING, "incremental_strategy": "microbatch", "partition_by": "day"},
+            {**MERGING, **MICROBATCH, "partition_by": "day"},
             "touched_by",
             [("day",), ("id",)],
         ),
@@ -155,7 +146,7 @@ def test_an_option_is_read(config: dict[str, Any], name: str, parsed: Any) -> No
             {"materialized": "incremental", "incremental_strategy": "delete+insert"},
             "needs a `unique_key`",
         ),
-        ({**MERGING, "incremental_strategy": "microbatch"}, "requires a `partition_by`"),
+        ({**MERGING, **MICROBATCH}, "requires a `partition_by`"),
         ({**MERGING, "materialized": "table", "delete_when": "gone"}, "is for incremental models"),
         ({"materialized": "incremental", "delete_when": "gone"}, "with a `unique_key`"),
         ({"max_deleted": -1}, "`max_deleted` is -1"),
@@ -217,7 +208,7 @@ def test_every_property_of_delimited_text_can_be_set(newline: str) -> None:
         ({"null_value": "nan"}, "a number"),
         ({"null_value": " null"}, "another spelling of NULL"),
         ({"quote": "'"}, "There are: column_separator, row_separator"),
-        ("csv", "options with values"),
+        ("csv", "names with values"),
     ],
 )
 def test_delimited_text_that_could_be_mistaken_is_refused(options: Any, message: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.next_rows import (
     IncrementalColumn,
     history_columns,
@@ -32,7 +33,8 @@ def columns(types: dict[str, str]) -> list[OpenMirroringColumn]:
 
 
 def combine(on_schema_change: str, **config: Any) -> list[IncrementalColumn]:
-    return incremental_columns(columns(SNAPSHOT), columns(NEW), on_schema_change, config)
+    options = {"materialized": "incremental", "on_schema_change": on_schema_change, **config}
+    return incremental_columns(columns(SNAPSHOT), columns(NEW), NodeConfig.parse(options))
 
 
 def test_appended_columns_come_last_and_the_others_keep_their_types() -> None:

@@ -14,16 +14,10 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import Layout
 
 
-def node(names: dict[str, str] | None = None, **config: Any) -> Node:
-    """A node of a Spark whose tables are Parquet without `using`.
-
-    Args:
-        names: of the columns of a dbt snapshot, which only dbt's own object knows
-    """
+def node(**config: Any) -> Node:
+    """A node of a Spark whose tables are Parquet without `using`."""
     default = agate.Table([("spark.sql.sources.default", "Parquet")], ["key", "value"])
     context = {
-        "config": {"snapshot_table_column_names": names},
-        "get_snapshot_table_column_names": lambda: {"dbt_scd_id": "dbt_scd_id"},
         "model": {
             "unique_id": "model.shop.orders",
             "config": {"materialized": "incremental", **config},
@@ -62,33 +56,21 @@ def test_the_next_snapshot_is_planned_as_spark_will_describe_it(
 def test_a_dbt_snapshot_has_its_versions_as_its_key(
     names: dict[str, str] | None, key: str
 ) -> None:
-    history = node(names, materialized="snapshot", unique_key="id")
+    names_of_config = {"snapshot_meta_column_names": names} if names else {}
+    history = node(materialized="snapshot", unique_key="id", **names_of_config)
 
     assert history.options.unique_key == (key,)
 
 
 @pytest.mark.parametrize(
-    ("unique_key", "keys"), [("id", ("id",)), (["a", "b + 1"], ("a", "b + 1")), (None, ())]
+    ("unique_key", "keys"), [("id", ("id",)), (["a", "b + 1"], ("a", "b + 1"))]
 )
 def test_a_dbt_snapshot_keeps_the_key_of_its_source(
     unique_key: object, keys: tuple[str, ...]
 ) -> None:
-    assert node(materialized="snapshot", unique_key=unique_key).history_keys == keys
+    assert node(materialized="snapshot", unique_key=unique_key).history.key == keys
 
 
 @pytest.mark.parametrize(("schema_folder", "path"), [(True, "sales"), (False, "")])
 def test_a_table_folder_may_be_at_the_root(schema_folder: bool, path: str) -> None:
     assert node(schema_folder=schema_folder).table_folder.schema == path
-
-
-@pytest.mark.parametrize(
-    ("config", "predicates"),
-    [
-        ({}, []),
-        ({"incremental_predicates": ["a", "b or c"]}, ["a", "b or c"]),
-        ({"predicates": ["a"]}, ["a"]),
-        ({"incremental_predicates": "b or c"}, ["b or c"]),
-    ],
-)
-def test_a_predicate_may_come_alone(config: dict[str, Any], predicates: list[str]) -> None:
-    assert node(**config).predicates == predicates

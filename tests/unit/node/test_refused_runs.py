@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,15 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     SnapshotMismatchError,
 )
 from tests.unit.node.fake_rows import Rows
-from tests.unit.node.world import AFTER, BEFORE, ORDERS, publication_of, published_world
+from tests.unit.node.world import (
+    AFTER,
+    BEFORE,
+    COLUMNS,
+    ORDERS,
+    World,
+    publication_of,
+    published_world,
+)
 
 MANIFEST = "_scratchPad/shop.orders/manifest.json"
 JOURNAL = "shop.schema/orders/_journal.json"
@@ -63,6 +72,52 @@ def test_new_rows_with_the_same_key_are_refused(
         world.run()
 
     world.assert_right(BEFORE)
+
+
+MAPS = {"id": "map<string,int>", "name": "string"}
+LATER: dict[str, tuple[dict[str, Any], str]] = {
+    **{
+        option: ({option: ["name", "`nme`"]}, f"`{option}` names 'nme', and neither the model nor")
+        for option in ("merge_update_columns", "merge_exclude_columns")
+    },
+    **{
+        strategy: (
+            {"incremental_strategy": strategy},
+            "`unique_key` is `id` of the type map<string,int>, and Spark cannot compare such "
+            "values. Nothing was changed. Select to_json(`id`) under a name, and set that.",
+        )
+        for strategy in ("append", "merge", "delete+insert")
+    },
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+@pytest.mark.parametrize("mirror", [True, False])
+def test_what_a_later_run_would_fail_with_is_refused_in_the_first(
+    tmp_path: Path, name: str, mirror: bool
+) -> None:
+    config, message = LATER[name]
+    world = World(tmp_path, **INCREMENTAL, **config, mirror=mirror)
+    world.select(columns=MAPS if "strategy" in str(config) else COLUMNS)
+
+    with pytest.raises(CompilationError, match=re.escape(message)):
+        world.run()
+
+    assert world.spark.tables == {}
+    assert world.files == []
+
+
+@pytest.mark.parametrize("option", ["merge_update_columns", "merge_exclude_columns"])
+def test_a_column_of_a_merge_may_be_that_of_the_table_or_of_the_model(
+    tmp_path: Path, option: str
+) -> None:
+    world = published_world(tmp_path, **INCREMENTAL, on_schema_change="append_new_columns")
+    world.select((9, "new"), columns={"id": "int", "city": "string"})
+    world.config[option] = ["NAME", "city"]
+
+    world.run()
+
+    world.assert_right([*((*row, None) for row in BEFORE), (9, None, "new")])
 
 
 def test_a_rebuild_can_be_refused(tmp_path: Path) -> None:

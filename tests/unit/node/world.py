@@ -277,7 +277,6 @@ class World:
                 self.config["materialized"] == "incremental" and exists() and not full_refresh
             ),
             "should_full_refresh": lambda: full_refresh,
-            "incremental_validate_on_schema_change": lambda value, default: value or default,
             "persist_docs": lambda *_: None,
             "store_result": store,
             "log": lambda text, info: self.told.append(text),

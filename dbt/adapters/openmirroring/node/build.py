@@ -139,7 +139,7 @@ def _documented(node: Node, query: str) -> tuple[list[str], str]:
 def _options(node: Node) -> dict[str, str]:
     """Return the options of a snapshot; none if those that dbt-spark writes are all."""
     is_ours = node.options.mirror and node.options.landing_format == "parquet"
-    is_parquet = node.config.get("file_format") in (None, "parquet")
+    is_parquet = (node.config.get("file_format") or "parquet").lower() == "parquet"
     given = node.config.get("options") or {}
     if is_ours and is_parquet and not given:
         # the compression of the landing zone, so that files can be published unchanged

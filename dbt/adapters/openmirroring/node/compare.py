@@ -280,11 +280,8 @@ def _of(columns: Sequence[LandingColumn], names: Sequence[str]) -> tuple[Landing
     return tuple(by_name[name] for name in names)
 
 
-def why_left(options: NodeConfig, predicates: Sequence[str]) -> tuple[str, str] | None:
+def why_left(options: NodeConfig) -> tuple[str, str] | None:
     """Return why an incremental model may leave a published row beside a new row with its key.
-
-    Args:
-        predicates: SQL conditions that a new row must meet to match a row of the snapshot
 
     Returns:
         the end of a sentence about the published row, and a remedy; None if new rows replace all
@@ -302,7 +299,7 @@ def why_left(options: NodeConfig, predicates: Sequence[str]) -> tuple[str, str] 
             "the strategy append leaves",
             "Set `incremental_strategy: merge`, or let the model select rows with new keys only.",
         )
-    if predicates:
+    if options.incremental_predicates:
         return (
             "`incremental_predicates` leave out",
             "Let them include all rows that new rows replace, or remove them.",

@@ -25,32 +25,16 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     UPSERT,
     DelimitedText,
 )
+from dbt.adapters.openmirroring.node.options import (
+    IMMEDIATELY,
+    ON_REQUEST,
+    given,
+    mapping,
+    one_of,
+    read_options,
+)
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
 from dbt.adapters.openmirroring.text.errors import RefusedError
-from dbt.adapters.openmirroring.text.sql import ended
-
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
-_SIZE = re.compile(r"(\d+)\s*(kb|mb|gb)")
-_PROVIDER = re.compile(r"[\w.]+")
-_UNITS = {"kb": 2**10, "mb": 2**20, "gb": 2**30}
-
-# values of `publish`
-IMMEDIATELY, AFTER_TESTS, ON_REQUEST = "immediately", "after_tests", "on_request"
-
-INCREMENTAL_STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
-
-# the values of options that have few, the default first
-_CHOICES: dict[str, tuple[Any, ...]] = {
-    "mirror": (True, False),
-    "on_breaking_change": ("rebuild", "fail"),
-    "insert_marker": (UPSERT, "insert"),
-    "landing_format": ("parquet", *COLUMN_SEPARATORS),
-    "file_detection": ("sequential", LAST_UPDATE_TIME),
-    "default_row_marker": ("insert", UPSERT),
-    "schema_folder": (True, False),
-    "publish": (IMMEDIATELY, AFTER_TESTS, ON_REQUEST),
-    "on_foreign_changes": ("fail", "publish"),
-}
 
 # spellings of numbers, dates and booleans, which are written without quotes
 _UNQUOTED = re.compile(r"[-+]?\d.*|true|false|[-+]?(nan|inf.*)", re.IGNORECASE | re.DOTALL)
@@ -77,6 +61,22 @@ class OpenMirroringConfig(SparkConfig):
 
 
 @dataclass(frozen=True)
+class HistoryConfig:
+    """How a dbt snapshot finds the rows of its source that have changed.
+
+    Args:
+        key: SQL of its `unique_key`, which repeats in its history
+        updated_at: SQL of the time of a row; None for the time of the run
+        records_deletes: a row that is gone gets a version of its own
+    """
+
+    key: tuple[str, ...]
+    strategy: str
+    updated_at: str | None = None
+    records_deletes: bool = False
+
+
+@dataclass(frozen=True)
 class NodeConfig:
     """How a node is mirrored.
 
@@ -90,9 +90,13 @@ class NodeConfig:
         schema_folder: False puts the table folder at the root of the landing zone
         target_file_size: bytes
         incremental_strategy: one of INCREMENTAL_STRATEGIES
+        merge_update_columns: columns that a merge updates in existing rows; if it is empty, all
+            but those of `merge_exclude_columns`
+        incremental_predicates: SQL conditions that a new row must meet to match a published row
         delete_when: SQL condition; a new row that meets it deletes instead of upserting
         max_deleted: limit of the rows that one publication may delete: their number, or (a float)
             a percentage of the published rows
+        history: of a dbt snapshot, whose `unique_key` here is the id of a version
     """
 
     unique_key: tuple[str, ...] = ()
@@ -107,11 +111,16 @@ class NodeConfig:
     schema_folder: bool = True
     target_file_size: int = 128 * 2**20
     incremental_strategy: str = "append"
+    on_schema_change: str = "ignore"
+    merge_update_columns: tuple[str, ...] = ()
+    merge_exclude_columns: tuple[str, ...] = ()
+    incremental_predicates: tuple[str, ...] = ()
     delete_when: str | None = None
     partition_by: tuple[str, ...] = ()
     publish: str = IMMEDIATELY
     max_deleted: int | float | None = None
     on_foreign_changes: str = "fail"
+    history: HistoryConfig | None = None
 
     @property
     def is_held(self) -> bool:
@@ -169,33 +178,17 @@ class NodeConfig:
                     f"Unknown option `{name}`. Did you mean `{close}`?", code="OM201"
                 )
         _refuse_other_options(config)
-        unique_key = _columns(config, "unique_key")
-        chosen = {
-            name: _choice(name, config.get(name), allowed) for name, allowed in _CHOICES.items()
-        }
-        landing_format = chosen["landing_format"]
+        read = read_options(config)
+        if config.get("materialized") == "snapshot":
+            _read_history(read)
+        elif config.get("materialized") == "incremental":
+            _read_incremental(read)
+        landing_format = read.get("landing_format", cls.landing_format)
         parsed = cls(
-            **chosen,
-            unique_key=unique_key,
+            **{name: read[name] for name in read.keys() & cls.__dataclass_fields__.keys()},
             delimited=_delimited(config.get("delimited"), landing_format),
             compression=_compression(config.get("compression"), landing_format),
-            target_file_size=_size(config.get("target_file_size")),
-            incremental_strategy=_strategy(config, unique_key),
-            delete_when=ended(_text(config, "delete_when") or "") or None,
-            partition_by=_columns(config, "partition_by"),
-            max_deleted=_max_deleted(config.get("max_deleted")),
         )
-        file_format = _text(config, "file_format")
-        if file_format and not _PROVIDER.fullmatch(file_format):
-            raise CompilationError(
-                f"`file_format` is {file_format!r}. It must be the name of a format, e.g. parquet."
-            )
-        if config.get("location_root"):
-            raise CompilationError(
-                "`location_root` is not supported: the snapshot of a model is replaced by "
-                "renaming a managed table. Set spark.sql.warehouse.dir, or the location of the "
-                "schema."
-            )
         refuse_grants(config)
         if parsed.file_detection == LAST_UPDATE_TIME and in_onelake:
             raise RefusedError(
@@ -225,68 +218,73 @@ class NodeConfig:
         return parsed
 
 
-def given(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options without empty texts: packages write '' for "none on this target"."""
-    return {name: value for name, value in config.items() if value != ""}
+def _read_history(read: dict[str, Any]) -> None:
+    """Check the options of a dbt snapshot with each other, and set the key of its versions."""
+    key, strategy, updated_at = (read.get(n) for n in ("unique_key", "strategy", "updated_at"))
+    if not key:
+        raise CompilationError("A dbt snapshot needs a `unique_key`.")
+    if "hard_deletes" in read and "invalidate_hard_deletes" in read:
+        raise CompilationError(
+            "`invalidate_hard_deletes` contradicts `hard_deletes`. Remove the first, which is old."
+        )
+    if strategy == "timestamp" and not updated_at:
+        raise CompilationError("The strategy timestamp needs `updated_at`.")
+    records_deletes = read.get("hard_deletes") == "new_record"
+    names = read.get("snapshot_meta_column_names", {})
+    read["unique_key"] = (names.get("dbt_scd_id", "dbt_scd_id"),)
+    read["history"] = HistoryConfig(key, str(strategy), updated_at, records_deletes)
 
 
-def _strategy(config: Mapping[str, Any], unique_key: tuple[str, ...]) -> str:
-    """Return the incremental strategy. Other nodes get the default, which has no effect."""
-    if config.get("materialized") != "incremental":
-        return NodeConfig.incremental_strategy
-    default = "merge" if unique_key else "append"
-    given = config.get("incremental_strategy") or default
-    strategy = str(_choice("incremental_strategy", given, INCREMENTAL_STRATEGIES))
+def _read_incremental(read: dict[str, Any]) -> None:
+    """Check the options of an incremental model with each other, and set its strategy."""
+    unique_key = read.get("unique_key")
+    strategy = read.setdefault("incremental_strategy", "merge" if unique_key else "append")
     if strategy == "delete+insert" and not unique_key:
         raise CompilationError("The strategy delete+insert needs a `unique_key`.")
-    if strategy == "microbatch" and not config.get("partition_by"):
+    if strategy == "microbatch" and not read.get("partition_by"):
         raise CompilationError(
             "The strategy microbatch requires a `partition_by` config: a column of the grain of "
             "`batch_size`, whose values are replaced."
         )
-    if config.get("merge_update_columns") and config.get("merge_exclude_columns"):
+    if strategy == "microbatch" and not read.get("event_time"):
+        raise CompilationError(
+            "The strategy microbatch requires an `event_time` config: the column with the time of "
+            "a row."
+        )
+    if read.get("merge_update_columns") and read.get("merge_exclude_columns"):
         raise CompilationError(
             "`merge_update_columns` contradicts `merge_exclude_columns`. Remove one of them."
         )
-    return strategy
+    if read.get("predicates"):  # dbt's old name comes first
+        read["incremental_predicates"] = read["predicates"]
 
 
 @cache  # the nodes of a project have the same options, and looking for a name is slow
 def _misspelled(name: str) -> str:
     """Return the option of this adapter that a name is like; empty if it is another option."""
-    ours = {field.name for field in fields(NodeConfig)}
+    ours = {field.name for field in fields(NodeConfig)} - {"history"}
     # `delimiter` is an option of seeds
     known = ours | {field.name for field in fields(SparkConfig)} | {"unique_key", "delimiter"}
     close = [] if name in known else get_close_matches(name, ours, n=1, cutoff=0.8)
     return close[0] if close else ""
 
 
-def _choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    if value is None:
-        return allowed[0]
-    if value not in allowed or isinstance(value, bool) is not isinstance(allowed[0], bool):
-        choices = ", ".join(str(choice).lower() for choice in allowed)
-        raise CompilationError(f"`{name}` is {value!r}. Allowed: {choices}.")
-    return value
-
-
 def _compression(value: Any, landing_format: str) -> str:
     if landing_format != "parquet":
         # Spark writes text with Hadoop's codecs, which have no zstd and frame snappy differently
-        return str(_choice("compression", value, ("none", "gzip")))
-    allowed = ("none", "snappy", "gzip", "zstd")
-    return str(_choice("compression", value or NodeConfig.compression, allowed))
+        return str(one_of("none", "gzip")("compression", "none" if value is None else value))
+    default = NodeConfig.compression
+    read = one_of("none", "snappy", "gzip", "zstd")
+    return str(read("compression", default if value is None else value))
 
 
 def _delimited(options: Any, landing_format: str) -> DelimitedText | None:
+    given = dict(mapping("delimited", {} if options is None else options))
     if landing_format not in COLUMN_SEPARATORS:
-        if options:
+        if given:
             formats = ", ".join(COLUMN_SEPARATORS)
             raise CompilationError(f"`delimited` is for a `landing_format` of {formats}.")
         return None
-    if not isinstance(options or {}, Mapping):
-        raise CompilationError(f"`delimited` is {options!r}. It must have options with values.")
-    given = dict(options or {})
     if given.pop("first_row_as_header", True) is not True:
         raise CompilationError("`delimited.first_row_as_header` must be true: it is required.")
     names = [field.name for field in fields(DelimitedText)]
@@ -330,61 +328,6 @@ def _check_null_value(text: DelimitedText) -> None:
             f"`delimited.null_value` is {null!r}, which could be read as a number, a date, a "
             "boolean or another spelling of NULL. Set another one, e.g. null."
         )
-
-
-def _columns(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return each column once. As elsewhere in dbt, an empty list means no columns."""
-    value = config.get(name)
-    names = [value] if isinstance(value, str) else value
-    if not names or names == [""]:
-        return ()
-    if isinstance(names, Mapping) and "field" in names:
-        raise CompilationError(
-            f"`{name}` is {value!r}, as BigQuery has it. Set the names of columns, whose values "
-            f"Spark keeps in folders of their own: `{name}: [{names['field']}]`."
-        )
-    if not isinstance(names, (list, tuple)) or not all(
-        isinstance(column, str) and column for column in names
-    ):
-        raise CompilationError(
-            f"`{name}` is {value!r}. It must be the name of a column, or a list of them."
-        )
-    first: dict[str, str] = {}
-    for column in names:
-        first.setdefault(column.lower(), column)
-    return tuple(first.values())
-
-
-def _text(config: Mapping[str, Any], name: str) -> str | None:
-    value = config.get(name)
-    if value is not None and not isinstance(value, str):
-        raise CompilationError(f"`{name}` is {value!r}. It must be text.")
-    return value
-
-
-def _size(value: Any) -> int:
-    if value is None:
-        return NodeConfig.target_file_size
-    match = _SIZE.fullmatch(str(value).strip().lower())
-    if not match or not int(match[1]):
-        raise CompilationError(
-            f"`target_file_size` is {value!r}. It must be a number with a unit: kb, mb or gb."
-        )
-    return int(match[1]) * _UNITS[match[2]]
-
-
-def _max_deleted(value: Any) -> int | float | None:
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    share = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if share and float(share[1]) <= 100:
-        return float(share[1])
-    raise CompilationError(
-        f"`max_deleted` is {value!r}. It must be a number of rows, e.g. 1000, or a share of "
-        "the published rows, e.g. 10%."
-    )
 
 
 _LEAVE = "Join `{{ this }}` in the model, and leave out the rows "

@@ -343,8 +343,8 @@ class Planner:
             table_definition(built.columns, node.options),
             self.published.relation or node.target,
             built,
-            node.history_keys if node.is_history else (),
-            why_left(node.options, node.predicates) if node.is_incremental else None,
+            node.history.key if node.is_history else (),
+            why_left(node.options) if node.is_incremental else None,
         )
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.node.compare import listed
+from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.node.history import source_rows
 from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
 from dbt.adapters.openmirroring.node.snapshot.reuse import (
     KeptFiles,
@@ -41,7 +42,7 @@ from dbt.adapters.openmirroring.types.casts import (
     with_new_fields,
     without_length,
 )
-from dbt.adapters.openmirroring.types.columns import TypedColumn
+from dbt.adapters.openmirroring.types.columns import TypedColumn, require_comparable
 
 # the quoted name of a column, how its values are converted (None if they stay), and its new name
 ConvertedColumn = tuple[str, Cast | None, str]
@@ -91,15 +92,22 @@ def next_rows(
     if node.is_incremental != was_incremental:
         raise refuse_stale_compilation()
     if not was_incremental:
-        if node.batch:
-            with node.warehouse.users_session():
-                _event_time(node, node.warehouse.columns_of(node.query))
         return live_rows(node)
     return _incremental(node, scratch, snapshot)
 
 
 def live_rows(node: Node) -> NextRows:
-    """Return the rows of a model, without those that `delete_when` marks as deletes."""
+    """Return the rows of a model, without those that `delete_when` marks as deletes.
+
+    Raises:
+        CompilationError: if it is an incremental model, and a later run could not extend them
+    """
+    if node.reads_itself:
+        with node.warehouse.users_session():
+            columns = node.warehouse.columns_of(node.query)
+        _check_columns(node, columns)
+        if node.batch:
+            _event_time(node, columns)
     return NextRows(
         node.warehouse.sql(
             "mirror_live_rows", query=node.query, delete_when=node.options.delete_when
@@ -111,7 +119,7 @@ def first_rows(node: Node) -> NextRows:
     """Return the rows of a node that is built for the first time."""
     if node.is_history:
         with node.warehouse.users_session():
-            return NextRows(node.first_history(node.query))
+            return NextRows(node.first_history(source_rows(node)))
     return live_rows(node)
 
 
@@ -122,8 +130,9 @@ def _incremental(
     with warehouse.users_session():
         computed = _keep_new_rows(node, scratch, NEW_ROWS, node.query)
     found, before = warehouse.columns(computed), warehouse.columns(target)
-    columns = incremental_columns(before, found, node.on_schema_change, node.config)
-    predicates = node.predicates
+    _check_columns(node, [*before, *found])
+    columns = incremental_columns(before, found, node.options)
+    predicates = node.options.incremental_predicates
     if node.batch:
         new = {column.name.lower() for column in found}
         common = [column for column in before if column.name.lower() in new]
@@ -134,7 +143,7 @@ def _incremental(
             end=node.batch["event_time_end"],
             keys=node.options.unique_key,
         )
-        predicates = [in_batch]
+        predicates = (in_batch,)
     _check_casts(node, computed, columns)
     new_rows = _typed_rows(node, scratch, computed, found, columns)
     options = node.options = node.options.spelled(column.name for column in columns)
@@ -160,6 +169,24 @@ def _incremental(
         predicates=predicates,
     )
     return NextRows(query, reused)
+
+
+def _check_columns(node: Node, columns: Sequence[OpenMirroringColumn]) -> None:
+    """Check that an incremental model has the columns of a merge, and can compare its keys."""
+    has = {column.name.lower() for column in columns}
+    for option in ("merge_update_columns", "merge_exclude_columns"):
+        missing = [name for name in getattr(node.options, option) if name.lower() not in has]
+        if missing:
+            raise CompilationError(
+                f"`{option}` names {', '.join(map(repr, missing))}, and neither the model nor its "
+                f"table has such a column. They have: {', '.join(sorted(has))}. Nothing was "
+                "changed. Correct the name, or remove it."
+            )
+    # otherwise nothing is looked for by its key
+    keys = _folded(node.options.unique_key) if node.options.touched_by is not None else set()
+    for column in columns:
+        if column.name.lower() in keys:
+            require_comparable("unique_key", column.quoted, column.dtype)
 
 
 def _event_time(node: Node, columns: Sequence[OpenMirroringColumn]) -> OpenMirroringColumn:
@@ -336,18 +363,14 @@ class IncrementalColumn(TypedColumn):
 def incremental_columns(
     snapshot: Sequence[OpenMirroringColumn],
     new_rows: Sequence[OpenMirroringColumn],
-    on_schema_change: str,
-    config: Mapping[str, Any],
+    options: NodeConfig,
 ) -> list[IncrementalColumn]:
     """Return the columns of the next snapshot, with the sources of their values.
-
-    Args:
-        on_schema_change: `ignore`, `fail`, `append_new_columns` or `sync_all_columns`
-        config: the node's configuration, with `merge_update_columns` and `merge_exclude_columns`
 
     Raises:
         CompilationError: if the columns differ in a way that `on_schema_change` does not allow
     """
+    on_schema_change = options.on_schema_change
     had = {column.name.lower(): column for column in snapshot}
     has = {column.name.lower(): column for column in new_rows}
     added = [column for name, column in has.items() if name not in had]
@@ -377,8 +400,8 @@ def incremental_columns(
     if on_schema_change in ("append_new_columns", "sync_all_columns"):
         result += added
     # only one of the two options is set
-    updated = _folded(config.get("merge_update_columns")) or set(has)
-    updated = updated & has.keys() - _folded(config.get("merge_exclude_columns"))
+    updated = _folded(options.merge_update_columns) or set(has)
+    updated = updated & has.keys() - _folded(options.merge_exclude_columns)
     before, new = ({name: c.dtype for name, c in columns.items()} for columns in (had, has))
     return [
         IncrementalColumn(c.name, c.dtype, before.get(name), new.get(name), name in updated)
@@ -466,8 +489,8 @@ def _no_common_type(column: str, stored: str, new: str) -> CompilationError:
     )
 
 
-def _folded(names: Any) -> set[str]:
-    return {str(name).lower() for name in ([names] if isinstance(names, str) else names or [])}
+def _folded(names: Iterable[str]) -> set[str]:
+    return {name.lower() for name in names}
 
 
 def _names(columns: Iterable[OpenMirroringColumn]) -> str:
@@ -483,7 +506,7 @@ def _comparable(node: Node, scratch: ScratchTables) -> tuple[str, OpenMirroringR
     Returns:
         a query of the source, and a table of the stored rows
     """
-    warehouse, target, query = node.warehouse, node.target, node.query
+    warehouse, target, query = node.warehouse, node.target, source_rows(node)
     stored = warehouse.columns(target)
     source = warehouse.columns_of(node.first_history(query))
     types = _compared_types(node, stored, source)
@@ -507,7 +530,7 @@ def _compared_types(
 ) -> dict[str, str]:
     """Return the types in which dbt compares the columns of a dbt snapshot with its source."""
     # the times of changes are compared by their order, which texts of numbers do not have
-    is_ordered = node.config.get("strategy") == "timestamp"
+    is_ordered = node.history.strategy == "timestamp"
     had = {column.name.lower(): column for column in stored}
     times = {node.history_columns[name].lower() for name in _TIMES}
     types = {}

@@ -15,7 +15,8 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.node.config import NodeConfig, given
+from dbt.adapters.openmirroring.node.config import HistoryConfig, NodeConfig
+from dbt.adapters.openmirroring.node.options import given
 from dbt.adapters.openmirroring.node.user_code import writes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.refusals import no_python_models
@@ -23,7 +24,7 @@ from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.session import SEED_VIEW, seed_view
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, Layout
 from dbt.adapters.openmirroring.text.errors import RefusedError
-from dbt.adapters.openmirroring.text.sql import ended, quoted
+from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.types.casts import Cast
 
 
@@ -51,17 +52,12 @@ class Node:
         self.model: dict[str, Any] = context["model"]
         self.config: dict[str, Any] = given(self.model["config"])
         self.target: OpenMirroringRelation = context["this"].incorporate(type="table")
-        values = dict(self.config)
         materialized = self.config["materialized"]
-        self.is_history: bool = materialized == "snapshot"
         self.is_view = is_view
         # the compiled SQL may depend on the earlier rows of the relation
         self.reads_itself: bool = materialized == "incremental"
         self.has_contract = bool((self.config.get("contract") or {}).get("enforced"))
-        if self.is_history:
-            # the `unique_key` of a dbt snapshot repeats in its history
-            values["unique_key"] = self.history_columns["dbt_scd_id"]
-        self.options = NodeConfig.parse(values, in_onelake)
+        self.options = NodeConfig.parse(self.config, in_onelake)
 
     # Identity and configuration
 
@@ -92,10 +88,14 @@ class Node:
         return names
 
     @property
-    def history_keys(self) -> tuple[str, ...]:
-        """The `unique_key` of a dbt snapshot: SQL of its source."""
-        keys = self.config.get("unique_key") or ()
-        return (keys,) if isinstance(keys, str) else tuple(keys)
+    def is_history(self) -> bool:
+        return self.options.history is not None
+
+    @property
+    def history(self) -> HistoryConfig:
+        """How this dbt snapshot finds changed rows."""
+        assert self.options.history, "only a dbt snapshot has a history"
+        return self.options.history
 
     @property
     def cast_remedy(self) -> str:
@@ -106,12 +106,6 @@ class Node:
             "Cast it in the model, or run with --full-refresh: then the table gets the types of "
             "the model."
         )
-
-    @property
-    def predicates(self) -> list[str]:
-        """SQL conditions that a new row must meet to match a row of the snapshot."""
-        found = self.config.get("predicates") or self.config.get("incremental_predicates")
-        return [ended(each) for each in ([found] if isinstance(found, str) else found or [])]
 
     @property
     def batch(self) -> Mapping[str, Any] | None:
@@ -181,11 +175,6 @@ class Node:
         """Whether `--empty` or `--sample` is set: the SQL is run, and nothing is published."""
         arguments = self._context["invocation_args_dict"]
         return bool(arguments.get("empty") or arguments.get("sample"))
-
-    @property
-    def on_schema_change(self) -> str:
-        validate = self._context["incremental_validate_on_schema_change"]
-        return str(validate(self.config.get("on_schema_change"), default="ignore"))
 
     # The user's code around the build
 
@@ -285,10 +274,12 @@ class Node:
         self._context["store_result"]("agate_table", response="OK", agate_table=seed)
         self.warehouse.execute(seed_view(SEED_VIEW, seed))
         types = self.config.get("column_types") or {}
+        folded = {name.lower(): type_ for name, type_ in types.items()}
         adapter = self._context["adapter"]
         columns = []
         for number, name in enumerate(seed.column_names):
-            type_ = types.get(name) or adapter.convert_type(seed, number)
+            declared = types.get(name) or folded.get(name.lower())
+            type_ = declared or adapter.convert_type(seed, number)
             # as in dbt, a day may be taken from a time
             cast = Cast.of("string", type_, is_exact=type_.lower() != "date")
             quoted_name = adapter.quote_seed_column(name, self.config.get("quote_columns"))

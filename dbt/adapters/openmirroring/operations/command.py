@@ -29,13 +29,12 @@ from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
 from dbt.adapters.openmirroring.node.advance import is_interrupted
 from dbt.adapters.openmirroring.node.build import VERIFIED, constraints_of, declared_constraints
 from dbt.adapters.openmirroring.node.config import (
-    AFTER_TESTS,
     NodeConfig,
     OpenMirroringConfig,
-    given,
     refuse_hidden,
 )
 from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.options import AFTER_TESTS, given
 from dbt.adapters.openmirroring.node.publish import recover_node
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import check_name
 from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows
@@ -222,8 +221,6 @@ class Command:
         refuse_grants(config)
         if config.get("mirror") is True:
             why_not_mirrored(node, self._project)
-        if kind == "snapshot":  # as in a node: that of its source repeats in its history
-            config["unique_key"] = "dbt_scd_id"
         if kind in MIRRORED:
             self._check_table(node, config)
 

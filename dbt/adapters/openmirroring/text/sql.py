@@ -14,3 +14,10 @@ def quoted(name: str) -> str:
 def ended(condition: str) -> str:
     """Return a condition so that SQL can follow, even if it ends with a comment."""
     return f"{condition}\n" if "--" in condition else condition
+
+
+def unquoted(identifier: str) -> str:
+    """Return the name that an identifier of Spark SQL stands for, quoted or not."""
+    name = identifier.strip()
+    is_quoted = len(name) > 2 and name[0] == name[-1] == "`"
+    return name[1:-1].replace("``", "`") if is_quoted else name

@@ -25,6 +25,7 @@ from dbt.adapters.openmirroring.types.parsed import (
     mapped,
     parse,
     parsed,
+    scalar_name,
     sql_of,
 )
 
@@ -32,6 +33,7 @@ _NESTED = ("array<", "map<", "struct<", "variant")
 _TEXT = ("string collate", "char(", "varchar(")
 _STRINGS = ("string", "char(", "varchar(")
 _SHAPES = ("geometry(", "geography(")
+_INCOMPARABLE = ("variant", "geometry", "geography")
 _SAME = {
     *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double"),
     *("string", "binary", "date", "timestamp"),
@@ -190,6 +192,48 @@ def _landed_type(name: str, dtype: str) -> str:
         f"the model, e.g. cast({quoted(name)} as string).",
         code="OM314",
     )
+
+
+def is_comparable(dtype: str) -> bool:
+    """Check whether Spark can compare two values of a type."""
+    return _is_comparable(parsed(dtype))
+
+
+def _is_comparable(type_: DataType) -> bool:
+    if isinstance(type_, ArrayType):
+        return _is_comparable(type_.element)
+    if isinstance(type_, StructType):
+        return all(_is_comparable(field) for _, field in type_.fields)
+    return isinstance(type_, str) and scalar_name(type_) not in _INCOMPARABLE
+
+
+def require_comparable(option: str, value: str, dtype: str) -> None:
+    """Check that Spark can compare the values that an option of a node names.
+
+    Args:
+        value: SQL of it
+
+    Raises:
+        CompilationError: if it cannot
+    """
+    if not is_comparable(dtype):
+        raise CompilationError(
+            f"`{option}` is {value} of the type {dtype}, and Spark cannot compare such values. "
+            f"Nothing was changed. Select {comparable(dtype, value)} under a name, and set that."
+        )
+
+
+def comparable(dtype: str, value: str) -> str:
+    """Return SQL of a value that Spark can compare in place of one that it cannot.
+
+    Raises:
+        ValueError: if the type has maps and cannot be parsed
+    """
+    if dtype.lower().startswith(_SHAPES):
+        return f"st_asbinary({value})"
+    if "timestamp" in dtype.lower():  # without options, `to_json` drops microseconds
+        return json_text(dtype, value)
+    return f"to_json({with_keys_as_text(dtype, value)})"
 
 
 def json_text(dtype: str, value: str) -> str:
