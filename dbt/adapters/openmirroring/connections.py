@@ -117,13 +117,14 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         from dbt.adapters.openmirroring.spark.livy.session import LivyHandle, LivySession
 
         server, given = credentials.livy_server, credentials
-        record = target_folder(self.profile) / "livy_session.json"
         with self.lock:
             if self._livy is None:
                 self._livy = LivySession(
                     LivyClient(server, token_credential(given) if server.is_fabric else None),
                     given.session_options,
-                    record if given.reuse_session else None,
+                    records=target_folder(self.profile) / "livy",
+                    is_kept=given.reuse_session,
+                    threads=self.profile.threads,
                     identity=(given.user, given.authentication, given.tenant_id, given.client_id),
                 )
         return LivyHandle(self._livy, credentials.server_side_parameters)

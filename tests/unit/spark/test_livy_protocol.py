@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql import types as t
 
+from dbt.adapters.openmirroring.spark.livy.answer import Answer, CutOffError, decoded
 from dbt.adapters.openmirroring.spark.livy.driver import encoded
-from dbt.adapters.openmirroring.spark.livy.session import Answer, CutOffError, decoded
 
 
 def sent(value: Any, type_: t.DataType) -> Any:

@@ -83,6 +83,8 @@ class LivyClient:
 
     def __init__(self, server: LivyServer, credential: TokenCredential | None) -> None:
         self.url = server.sessions
+        # Fabric counts the requests of an identity
+        self.first_pause = 0.3 if server.is_fabric else 0.05
         self._place = shown_url(server.url)
         # Livy requires this header if its protection against cross-site requests is on
         headers = {"X-Requested-By": "dbt-openmirroring"}
