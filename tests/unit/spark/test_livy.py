@@ -15,9 +15,8 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.spark.livy import conversation
 from dbt.adapters.openmirroring.spark.livy.answer import CutOffError
-from dbt.adapters.openmirroring.spark.livy.client import LivyError
+from dbt.adapters.openmirroring.spark.livy.client import LivyError, SessionEndedError
 from dbt.adapters.openmirroring.spark.livy.session import LivyHandle, LivySession
-from dbt.adapters.openmirroring.spark.livy.statement import SessionEndedError
 from tests.livy_server import DROPPED, Fault
 from tests.unit.spark.livy import Livy
 

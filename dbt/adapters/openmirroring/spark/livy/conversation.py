@@ -19,11 +19,13 @@ from dataclasses import dataclass, field
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.spark.livy import statement
 from dbt.adapters.openmirroring.spark.livy.answer import Answer, CutOffError
-from dbt.adapters.openmirroring.spark.livy.client import LivyClient
+from dbt.adapters.openmirroring.spark.livy.client import (
+    LivyClient,
+    SessionEndedError,
+    StatementError,
+)
 from dbt.adapters.openmirroring.spark.livy.driver import PATIENCE
-from dbt.adapters.openmirroring.spark.livy.statement import SessionEndedError, StatementError
 
 # Seconds between exchanges that keep an idle session alive. Fabric ends one after 20 minutes.
 _KEEP_ALIVE = 240.0
@@ -214,7 +216,7 @@ class Conversation:
         }
         # the code contains the statements only as a string literal
         code = f"{self._driver}.exchange({json.dumps(content)!r})"
-        printed = statement.run(self._client, self.session, code, self._pause)
+        printed = self._client.run(self.session, code, self._pause)
         self._unconfirmed.clear()
         self._received.clear()
         with self._changed:

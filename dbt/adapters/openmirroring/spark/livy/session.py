@@ -24,16 +24,20 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from pyspark.sql import Row
 
 from dbt.adapters.openmirroring.spark import errors, python_models
-from dbt.adapters.openmirroring.spark.livy import driver, statement
+from dbt.adapters.openmirroring.spark.livy import driver
 from dbt.adapters.openmirroring.spark.livy.answer import Answer
-from dbt.adapters.openmirroring.spark.livy.client import LivyClient, LivyError
+from dbt.adapters.openmirroring.spark.livy.client import (
+    LivyClient,
+    LivyError,
+    SessionEndedError,
+    session_ended,
+)
 from dbt.adapters.openmirroring.spark.livy.conversation import Conversation, Request
 from dbt.adapters.openmirroring.spark.livy.records import (
     RecordFile,
     SessionRecord,
     left_records,
 )
-from dbt.adapters.openmirroring.spark.livy.statement import SessionEndedError, session_ended
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from dbt.adapters.openmirroring.text.codes import CodedLogger
 
@@ -254,9 +258,7 @@ class LivySession:
         """Start the driver in a session. Return how many statements in it do not end."""
         started = time.monotonic()
         code = f"{_START_DRIVER}\n{DRIVER}.begin()"
-        printed = statement.run(
-            self._client, session, code, lambda: self._pause(started, cancelled)
-        )
+        printed = self._client.run(session, code, lambda: self._pause(started, cancelled))
         running = re.search(r"openmirroring:running:(\d+)", printed)
         return int(running[1]) if running else 0
 
