@@ -5,6 +5,9 @@ The whole functional suite is run so with `--method livy`.
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,3 +73,40 @@ def test_a_node_whose_livy_session_dies_fails_and_the_others_go_on(project: Proj
 
 def test_an_error_of_spark_is_reported_without_the_stack_of_its_jvm(project: Project) -> None:
     assert_errors_have_no_stack_of_the_jvm(project)
+
+
+@pytest.mark.parametrize("is_kept", [False, True], ids=["ended", "kept"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "cancelled"])
+def test_a_command_after_one_that_ended_while_four_statements_ran_does_not_meet_them(
+    project: Project, number: signal.Signals, is_kept: bool
+) -> None:
+    """Rows that an earlier statement adds late would be there twice."""
+    project.target |= {"threads": 4, "reuse_session": is_kept}
+    project.write_project()
+    names = [f"t{each}" for each in range(4)]
+    ended = 0
+    for point in range(10):
+        for name in names:
+            project.model(
+                f"select id, max(sha2(concat(id, '{point}'), 256)) as text "
+                "from range(0, 2000000, 1, 1) group by id % 1000, id",
+                name,
+                materialized="incremental",
+                incremental_strategy="append",
+            )
+        program = str(Path(__file__).with_name("ended_on_livy.py"))
+        done = subprocess.run(
+            [sys.executable, program, str(int(number)), str(point), "run"],
+            cwd=project.path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        ended += done.returncode != 0
+
+        again = dbt(project.path, "run")
+
+        assert again.returncode == 0, again.stdout
+        for name in names:
+            project.assert_mirrored(name)
+    assert ended == 10
