@@ -57,16 +57,24 @@ def blocks_of(page: Path, section: str = "") -> Iterator[Block]:
             yield Block(page.name, kind, name, content)
 
 
-def source_texts() -> Iterator[str]:
-    """The texts in the source; `...` stands for what is put in."""
+def source_texts() -> Iterator[tuple[str, str]]:
+    """The texts in the source, with `...` for what is put in, each with the code of its error."""
     for path in (ROOT / "dbt").rglob("*.py"):
         nodes = list(ast.walk(ast.parse(path.read_text())))
         docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        codes = {
+            node: str(each.value.value)
+            for call in nodes
+            if isinstance(call, ast.Call)
+            for each in call.keywords
+            if each.arg == "code" and isinstance(each.value, ast.Constant)
+            for node in ast.walk(call)
+        }
         for node in nodes:
             if isinstance(node, ast.JoinedStr):
                 parts = [p.value if isinstance(p, ast.Constant) else "..." for p in node.values]
-                yield "".join(map(str, parts))
+                yield "".join(map(str, parts)), codes.get(node, "")
             elif isinstance(node, ast.Constant) and node not in docstrings:
-                yield str(node.value)
+                yield str(node.value), codes.get(node, "")
     for path in (ROOT / "macros").rglob("*.sql"):
-        yield path.read_text()
+        yield path.read_text(), ""

@@ -68,10 +68,10 @@
       {%- do conditions.append('contains(' ~ value ~ ", '" ~ mirror_literal(character) ~ "')") -%}
     {%- endfor -%}
     {{ return(mirror_refused_if(conditions | join(' or '), label
-      ~ ' would end too soon, or be taken for NULL. Set delimited.quote_character', value)) }}
+      ~ ' would end too soon, or be taken for NULL. Set delimited.quote_character', 'OM315', value)) }}
   {%- elif not escape -%}
     {{ return(mirror_refused_if('contains(' ~ value ~ ", '" ~ mirror_literal(quote) ~ "')", label
-      ~ ' has the quote character in it. Set delimited.escape_character', mirror_enclosed(value, quote))) }}
+      ~ ' has the quote character in it. Set delimited.escape_character', 'OM316', mirror_enclosed(value, quote))) }}
   {%- endif -%}
   {%- set escaped = mirror_doubled(value, escape, escape) -%}
   {{ return(mirror_enclosed(escaped if quote == escape else mirror_doubled(escaped, quote, escape), quote)) }}
@@ -97,11 +97,12 @@
     {{ return(encoded) }}
   {%- endif -%}
   {{ return(mirror_refused_if(line ~ " rlike '" ~ mirror_literal(text.unencodable) ~ "'",
-    'A row has a character that ' ~ text.encoding ~ ' does not have. Set another delimited.encoding, e.g. UTF-8', encoded)) }}
+    'A row has a character that ' ~ text.encoding ~ ' does not have. Set another delimited.encoding, e.g. UTF-8', 'OM317', encoded)) }}
 {% endmacro %}
 
-{% macro mirror_refused_if(condition, message, value) %}
-  {{- return('if(' ~ condition ~ ", raise_error('" ~ mirror_literal(message) ~ ". Nothing was published.'), " ~ value ~ ')') -}}
+{% macro mirror_refused_if(condition, message, code, value) %}
+  {%- set told = adapter.with_code(message ~ '. Nothing was published.', code) -%}
+  {{- return('if(' ~ condition ~ ", raise_error('" ~ mirror_literal(told) ~ "'), " ~ value ~ ')') -}}
 {% endmacro %}
 
 

@@ -69,7 +69,7 @@
     {%- set found = 'try_cast(' ~ value ~ ' as ' ~ cast.type ~ ')' -%}
     case
       when {{ value }} is not null and ({{ found }} is null {{- mirror_loses(value, found, cast) }})
-      then cast(raise_error(concat('{{ mirror_literal(name) }} has the value ''', cast({{ value }} as string), ''', which is no {{ mirror_literal(cast.type) }}. {{ mirror_literal(remedy) }}')) as {{ cast.type }})
+      then cast(raise_error(concat('{{ mirror_literal(name) }} has the value ''', cast({{ value }} as string), ''', which is no {{ mirror_literal(cast.type) }}. {{ mirror_literal(adapter.with_code(remedy, 'OM307')) }}')) as {{ cast.type }})
       {%- if cast.length %}
       {#- a cast takes it for a string, but a table pads it #}
       else rpad({{ found }}, greatest(length({{ found }}), {{ cast.length }}))

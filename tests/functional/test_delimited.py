@@ -215,18 +215,22 @@ def test_values_that_text_cannot_spell_are_refused_and_nothing_is_changed(
         "bytes": ("x'ff' as x", {}, "base64(`x`)"),
         "year": ("date'-0001-01-01' as x", {}, "before the year 1"),
         "separator": ("'a,b' as x", unquoted, "A value of the column x would end too soon"),
-        "null": ("'null' as x", unquoted, "be taken for NULL"),
+        "null": ("'null' as x", unquoted, "Nothing was published. [OM315: "),
         "header": ("1 as `a,b`", unquoted, "The name of the column a,b would end too soon"),
         **{
             name: (
                 "'\u5217' as x",
                 {"delimited": delimited},
-                f"a character that {encoding} does not",
+                f"a character that {encoding} does not have",
             )
             for name, (_, delimited) in FEWER.items()
             if (encoding := delimited.get("encoding"))
         },
-        "quote": ("'a\"b' as x", {"delimited": {"escape_character": ""}}, "Set delimited.escape"),
+        "quote": (
+            "'a\"b' as x",
+            {"delimited": {"escape_character": ""}},
+            "Nothing was published. [OM316: ",
+        ),
     }
     for name, (column, options, _) in cases.items():
         project.model(f"select 1 as id, {column}", name, **{"landing_format": "csv", **options})

@@ -485,6 +485,7 @@ def test_a_value_of_a_seed_that_would_lose_something_is_refused(project: Project
 
     told = "`price` has the value '1.239', which is no decimal(5,2). Correct the seed, or set"
     assert told in message
+    assert "[OM307: " in message
     project.write_project(seeds={"+column_types": {"price": "string"}})
     project.run(command="seed")
     project.assert_mirrored()

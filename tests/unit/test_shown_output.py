@@ -78,8 +78,6 @@ NUMBERS = re.compile(
 )
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
-CODE = re.compile(r"\[(OM\d+): ")
-
 NOW = datetime.now(timezone.utc)
 HOURS = timedelta(hours=31)
 COLUMNS = (MirroredColumn("id", "int", "int"), MirroredColumn("status", "string", "string"))
@@ -229,22 +227,26 @@ def because(test: str) -> str:
 
 
 @cache
-def texts() -> list[tuple[int, re.Pattern[str]]]:
-    """The texts of the source as patterns, and how many letters of their own they have."""
-    found = {text for text in source_texts() if "\n" not in text}
-    parts = [text.strip().split("...") for text in found]
-    return [(len("".join(each)), re.compile(".+".join(map(re.escape, each)))) for each in parts]
+def texts() -> list[tuple[int, re.Pattern[str], str]]:
+    """The texts of the source: how many letters of their own they have, as patterns, the code."""
+    found = {(text, code) for text, code in source_texts() if "\n" not in text}
+    parts = [(text.strip().split("..."), code) for text, code in found]
+    return [
+        (len("".join(each)), re.compile(".+".join(map(re.escape, each))), code)
+        for each, code in parts
+    ]
 
 
 def is_text_of_the_source(line: str) -> bool:
     """Check whether a message is mostly a text of the source, and has the code of it."""
-    text = re.sub(r" \[OM\d+: \S+\]$", "", line)
-    if CODE.findall(with_code(text)) != CODE.findall(line):
-        return False
-    own = re.sub(r"^model\.\S+ \(\S+\): ", "", text)
+    told = re.sub(r"^model\.\S+ \(\S+\): ", "", line)
+    own = told.partition(" [OM")[0]
     return any(
-        letters > 12 and letters > len(own) * 0.3 and pattern.fullmatch(own)
-        for letters, pattern in texts()
+        letters > 12
+        and letters > len(own) * 0.3
+        and pattern.fullmatch(own)
+        and told == with_code(own, code)
+        for letters, pattern, code in texts()
     )
 
 

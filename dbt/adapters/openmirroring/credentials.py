@@ -25,7 +25,6 @@ from dbt.adapters.openmirroring.landing_zone.source import source_events
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark
 from dbt.adapters.openmirroring.spark.servers import ConnectServer, LivyServer
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS
-from dbt.adapters.openmirroring.text.codes import coded
 from dbt.adapters.openmirroring.text.shown import shown_url
 
 # a number of seconds, minutes or hours; only 0 needs no unit
@@ -129,7 +128,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
     query_retries: int = 0
 
     @classmethod
-    @coded()
     def validate(cls, data: Any) -> None:
         try:
             super().validate(data)
@@ -138,7 +136,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
             raise DbtConfigError(_not_valid(error, hidden)) from None
 
     @classmethod
-    @coded()
     def __pre_deserialize__(cls, data: Any) -> Any:
         found: dict[str, Any] = super().__pre_deserialize__(data)
         # dbt ignores a misspelled setting: with `dry_rum` a command would publish
@@ -159,7 +156,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
             raise DbtConfigError(f"`{name}` is not a setting of `method: {method}`. {remedy}")
         return found
 
-    @coded()
     def __post_init__(self) -> None:
         if not self.landing_zone:
             raise DbtConfigError(

@@ -48,7 +48,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     StandIns,
 )
 from dbt.adapters.openmirroring.spark.table import TableDescription
-from dbt.adapters.openmirroring.text.codes import add_code, coded
+from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.text.table import print_any_text
 
@@ -168,12 +168,7 @@ class OpenMirroringAdapter(SparkAdapter):
         """Execute a statement, unless code of the user sends it that is to be left out."""
         if not self.user_code.allows(sql):
             return _nothing()
-        try:
-            found: tuple[AdapterResponse, agate.Table]
-            found = super().execute(sql, auto_begin, fetch, limit)
-        except DbtRuntimeError as error:  # dbt catches errors of on-run hooks here
-            add_code(error)
-            raise
+        found: tuple[AdapterResponse, agate.Table] = super().execute(sql, auto_begin, fetch, limit)
         return found
 
     @available.parse(lambda *_args, **_named: [])
@@ -274,6 +269,11 @@ class OpenMirroringAdapter(SparkAdapter):
         super().debug_query()
         process_spark.print_state()
 
+    @available
+    def with_code(self, text: str, code: str) -> str:
+        """Return a message that Spark is to raise, with its code."""
+        return with_code(text, code)
+
     # Nodes
 
     def pre_model_hook(self, config: Mapping[str, Any]) -> None:
@@ -284,7 +284,6 @@ class OpenMirroringAdapter(SparkAdapter):
         super().pre_model_hook(config)
 
     @available
-    @coded()  # dbt catches errors of microbatches here
     def materialize(self, context: Context) -> OpenMirroringRelation:
         """Build a table-like node, publish its changes, and persist its documentation."""
         node = self._command.node(context)
@@ -323,7 +322,6 @@ class OpenMirroringAdapter(SparkAdapter):
 
     # Begin and end of a command
 
-    @coded()
     def set_macro_resolver(self, macro_resolver: MacroResolverProtocol) -> None:
         super().set_macro_resolver(macro_resolver)
         self._command.after_parsing()
@@ -343,19 +341,16 @@ class OpenMirroringAdapter(SparkAdapter):
         """Check a node before it is compiled, for which dbt takes a connection.
 
         With the first one of a command, the nodes are selected, and Spark has no statement yet.
-        Nodes, operations and `dbt debug` run in one, so their errors leave for dbt here.
         """
-        with coded():
-            self._command.check_selected()
-            with super().connection_named(name, query_header_context, *args, **named):
-                if query_header_context is None:
-                    yield
-                    return
-                self._command.before_node(query_header_context)
-                with self.user_code.asks(self._command.while_compiling(query_header_context)):
-                    yield
+        self._command.check_selected()
+        with super().connection_named(name, query_header_context, *args, **named):
+            if query_header_context is None:
+                yield
+                return
+            self._command.before_node(query_header_context)
+            with self.user_code.asks(self._command.while_compiling(query_header_context)):
+                yield
 
-    @coded()
     def cleanup_connections(self) -> None:
         """End the command. Apply the published files if the profile asks for it."""
         self._command.after_last_node()

@@ -204,6 +204,7 @@ def test_a_name_that_cannot_be_resolved_is_reported_after_a_few_seconds(
         server.storage().write("a", b"1")
 
     assert f"the name {blobs} cannot be resolved. Check the network" in str(refused.value)
+    assert refused.value.code == "OM704"
     assert set(asked) == {blobs}
     assert sum(server.slept) <= 5
 
@@ -223,8 +224,8 @@ def test_a_name_that_was_resolved_before_may_be_away_for_a_moment(
 @pytest.mark.parametrize(
     ("status", "code", "remedy"),
     [
-        (401, "InvalidAuthenticationInfo", "Check `authentication`"),
-        (403, "Forbidden", "write access"),
+        (401, "InvalidAuthenticationInfo", "Check `authentication`.*OM702"),
+        (403, "Forbidden", "write access.*OM703"),
         (404, "FilesystemNotFound", "are spelled like this"),
     ],
 )

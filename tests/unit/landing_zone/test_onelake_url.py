@@ -94,9 +94,9 @@ def test_tokens_are_sent_to_no_other_host(scheme: str, host: str) -> None:
         (f"https://{{}}/{WORKSPACE}/m.MirroredDatabase/Files/LandingZone", "either names or"),
         ("https://{}/shop/mirror/Files/LandingZone", r"mirror\.MirroredDatabase\."),
         ("https://[{}/shop", "it is not a URL"),
-        ("https://{}/shop/lake.Lakehouse/Files/LandingZone", "its item is a Lakehouse"),
-        ("https://{}/shop/lake.Lakehouse/Files", "its item is a Lakehouse"),
-        ("abfss://shop@{}/lake.Lakehouse/Files/LandingZone", "its item is a Lakehouse"),
+        ("https://{}/shop/lake.Lakehouse/Files/LandingZone", "its item is a Lakehouse.*OM205"),
+        ("https://{}/shop/lake.Lakehouse/Files", "its item is a Lakehouse.*OM205"),
+        ("abfss://shop@{}/lake.Lakehouse/Files/LandingZone", "its item is a Lakehouse.*OM205"),
         ("https://{}/shop/my.shop/Files/LandingZone", r"add its type: my\.shop\.MirroredDatabase"),
     ],
 )

@@ -24,6 +24,7 @@ from dbt_common.exceptions import CompilationError
 from dbt_common.exceptions.macros import MacroReturn
 
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.sql import quoted
 
 OURS = Path(__file__).parents[3] / "macros"
@@ -102,6 +103,9 @@ class _Adapter:
 
     def quote(self, name: str) -> str:
         return quoted(name)
+
+    def with_code(self, text: str, code: str) -> str:
+        return with_code(text, code)
 
     def dispatch(self, name: str, package: str) -> Any:
         assert package == "dbt"

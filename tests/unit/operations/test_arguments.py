@@ -8,11 +8,11 @@ from typing import Any
 import jinja2
 import jinja2.nodes
 import pytest
-from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.dbt_core.project import Graph
 from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
+from dbt.adapters.openmirroring.text.errors import RefusedError
 from tests.unit.macros.rendered import operation, our_macros
 
 URL = "https://onelake.dfs.fabric.microsoft.com/Sales/shop.MirroredDatabase/Files/LandingZone"
@@ -45,10 +45,10 @@ def adapter(tmp_path: Path) -> Adapter:
 
 
 def refused(name: str, adapter: Adapter, **given: Any) -> str:
-    with pytest.raises(CompilationError) as error:
+    with pytest.raises(RefusedError) as error:
         operation(name, adapter)(**given)
-    assert error.value.msg.endswith("Nothing was changed.")
-    return str(error.value.msg)
+    assert error.value.text.endswith("Nothing was changed.")
+    return error.value.text
 
 
 @pytest.mark.parametrize(("name", "argument"), ARGUMENTS)

@@ -27,6 +27,7 @@ from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.operations.status import status_lines
 from dbt.adapters.openmirroring.service import monitoring
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
+from dbt.adapters.openmirroring.text.codes import with_code
 from tests.unit.landing_zone.publishing import TABLE as ORDERS
 from tests.unit.landing_zone.publishing import publication
 from tests.unit.operations.tables import apply_first_file, node, publish
@@ -121,7 +122,7 @@ STALE = (
     "stale: Published last at <30> UTC, 30 h 0 min ago. Run its node, or see in dbt's log why its "
     "runs fail. Runs without changes publish nothing."
 )
-ZERO_BYTES = FAILED.format("has stopped applying it: a file has zero bytes")
+ZERO_BYTES = with_code(FAILED.format("has stopped applying it: a file has zero bytes"), "OM708")
 THROTTLED = FAILED.format("reports an error: throttled")
 VISIBLE = " (applied last at <5> UTC; visible at <4> UTC)"
 
@@ -208,6 +209,7 @@ def test_a_table_that_fabric_has_lost_has_failed(storage: Storage) -> None:
     assert "behind; Fabric no longer mirrors sales.orders" in status
     (error,) = found.errors
     assert error.startswith("sales.orders: failed: Fabric no longer mirrors sales.orders")
+    assert "[OM709: " in error
     assert "mirror_rebuild --args '{table: sales.orders}'" in error
     assert found.json["tables"][0]["lost"].startswith("Fabric no longer mirrors")
 
@@ -291,7 +293,8 @@ def test_a_check_fails_if_the_service_does_not_answer(storage: Storage) -> None:
 
     found = checked(storage, ServiceReport())
 
-    assert found.errors == (f"Nobody knows which tables have failed or are behind: {UNREACHABLE}",)
+    told = f"Nobody knows which tables have failed or are behind: {UNREACHABLE}"
+    assert found.errors == (with_code(told, "OM103"),)
     assert found.json["service"] == {"status": None, "error": UNREACHABLE}
     assert found.json["problems"] == []
 

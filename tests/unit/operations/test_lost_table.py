@@ -49,6 +49,7 @@ def test_changes_are_refused_only_if_fabric_has_lost_the_rows_and_cannot_begin_a
 
     for report in (NOTHING, OTHERS, ServiceReport("Initialized")):
         told = refusal(storage, report)
+        assert "[OM709: " in told
         assert told.startswith("Fabric no longer mirrors sales.orders")
         assert "Nothing was changed" in told
         assert "dbt run-operation mirror_rebuild --args '{table: sales.orders}'" in told

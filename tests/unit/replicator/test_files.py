@@ -72,7 +72,7 @@ def test_a_file_that_is_no_parquet_stops_the_table_until_it_is_replaced(
         report = item.scan()
         assert report.status == "Failed"
         assert report.error
-        assert report.error.code == "InputValidationError"
+        assert report.error.error_code == "InputValidationError"
         assert bad.name in report.note
         assert item.rows() == [(1, "a")]
     bad.unlink()
@@ -96,7 +96,7 @@ def test_a_first_file_that_is_corrupt_adds_nothing_and_does_not_fix_the_types(
     report = item.scan()
 
     assert report.error
-    assert report.error.code == "InputValidationError"
+    assert report.error.error_code == "InputValidationError"
     assert item.rows() == []
     item.land(1, pa.table({"id": ["1"]}))
     assert item.scan().status == "Replicating"

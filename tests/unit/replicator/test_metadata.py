@@ -118,7 +118,7 @@ def test_metadata_that_is_no_json_object_stops_the_table(item: Item, content: by
     report = item.scan()
 
     assert report.error
-    assert report.error.code == "InvalidMetadata"
+    assert report.error.error_code == "InvalidMetadata"
     item.land_bytes("_metadata.json", b'\xef\xbb\xbf{"keyColumns": ["id"]}')
     assert item.scan().status == "Replicating"
     assert item.rows() == [(1, "b")]

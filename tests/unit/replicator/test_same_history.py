@@ -28,12 +28,12 @@ class Backup:
             shutil.copytree(*folders, copy_function=shutil.copyfile)
 
 
-def assert_refused(item: Item, told: str) -> None:
+def assert_refused(item: Item, told: str, code: str) -> None:
     before = item.rows()
     for found in (item.scan(), item.scan()):  # the error stays
         assert (found.status, found.files) == ("Failed", 0)
         assert found.error
-        assert found.error.code == "FileNumberReused"
+        assert (found.error.error_code, found.error.code) == ("FileNumberReused", code)
         assert told in found.note
         assert f"replaces the {len(before)} rows of the mirrored table" in found.note
     assert item.rows() == before
@@ -61,7 +61,7 @@ def test_a_landing_zone_that_is_older_than_its_table_is_refused(
     for number in range(2, 2 + files):
         item.land(number, rows((number, "new", 4)))
 
-    assert_refused(item, OLDER)
+    assert_refused(item, OLDER, "OM424")
 
     with pytest.raises(TableError, match="older than the mirrored table"):
         item.replicator.mirrored("shop", "orders")
@@ -84,7 +84,7 @@ def test_files_without_numbers_are_counted(item: Item, tmp_path: Path) -> None:
     backup.put_back("Files")
     item.land_at(30, "d", rows((1, "d", 4)))
 
-    assert_refused(item, OLDER)
+    assert_refused(item, OLDER, "OM424")
 
 
 def test_a_table_that_is_older_than_its_landing_zone_is_refused(
@@ -93,7 +93,7 @@ def test_a_table_that_is_older_than_its_landing_zone_is_refused(
     backup.put_back("Tables")
     item.land(4, rows((4, "d", 4)))
 
-    assert_refused(item, "newer than the mirrored table")
+    assert_refused(item, "newer than the mirrored table", "OM424")
 
 
 def test_both_from_one_backup_go_on(item: Item, backup: Backup) -> None:
@@ -112,7 +112,7 @@ def test_another_file_with_an_applied_number_is_refused(item: Item, number: int)
     path = item.land(number, rows((1, None, 2)))
     assert path.stat().st_size == size
 
-    assert_refused(item, f"{path.name} has a number that was applied before")
+    assert_refused(item, f"{path.name} has a number that was applied before", "OM425")
 
 
 @pytest.mark.usefixtures("backup")

@@ -67,7 +67,7 @@ def test_a_file_whose_columns_do_not_fit_stops_the_table(
     report = item.scan()
 
     assert report.error
-    assert report.error.code == code
+    assert report.error.error_code == code
     assert finding in report.note
     assert item.rows() == [(1, "a")]
 
@@ -83,7 +83,7 @@ def test_the_first_file_fixes_the_types(item: Item, other: pa.DataType, marked: 
     report = item.scan()
 
     assert report.error
-    assert report.error.code == "SchemaMergeFailure"
+    assert report.error.error_code == "SchemaMergeFailure"
     assert "'id' has the type" in report.note
     assert item.rows() == [(1, "a")]
     # the folder is dropped and loaded anew: the way out that the specification gives
@@ -108,7 +108,7 @@ def test_key_columns_can_be_declared_later_but_not_change(item: Item) -> None:
         item.land(3, rows((1, "c", 4)))
         report = item.scan()
         assert report.error
-        assert report.error.code == "KeyColumnsChanged"
+        assert report.error.error_code == "KeyColumnsChanged"
         assert item.rows() == [(1, "b")]
 
     item.keyed()
@@ -193,5 +193,5 @@ def test_a_type_that_cannot_be_mirrored_stops_the_table(item: Item, kind: pa.Dat
     report = item.scan()
 
     assert report.error
-    assert report.error.code == "UnsupportedType"
+    assert report.error.error_code == "UnsupportedType"
     assert "'value'" in report.note

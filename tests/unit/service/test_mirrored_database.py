@@ -185,7 +185,7 @@ def test_a_change_without_an_answer_is_not_repeated(server: FabricServer) -> Non
     ("status", "code", "headers", "way_out"),
     [
         (307, "Moved", {"Location": "https://elsewhere.example/v1/workspaces"}, ""),
-        (401, "Unauthorized", {}, "Check `authentication`"),
+        (401, "Unauthorized", {}, "Check `authentication` in the profile. [OM702: "),
         (403, "InsufficientPrivileges", {}, "Service principals can use Fabric APIs"),
         (404, "ItemNotFound", {}, "`landing_zone`"),
         (404, "CapacityNotActive", {}, "capacity of the workspace is paused. Resume it"),

@@ -158,7 +158,7 @@ def test_a_table_that_has_failed_can_only_be_rebuilt() -> None:
     asked.check_table(ORDERS, rebuilds=True)
     asked.check_table("sales.others", rebuilds=False)
     [warning] = warnings(asked.check_all)
-    assert "sales.orders (a type has changed)" in warning
+    assert "sales.orders (a type has changed) [OM708: " in warning
 
 
 def test_a_table_with_an_error_that_goes_on_is_warned_of() -> None:

@@ -17,7 +17,9 @@ from dbt.adapters.openmirroring.spark.errors import useful
     ],
 )
 def test_the_error_of_a_spark_without_a_driver_for_onelake_has_the_way_out(error: str) -> None:
-    assert "`staging_location`" in useful(f"org.apache.spark.SparkException: {error}\n\tat a.b.C")
+    told = useful(f"org.apache.spark.SparkException: {error}\n\tat a.b.C")
+
+    assert "set `staging_location` in the profile. [OM608: " in told
 
 
 FUNCTION = "\n\n== SQL ==\n/* dbt */\ncreate or replace function `a`.`f` (`x` int)\nreturn ((\n"
@@ -27,7 +29,7 @@ SYNTAX = "[PARSE_SYNTAX_ERROR] Syntax error at or near '('."
 def test_the_error_of_a_spark_without_functions_in_sql_has_the_way_out() -> None:
     error = f"{SYNTAX}(line 2, pos 36)"
 
-    assert useful(error + FUNCTION).endswith("\nFunctions need Spark 4 or newer.")
+    assert "\nFunctions need Spark 4 or newer. [OM607: " in useful(error + FUNCTION)
     assert useful(error) == error
 
 

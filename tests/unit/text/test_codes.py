@@ -1,4 +1,4 @@
-"""A message that docs/messages.md lists has its code where it leaves for dbt."""
+"""A message that docs/messages.md lists has its code, and no other message has one."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 import yaml
-from dbt.adapters.events.types import AdapterEventWarning
 from dbt.cli.main import dbtRunner
-from dbt_common.exceptions import CompilationError, DbtRuntimeError
+from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.node.warehouse import logger
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.monitoring import TableReport, lines
 from dbt.adapters.openmirroring.text import codes
-from dbt.adapters.openmirroring.text.codes import CODES, coded, with_code
-
-HELD = "3 of 5 rows would be deleted, and `max_deleted` is 10%. Nothing was published."
+from dbt.adapters.openmirroring.text.codes import with_code
+from dbt.adapters.openmirroring.text.errors import (
+    ProfileError,
+    RefusedError,
+    RunError,
+    SparkError,
+    quoted_text,
+)
 
 
 def found(text: object) -> list[str]:
@@ -29,60 +31,26 @@ def found(text: object) -> list[str]:
     return re.findall(r"\[(OM\d{3}): \S+#om\d{3}\]", str(text))
 
 
-@pytest.mark.parametrize(("code", "words"), CODES.items())
-def test_a_message_keeps_its_text_and_gets_its_code_once(code: str, words: str) -> None:
-    message = f"1 {words.replace('...', '(`a`, é)')} b: c. Run again."
+@pytest.mark.parametrize("kind", [ProfileError, RefusedError, RunError, SparkError])
+def test_an_error_ends_with_its_code(kind: type[RunError]) -> None:
+    error = kind("Two rows have one key.\nChange it.", code="OM301")
 
-    told = with_code(message)
+    assert (error.code, found(error)) == ("OM301", ["OM301"])
+    assert str(error).endswith("\n  Change it. [OM301: docs/messages.md#om301]")
 
-    assert told.startswith(f"{message} [")
-    assert found(told) == [code]
-    assert with_code(told) == told
+
+def test_an_error_without_a_code_is_as_it_was_written() -> None:
+    assert RunError("Nothing was done.").msg == "Nothing was done."
 
 
 @pytest.mark.parametrize(
-    "message",
-    [
-        "",
-        "Database Error\n  relation not found",
-        # of Spark, with words that are near to those of others
-        "[UNRESOLVED_COLUMN] A column or function parameter with name `x` cannot be resolved.",
-        "Unable to infer schema for CSV. It must be specified manually.",
-        "the type of `a`, which is no higher order function",
-    ],
+    "inner", [RunError("no name", code="OM704"), DbtRuntimeError("no name")], ids=["ours", "dbt's"]
 )
-def test_a_message_that_is_not_listed_stays_as_it_is(message: str) -> None:
-    assert with_code(message) == message
+def test_an_error_is_quoted_in_another_message_without_its_code(inner: DbtRuntimeError) -> None:
+    outer = RunError(f"Not now: {quoted_text(inner)}. Run again.", code="OM711")
 
-
-def test_each_of_several_failures_has_its_code() -> None:
-    told = with_code(f"sales.orders: {HELD}\nsales.lines: no such table\nsales.days: {HELD}")
-
-    first, second, third = told.split("\n")
-    assert (found(first), found(second), found(third)) == (["OM319"], [], ["OM319"])
-
-
-def test_a_message_that_quotes_its_cause_has_one_code() -> None:
-    told = with_code("orders cannot be rebuilt now, because: the name 'x' cannot be resolved.")
-
-    assert found(told) == ["OM711"]
-
-
-@pytest.mark.parametrize("kind", [MirrorError, CompilationError])
-def test_an_error_gets_its_code_and_stays_the_same_error(kind: type[DbtRuntimeError]) -> None:
-    error = kind(HELD)
-
-    with pytest.raises(kind) as caught, coded(), coded():
-        raise error
-
-    assert caught.value is error
-    assert HELD in str(error)
-    assert found(error) == ["OM319"]
-
-
-def test_an_error_that_is_not_of_dbt_passes() -> None:
-    with pytest.raises(ValueError, match=re.escape(HELD) + "$"), coded():
-        raise ValueError(HELD)
+    assert outer.text == "Not now: no name. Run again."
+    assert found(outer) == ["OM711"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +74,7 @@ def test_a_code_names_the_address_that_the_package_was_built_with(
     # what was found for other tests is of another package
     monkeypatch.setattr(codes, "_page", codes._page.__wrapped__)
 
-    assert with_code(HELD) == f"{HELD} [OM319: {page}#om319]"
+    assert with_code("Run again.", "OM319") == f"Run again. [OM319: {page}#om319]"
 
 
 def fail(folder: Path, *command: str, config: str = "mirror=False", **settings: Any) -> str:
@@ -157,17 +125,21 @@ def test_a_failed_check_of_the_landing_zone_has_its_code(tmp_path: Path) -> None
     assert set(found(fail(tmp_path, "debug"))) == {"OM426"}
 
 
-def test_a_table_that_the_replicator_refuses_has_its_code() -> None:
-    error = TableError("FileNumberReused", "1.parquet has a number that was applied before.")
+def test_an_error_of_a_users_macro_has_no_code_whatever_its_words(tmp_path: Path) -> None:
+    macro = "{% macro f() %}{{ exceptions.raise_compiler_error('f has no argument named x') }}"
+    (tmp_path / "macros").mkdir()
+    (tmp_path / "macros" / "f.sql").write_text(f"{macro}{{% endmacro %}}")
+
+    told = fail(tmp_path, "run-operation", "f")
+
+    assert "f has no argument named x" in told
+    assert found(told) == []
+
+
+def test_a_table_that_the_replicator_refuses_has_its_code_behind_that_of_the_service() -> None:
+    error = TableError("FileNumberReused", "1.parquet was applied before.", code="OM425")
     report = TableReport("sales", "orders", "Failed", error=error)
 
-    assert found("\n".join(lines([report], None))) == ["OM425"]
+    told = "\n".join(lines([report], None))
 
-
-def test_a_warning_has_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    fired: list[AdapterEventWarning] = []
-    monkeypatch.setattr("dbt.adapters.events.logging.fire_event", fired.append)
-
-    logger.warning("Published, but not applied: sales.orders: behind")
-
-    assert [found(event.base_msg) for event in fired] == [["OM714"]]
+    assert "FileNumberReused: 1.parquet was applied before. [OM425: " in told

@@ -50,7 +50,8 @@ from dbt.adapters.openmirroring.service.monitoring import (
     replicator_report,
 )
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, logger
-from dbt.adapters.openmirroring.text.codes import note
+from dbt.adapters.openmirroring.text.codes import note, with_code
+from dbt.adapters.openmirroring.text.errors import ProfileError
 from dbt.adapters.openmirroring.text.shown import shown_url
 from dbt.adapters.openmirroring.text.table import LOG_PREFIX
 
@@ -305,9 +306,10 @@ class Destination:
     def require_run(self) -> None:
         """Refuse to change the landing zone if the target is a dry run."""
         if self.dry_run:
-            raise DbtConfigError(
+            raise ProfileError(
                 "This target has `dry_run: true`, which changes nothing in the landing zone. Use "
-                "another target."
+                "another target.",
+                code="OM104",
             )
 
     def report(self) -> tuple[ServiceReport, str]:
@@ -315,7 +317,7 @@ class Destination:
         try:
             report = self.service.report() or ServiceReport()
         except ServiceError as error:
-            return ServiceReport(), error.msg
+            return ServiceReport(), error.text
         if self.onelake and report.status:
             report = with_visible_times(report, self.storage())
         return report, ""
@@ -384,7 +386,8 @@ class Destination:
             logger.warning(error.msg)
             return
         if behind:
-            logger.warning(f"Published, but not applied: {'; '.join(behind)}")
+            told = f"Published, but not applied: {'; '.join(behind)}"
+            logger.warning(with_code(told, "OM714"))
         else:
             one = len(published) == 1
             note(f"All is applied to {len(published)} mirrored {'table' if one else 'tables'}")

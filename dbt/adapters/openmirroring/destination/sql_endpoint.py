@@ -19,7 +19,7 @@ from dbt.adapters.openmirroring.service.reports import (
     is_behind,
     logger,
 )
-from dbt.adapters.openmirroring.text.codes import note
+from dbt.adapters.openmirroring.text.codes import note, with_code
 from dbt.adapters.openmirroring.text.table import LOG_PREFIX, terminal_width, text_table
 
 if TYPE_CHECKING:
@@ -57,16 +57,19 @@ def refresh_sql_endpoint(
         syncs = _by_table(database.refresh_sql_endpoint())
     except MirrorError as error:
         tables = ", ".join(sorted(published))
-        logger.warning(f"{error.msg} Reports may not see the new rows yet: {tables}")
+        told = f"{error.text} Reports may not see the new rows yet: {tables}"
+        logger.warning(with_code(told, error.code))
         return
     for line in _lines(syncs, published):
         note(line)
     if missing := _not_visible(syncs, report.tables if report else None, published):
-        logger.warning(f"Published, but not visible to reports: {'; '.join(missing)}")
+        told = f"Published, but not visible to reports: {'; '.join(missing)}"
+        logger.warning(with_code(told, "OM715"))
     try:
         storage.write(RECORD, _TIMES.dump_json({s.table: s.visible for s in syncs.values()}))
     except MirrorError as error:
-        logger.warning(f"{error.msg} `mirror_status` will not show when tables became visible.")
+        told = f"{error.text} `mirror_status` will not show when tables became visible."
+        logger.warning(with_code(told, error.code))
 
 
 def with_visible_times(report: ServiceReport, storage: Storage) -> ServiceReport:

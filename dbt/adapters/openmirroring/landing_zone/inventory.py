@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
 )
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Readable, Storage, plain
+from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.shown import shown
 
 # the limit of a mirrored database (Fabric's documentation, "Troubleshoot mirroring")
@@ -85,13 +86,16 @@ class TableFiles:
         last = journal.batch.last_file
         return sum(number <= last for number in self.unprocessed) == last
 
-    def problem_in(self, table: TableFolder, journal: Journal) -> str:
-        """Return the sentence that says how somebody else has changed the files; or nothing."""
-        found = self.problem(journal)
-        return f"The table folder {table.path} {found}" if found else ""
+    def problem_in(self, table: TableFolder, journal: Journal) -> tuple[str, str]:
+        """Return the sentence that says how somebody else has changed the files, and its code.
 
-    def problem(self, journal: Journal) -> str:
-        """Return how somebody else has changed the files; empty if they are as published.
+        Both are empty if they are as published.
+        """
+        found, code = self.problem(journal)
+        return f"The table folder {table.path} {found}" if found else "", code
+
+    def problem(self, journal: Journal) -> tuple[str, str]:
+        """Return how somebody else has changed the files, and the code of the message.
 
         The service moves the lowest numbers away first. Applied files may be deleted at any time,
         by the service or by a cleanup job. So a file is known to be missing only if a lower number
@@ -102,30 +106,40 @@ class TableFiles:
         if self.largest > batch.last_file:
             return (
                 f"has a file with number {self.largest}, but the last one published from here was "
-                f"{batch.last_file}: somebody else writes to this folder"
+                f"{batch.last_file}: somebody else writes to this folder",
+                "OM416",
             )
         foreign = self._foreign(batch)
         if foreign:
             return (
                 f"has a file {shown(foreign)} that was not published from here: somebody else "
-                "writes to this folder"
+                "writes to this folder",
+                "OM416",
             )
         # a journal can name any number, so only the numbers that are there are looked at
         lowest = min(self.unprocessed, default=batch.last_file)
         missing = [n + 1 for n in sizes if lowest <= n < batch.last_file and n + 1 not in sizes]
         if missing:
-            return f"has no file with number {min(missing)} any more: somebody else has deleted it"
+            gone = min(missing)
+            return (
+                f"has no file with number {gone} any more: somebody else has deleted it",
+                "OM417",
+            )
         empty = [number for number, size in sizes.items() if not size]
         if empty:
-            return f"has a file with number {min(empty)} of 0 bytes: somebody else has emptied it"
+            return (
+                f"has a file with number {min(empty)} of 0 bytes: somebody else has emptied it",
+                "",
+            )
         first = batch.first_file or batch.last_file + 1
         found = [size for number, size in sizes.items() if number >= first]
         if len(found) == batch.files_written and sum(found) != batch.bytes_written:
             return (
                 f"has {sum(found):,} bytes in the files of the last publication, which wrote "
-                f"{batch.bytes_written:,}: somebody else has changed them"
+                f"{batch.bytes_written:,}: somebody else has changed them",
+                "OM418",
             )
-        return ""
+        return "", ""
 
     def _foreign(self, batch: Batch) -> str:
         """Return the name of a file that was not published from here; empty if there is none."""
@@ -209,8 +223,9 @@ def landed_table(storage: Readable, folder: TableFolder) -> LandedTable:
         manifest = Manifest.read(storage, folder.manifest)
         files = TableFiles.of(storage, folder) if last else TableFiles()
         # the journal does not know the files of a pending batch yet
-        problem = files.problem_in(folder, last) if last and not manifest else ""
-        return LandedTable(folder, exists, last, manifest, held, held_problem, problem, files)
+        problem = files.problem_in(folder, last) if last and not manifest else ("", "")
+        told = with_code(*problem)
+        return LandedTable(folder, exists, last, manifest, held, held_problem, told, files)
     except MirrorError as error:
         return LandedTable(folder, exists, None, None, held, held_problem, error.msg)
 
@@ -342,7 +357,8 @@ class NewTables:
                     f"{table} would be table number {count:,} of this landing zone, and a "
                     f"mirrored database has {MAX_TABLES:,} at most. Nothing was published. "
                     "Publish it to another mirrored database, set `mirror: false`, or drop "
-                    "tables that nobody needs: dbt run-operation mirror_drop_orphans"
+                    "tables that nobody needs: dbt run-operation mirror_drop_orphans",
+                    code="OM422",
                 )
             self._tables.add(table)
             if count >= _MANY_TABLES and not self._has_warned:

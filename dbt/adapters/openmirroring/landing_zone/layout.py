@@ -63,7 +63,8 @@ class TableFolder:
                     "names must not be empty, begin with an underscore (Fabric ignores such "
                     "folders), begin or end with a dot or a space, be longer than "
                     f"{_MOST_CHARACTERS} characters, or contain invisible characters or any of "
-                    '/ \\ : * ? " < > | [ ] { }. Set another `alias` or `schema`.'
+                    '/ \\ : * ? " < > | [ ] { }. Set another `alias` or `schema`.',
+                    code="OM209",
                 )
         if "." in self.identifier:
             raise MirrorError(

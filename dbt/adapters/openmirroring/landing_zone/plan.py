@@ -180,7 +180,8 @@ class StagedFiles:
                 f"Spark has written the files of this batch to {self._shown_folder}, but dbt "
                 "finds none there: the two do not share this folder. Nothing was published. Set "
                 "`landing_zone`, or for OneLake `staging_location`, to a place that all of Spark "
-                "and the machine of dbt can reach."
+                "and the machine of dbt can reach.",
+                code="OM609",
             )
         return files
 
@@ -206,7 +207,8 @@ class StagedFiles:
                 f"The files that Spark has written to {self._shown_folder} have, as far as dbt "
                 f"sees them, {finding}. Nothing was published. If Spark runs on several machines, "
                 "all of them must reach this folder: set `landing_zone`, or for OneLake "
-                "`staging_location`, accordingly."
+                "`staging_location`, accordingly.",
+                code="OM610",
             )
         with_rows = {each.name for each in counted}
         return [file for file in files if file.name in with_rows] or files[:1]

@@ -147,7 +147,8 @@ class PublishedTable:
             raise SnapshotMismatchError(
                 f"Spark has {rows:,} rows of {self.table}, but {published:,} were published: "
                 "somebody else has written to the table in Spark, or a hook has, or files of it "
-                f"are lost. Nothing was changed. {self._ways_out(journal, rows)}"
+                f"are lost. Nothing was changed. {self._ways_out(journal, rows)}",
+                code="OM412",
             )
 
     def verify_state(
@@ -166,7 +167,8 @@ class PublishedTable:
                 f"The rows of {self.table} in Spark are not those that were published last "
                 f"({shown(journal.published_at)}): somebody else has written to the table, or a "
                 "hook has, for example `on-run-end`, or files of it are lost. Nothing was "
-                f"changed. {self._ways_out(journal, count())}"
+                f"changed. {self._ways_out(journal, count())}",
+                code="OM413",
             )
 
     def _ways_out(self, journal: Journal, rows: int) -> str:
@@ -188,7 +190,8 @@ class PublishedTable:
                 f"The table folder {self.table.path} belongs to the dbt project "
                 f"{shown(found.project)!r} (node {shown(found.node)}). Nothing was changed. "
                 "Give the model another `alias` or `schema`; if that project is gone, delete the "
-                f"folder and {self.table.scratch}, and {LOAD_ANEW}."
+                f"folder and {self.table.scratch}, and {LOAD_ANEW}.",
+                code="OM402",
             )
         if not self.table.schema and found.schema != self._owner.schema:
             raise ForeignTableFolderError(
@@ -196,7 +199,8 @@ class PublishedTable:
                 f"{shown(found.schema)!r}: without schema folders, a landing zone can have only "
                 "one table of that name. Nothing was changed. Give the model another `alias`, or "
                 "remove `schema_folder: false`; if that model is gone, delete the folder and "
-                f"{self.table.scratch}, and {LOAD_ANEW}."
+                f"{self.table.scratch}, and {LOAD_ANEW}.",
+                code="OM403",
             )
 
     def _require_no_folder(self) -> None:
@@ -206,16 +210,19 @@ class PublishedTable:
                 f"The table folder {self.table.path} exists, but has no _journal.json: "
                 "dbt-openmirroring has not published it, or its journal is lost. Nothing was "
                 "changed. Give the model another `alias` or `schema`; or delete the folder, and "
-                f"{LOAD_ANEW}."
+                f"{LOAD_ANEW}.",
+                code="OM401",
             )
 
     def _require_files(self, journal: Journal) -> None:
         """Check that nobody else has changed the data files since the last publication."""
         files = TableFiles.of(self._storage.at_once(self.table.path), self.table)
-        if problem := files.problem_in(self.table, journal):
+        problem, code = files.problem_in(self.table, journal)
+        if problem:
             raise ForeignTableFolderError(
                 f"{problem}. Nothing was changed. {publish_present(self.table)} "
-                f"{compute_anew(self._owner.node, journal.batch.table_rows)}"
+                f"{compute_anew(self._owner.node, journal.batch.table_rows)}",
+                code=code,
             )
 
     def _require_batch(self, journal: Journal, found: str | None) -> None:
@@ -235,7 +242,8 @@ class PublishedTable:
         if found and found > last.build:  # ids begin with a time
             raise SnapshotMismatchError(
                 f"{said} Somebody else has published this table, or it was published to another "
-                f"landing zone since. Nothing was changed. {publish_present(self.table)} {anew}"
+                f"landing zone since. Nothing was changed. {publish_present(self.table)} {anew}",
+                code="OM405",
             )
         restore = (
             f"`dbt run-operation mirror_restore --args '{{table: {self.table}}}'` brings the rows "
@@ -248,5 +256,6 @@ class PublishedTable:
             f"{said} Somebody else has published this table, or this is another warehouse, or the "
             "warehouse was lost. Nothing was changed. If several people publish here, set a "
             "`schema` of your own in the profile. Otherwise run with the warehouse that has this "
-            f"batch, or put it back. Or {restore} {anew}"
+            f"batch, or put it back. Or {restore} {anew}",
+            code="OM405",
         )

@@ -367,7 +367,8 @@ class Publication(PublishedTable):
                     f"In {self.table.path}, {later.name} is not later than {earlier.name}: the "
                     "storage does not keep the time of a file that it renames, so the service "
                     "cannot know their order. Set `file_detection: sequential`, and run with "
-                    "--full-refresh to publish a full load of the rows that the node computes."
+                    "--full-refresh to publish a full load of the rows that the node computes.",
+                    code="OM423",
                 )
 
     @contextmanager
@@ -382,11 +383,11 @@ class Publication(PublishedTable):
             progress = ""
             if self._renamed is not None and count:
                 progress = f" {self._renamed:,} of its {count:,} files are published."
-            error.msg = (
-                f"{error.msg} Batch {batch.id} ({batch.summary}) is committed.{progress} The next "
-                "run of the node, or `dbt run-operation mirror_recover`, finishes it."
-            )
-            raise
+            raise LandingZoneUnavailableError(
+                f"{error.text} Batch {batch.id} ({batch.summary}) is committed.{progress} The "
+                "next run of the node, or `dbt run-operation mirror_recover`, finishes it.",
+                code=error.code or "OM712",
+            ) from error
 
     def record(self, manifest: Manifest, snapshot_state: str | None = None) -> Journal:
         """7. Write the journal of a batch whose files are published.
@@ -446,5 +447,6 @@ class Publication(PublishedTable):
     def _lost_race(self) -> ConcurrentPublicationError:
         return ConcurrentPublicationError(
             f"Another run has published {self.table} while this one was building it. Nothing was "
-            "changed by this run; run it again."
+            "changed by this run; run it again.",
+            code="OM502",
         )

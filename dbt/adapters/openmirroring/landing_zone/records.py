@@ -88,11 +88,14 @@ class Record:
             [first, *_] = error.errors(include_url=False, include_input=False)
             path = ".".join(map(str, first["loc"]))
             raise cls._damaged(where, f"{path}: {first['msg']}") from error
-        except (ValueError, LookupError, TypeError, RecursionError, MirrorError) as error:
+        except MirrorError as error:
+            raise cls._damaged(where, error.text) from error
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise cls._damaged(where, str(error)) from error
         raise MirrorError(
             f"{where} has version {shown(version)}, this dbt-openmirroring reads versions up to "
-            f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one."
+            f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one.",
+            code="OM420",
         )
 
     @classmethod
@@ -105,7 +108,8 @@ class Record:
         return MirrorError(
             f"{where} is damaged or was edited: it is not what dbt-openmirroring has written "
             f"({shown(finding)}). Nothing was changed. "
-            f"{cls.REMEDY.format(folder=where.rpartition('/')[0])}"
+            f"{cls.REMEDY.format(folder=where.rpartition('/')[0])}",
+            code="OM419",
         )
 
 

@@ -88,7 +88,8 @@ def _is_declared(storage: Storage, events: Mapping[str, Any]) -> bool:
             f"{PARTNER_EVENTS} in the landing zone names the partner {shown(partner)!r}, and "
             f"`source` in the profile {events['partnerName']!r}. The name has to be the same in "
             "all mirrored databases. Nothing was changed. Set `partner_name` to it, or delete "
-            "the file."
+            "the file.",
+            code="OM421",
         )
     return bool(found == events)
 

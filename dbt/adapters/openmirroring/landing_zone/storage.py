@@ -159,7 +159,8 @@ def not_plain(path: object, oddity: str) -> NotPlainError:
     return NotPlainError(
         f"{path} is {oddity}. A landing zone has only plain folders and files, and no link in it "
         "is followed. Nothing was changed. Remove it, or put a plain folder or file in its place; "
-        "then run again."
+        "then run again.",
+        code="OM426",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstraint
-from dbt_common.exceptions import CompilationError, DbtRuntimeError
+from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.dbt_core.project import supported_constraints
 from dbt.adapters.openmirroring.node.compare import listed
@@ -20,6 +20,7 @@ from dbt.adapters.openmirroring.node.snapshot.reuse import KeptFiles
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, PART, ScratchTables
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import ZONE
+from dbt.adapters.openmirroring.text.errors import RunError
 from dbt.adapters.openmirroring.text.sql import ended, quoted
 from dbt.adapters.openmirroring.types.columns import condition_inside
 from dbt.adapters.openmirroring.types.parsed import length_of, parse
@@ -177,9 +178,10 @@ def verify_contract(node: Node, table: OpenMirroringRelation) -> None:
             told += f", e.g. {listed(columns, examples)}"
         broken.append(told)
     if broken:
-        raise DbtRuntimeError(
+        raise RunError(
             f"The model breaks its contract: {'; '.join(broken)}. Nothing was published, "
-            "and the table is as it was. Correct the rows of the model, or its constraints."
+            "and the table is as it was. Correct the rows of the model, or its constraints.",
+            code="OM312",
         )
 
 

@@ -8,8 +8,6 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from dbt_common.exceptions import DbtRuntimeError
-
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts, TableDefinition
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import Journal
@@ -19,6 +17,7 @@ from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, NextSnapsh
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import CHANGED, ScratchTables
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.text.errors import RunError
 from dbt.adapters.openmirroring.types.columns import LandingColumn, ValueCheck, value_checks
 
 if TYPE_CHECKING:
@@ -216,7 +215,7 @@ class Comparer:
         if more > 0:
             few.append(f"The same holds for {more} more.")
         few.append("Not everybody could read them in the mirror, so nothing was published.")
-        return DbtRuntimeError(" ".join(few))
+        return RunError(" ".join(few), code=self._checks[int(examples.rows[0][0])].code)
 
     def _bad_keys(self) -> Exception:
         """Return the error for keys that are NULL or not unique."""
@@ -237,10 +236,11 @@ class Comparer:
             )
         how_many, *_ = examples.rows[0]  # how many such keys there are, before a few of them
         found = listed(keys, examples.exclude([examples.column_names[0]]))
-        return DbtRuntimeError(
+        return RunError(
             f"{how_many} of the keys ({', '.join(keys)}) are NULL or not unique, e.g. "
             f"{found}. The service would apply a later change to the wrong rows, so nothing was "
-            "published. Make the model's rows unique, or set another `unique_key`."
+            "published. Make the model's rows unique, or set another `unique_key`.",
+            code="OM301",
         )
 
     def _left_rows(self) -> Exception | None:
@@ -267,10 +267,11 @@ class Comparer:
             places = f"published in {before}, new in {new}" if new else "published and new"
             found.append(f"{_key(keys, values)} ({places})")
         why, remedy = self.left
-        return DbtRuntimeError(
+        return RunError(
             f"{how_many} of the keys ({', '.join(keys)}) are in two rows: a new row, and the "
             f"published row, which {why}, e.g. {'; '.join(found)}. Nothing was published. "
-            f"{remedy}"
+            f"{remedy}",
+            code="OM302",
         )
 
 

@@ -26,6 +26,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
     DelimitedText,
 )
 from dbt.adapters.openmirroring.spark.refusals import refuse_grants
+from dbt.adapters.openmirroring.text.errors import RefusedError
 from dbt.adapters.openmirroring.text.sql import ended
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
@@ -164,7 +165,9 @@ class NodeConfig:
         for name in config:
             close = _misspelled(name)
             if close:
-                raise CompilationError(f"Unknown option `{name}`. Did you mean `{close}`?")
+                raise RefusedError(
+                    f"Unknown option `{name}`. Did you mean `{close}`?", code="OM201"
+                )
         _refuse_other_options(config)
         unique_key = _columns(config, "unique_key")
         chosen = {
@@ -195,9 +198,10 @@ class NodeConfig:
             )
         refuse_grants(config)
         if parsed.file_detection == LAST_UPDATE_TIME and in_onelake:
-            raise CompilationError(
+            raise RefusedError(
                 "`file_detection: last_update_time` is for local landing zones: OneLake has no "
-                "request that gives a file its time. Set `file_detection: sequential`."
+                "request that gives a file its time. Set `file_detection: sequential`.",
+                code="OM212",
             )
         if config.get("insert_marker") and not parsed.unique_key:
             raise CompilationError(
@@ -483,7 +487,8 @@ def _is_on(value: Any) -> bool:
 
 
 def _refused(option: str, remedy: str) -> CompilationError:
-    return CompilationError(
+    return RefusedError(
         f"{option} is not supported, and without it the table would have other rows or another "
-        f"place. Nothing was changed. {remedy}."
+        f"place. Nothing was changed. {remedy}.",
+        code="OM202",
     )

@@ -22,6 +22,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTable
 from dbt.adapters.openmirroring.node.snapshot.snapshot import PublishedRows
 from dbt.adapters.openmirroring.spark.relation import ZONE_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription
+from dbt.adapters.openmirroring.text.errors import RefusedError
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.types.columns import landing_columns
@@ -128,10 +129,11 @@ def refuse_rebuild(reasons: Mapping[str, list[str]], options: NodeConfig, runs_c
                 "Nothing was published, but hooks and other code of the node may have changed its "
                 "table in Spark. Undo the change in the model and in this code"
             )
-        raise CompilationError(
+        raise RefusedError(
             f"Publishing this needs a rebuild of the mirrored table ({_told(reasons)}), and "
             f"on_breaking_change is fail. {left}, or run with --full-refresh to drop the table "
-            "and publish a full load."
+            "and publish a full load.",
+            code="OM211",
         )
 
 
@@ -317,7 +319,8 @@ class Planner:
                 "published last, and Spark cannot read it: "
                 "somebody has removed old versions of the table (VACUUM, or the expiry of "
                 "snapshots). Nothing was published. "
-                f"{compute_anew(self.node.owner.node, journal.batch.table_rows)}"
+                f"{compute_anew(self.node.owner.node, journal.batch.table_rows)}",
+                code="OM427",
             ) from error
 
     def _why_initial(self) -> str:
@@ -397,11 +400,12 @@ def beyond_limit(node: Node, plan: SparkPlan) -> str | None:
 
 def too_many_deleted(node: Node, finding: str) -> CompilationError:
     """Return the error for a publication that is held because of its limit."""
-    return CompilationError(
+    return RefusedError(
         f"{finding}. Nothing was published: {node.target} has the new rows in Spark, and the "
         "mirror keeps the old ones. Correct the model and run it again. If the rows are right, "
         f"`dbt run-operation mirror_publish --args '{{table: {node.table_folder}}}'` publishes "
-        "them; or set another `max_deleted`."
+        "them; or set another `max_deleted`.",
+        code="OM319",
     )
 
 
@@ -415,9 +419,10 @@ def refuse_deletion(node: Node, plan: SparkPlan) -> None:
     published = plan.journal.batch.table_rows if plan.journal else 0
     finding = beyond_limit(node, plan)
     if finding:
-        raise CompilationError(
+        raise RefusedError(
             f"{finding}. Nothing was changed. If the {plan.row_count:,} rows that Spark has of "
-            f"{node.target} are right, set another `max_deleted`."
+            f"{node.target} are right, set another `max_deleted`.",
+            code="OM319",
         )
     if published and not plan.row_count:
         raise CompilationError(

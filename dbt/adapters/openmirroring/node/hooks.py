@@ -31,6 +31,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     Marks,
     OpenMirroringRelation,
 )
+from dbt.adapters.openmirroring.text.errors import RefusedError, RunError, quoted_text
 
 # the first words of statements that may end the history of a table, with its earlier versions
 _REPLACING = {"create", "drop", "replace"}
@@ -95,10 +96,11 @@ class CodeBefore:
             return replace(published), None  # it is described again: columns may have changed
         marks = marks_now(self.node)
         if marks is None and self.extends:
-            raise CompilationError(
+            raise RefusedError(
                 f"A hook has dropped {target}, but the SQL of this run was compiled to extend its "
                 "rows. Nothing was published. Remove the hook and run again; for a table that is "
-                "built anew in each run, set `materialized: table`."
+                "built anew in each run, set `materialized: table`.",
+                code="OM414",
             )
         is_other = marks is None or marks.build != published.marks.build
         if is_same and not is_other and self._before is not None:
@@ -184,7 +186,7 @@ def run_post_hooks(node: Node, build: str) -> bool:
     try:
         node.run_post_hooks()
     except DbtRuntimeError as error:
-        raise DbtRuntimeError(f"A post-hook failed: {error.msg}\n{why}") from error
+        raise RunError(f"A post-hook failed: {quoted_text(error)}\n{why}", code="OM415") from error
     found = marks_now(node)
     if found is None:
         raise CompilationError(

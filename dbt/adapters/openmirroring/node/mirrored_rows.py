@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
-from dbt_common.exceptions import CompilationError
-
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
@@ -46,6 +44,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     RESTORED_PROPERTY,
     OpenMirroringRelation,
 )
+from dbt.adapters.openmirroring.text.errors import RefusedError
 from dbt.adapters.openmirroring.types.columns import landing_columns
 
 # seconds, in which the service has time for a round over all tables
@@ -121,14 +120,16 @@ def mirrored_rows(
         if sorted(published) != sorted(mirrored):
             raise MirroredTableMismatchError(
                 f"The mirrored table of {node.target} has the columns {', '.join(mirrored)}, and "
-                f"{', '.join(published)} were published. {_CHANGED} {way_out}"
+                f"{', '.join(published)} were published. {_CHANGED} {way_out}",
+                code="OM406",
             )
         node.warehouse.run("mirror_replica_view", view=_VIEW, replica=replica)
         yield _VIEW
         if table.is_published_again():
             raise ConcurrentPublicationError(
                 f"Another run has published {table.table} while its rows were read. Nothing was "
-                "changed by this run; run it again."
+                "changed by this run; run it again.",
+                code="OM502",
             )
 
 
@@ -148,7 +149,8 @@ def _verify(node: Node, journal: Journal, restored: OpenMirroringRelation) -> No
         return
     raise MirroredTableMismatchError(
         f"The mirrored table of {node.target} has {finding} {_CHANGED} "
-        f"{compute_anew(node.owner.node, published)}"
+        f"{compute_anew(node.owner.node, published)}",
+        code="OM406",
     )
 
 
@@ -177,9 +179,10 @@ def difference(
     replica = destination.replica_of(str(model.schema), str(model.identifier), seconds)
     mirrored = [column.name for column in replica.columns]
     if sorted(names) != sorted(mirrored):
-        raise CompilationError(
+        raise RefusedError(
             f"The mirrored table of {model} has the columns {', '.join(mirrored)}, the model has "
-            f"{', '.join(names)}."
+            f"{', '.join(names)}.",
+            code="OM406",
         )
     warehouse.run("mirror_replica_view", view=_COMPARED, replica=replica)
     keys = replica.key_columns or names

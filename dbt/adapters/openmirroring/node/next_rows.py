@@ -31,6 +31,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
 from dbt.adapters.openmirroring.node.snapshot.snapshot import KeyRange, key_ranges, ranged_columns
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.text.errors import RefusedError, RunError
 from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.types.casts import (
     Cast,
@@ -142,11 +143,12 @@ def _incremental(
             "mirror_ambiguous_rows", new_rows=new_rows, keys=options.unique_key
         )
         if ambiguous.rows:
-            raise DbtRuntimeError(
+            raise RunError(
                 f"Several new rows have the same key ({', '.join(options.unique_key)}), e.g. "
                 f"{listed(options.unique_key, ambiguous)}: a row of the table can be "
                 "merged with one of them only. Nothing was changed. Make the new rows unique, or "
-                "set another `unique_key`."
+                "set another `unique_key`.",
+                code="OM306",
             )
     reused = _reused(node, scratch, new_rows, snapshot, before, columns)
     query = warehouse.sql(
@@ -354,10 +356,11 @@ def incremental_columns(
     kinds = (("added", added), ("gone", gone), ("of another type", changed))
     differences = [f"{kind}: {_names(columns)}" for kind, columns in kinds if columns]
     if on_schema_change == "fail" and differences:
-        raise CompilationError(
+        raise RefusedError(
             "The source and target schemas on this incremental model are out of sync: "
             f"{'; '.join(differences)}. Set `on_schema_change` to append_new_columns "
-            "or sync_all_columns, or run with --full-refresh."
+            "or sync_all_columns, or run with --full-refresh.",
+            code="OM313",
         )
     if on_schema_change == "ignore" and gone:
         raise CompilationError(
@@ -397,10 +400,11 @@ def _kept_type(stored: OpenMirroringColumn, new: str, on_schema_change: str) -> 
             "the new rows"
         )
         if on_schema_change == "ignore":
-            raise CompilationError(
+            raise RefusedError(
                 f"{differ}, and `on_schema_change` is ignore, with which fields are not added or "
                 "left out. Nothing was changed. Set `on_schema_change` to append_new_columns or "
-                "sync_all_columns, or run with --full-refresh."
+                "sync_all_columns, or run with --full-refresh.",
+                code="OM309",
             )
         raise CompilationError(
             f"{differ}. The names of some fields differ only in case, so that Spark cannot find "
@@ -453,11 +457,12 @@ def history_columns(
 
 
 def _no_common_type(column: str, stored: str, new: str) -> CompilationError:
-    return CompilationError(
+    return RefusedError(
         f"The column {column} has the type {stored} in the dbt snapshot, and {new} in its source. "
         "No type holds the values of both as they are. Nothing was changed. Cast the column in "
         f"the source, e.g. cast({column} as {stored}), or give it a new name there: then it "
-        "becomes a new column, and the history keeps the old one."
+        "becomes a new column, and the history keeps the old one.",
+        code="OM310",
     )
 
 
@@ -514,10 +519,11 @@ def _compared_types(
         common = common_type(before, column.dtype)
         if name in times:
             if is_ordered and before != column.dtype and common in (None, "string"):
-                raise CompilationError(
+                raise RefusedError(
                     f"`updated_at` of the dbt snapshot had the type {before}, and has the type "
                     f"{column.dtype} in its source: their order may differ. Nothing was changed. "
-                    f"Cast the column in the source, e.g. as {before}."
+                    f"Cast the column in the source, e.g. as {before}.",
+                    code="OM311",
                 )
             common = common or before
         if common is None:
@@ -538,10 +544,11 @@ def _check_casts(
             continue
         for column, each in typed:
             if not _is_possible(node, table, [each]):
-                raise CompilationError(
+                raise RefusedError(
                     f"The column {column.quoted} has the type {column.snapshot_type} in the "
                     f"table, and {column.new_type} in the new rows, and Spark cannot cast one to "
-                    f"the other. Nothing was changed. {node.cast_remedy}"
+                    f"the other. Nothing was changed. {node.cast_remedy}",
+                    code="OM308",
                 )
 
 

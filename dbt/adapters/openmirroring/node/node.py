@@ -22,6 +22,7 @@ from dbt.adapters.openmirroring.spark.refusals import no_python_models
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.session import SEED_VIEW, seed_view
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, ZONE, Layout
+from dbt.adapters.openmirroring.text.errors import RefusedError
 from dbt.adapters.openmirroring.text.sql import ended, quoted
 from dbt.adapters.openmirroring.types.casts import Cast
 
@@ -339,9 +340,10 @@ class Node:
 
 
 def refuse_stale_compilation() -> CompilationError:
-    return CompilationError(
+    return RefusedError(
         "An earlier run was interrupted and has just been brought to its end, but this run was "
-        "compiled without its result. Nothing was lost; run it again."
+        "compiled without its result. Nothing was lost; run it again.",
+        code="OM318",
     )
 
 

@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.layout import ROW_MARKER
 from dbt.adapters.openmirroring.landing_zone.plan import Plan
 from dbt.adapters.openmirroring.node.config import NodeConfig
+from dbt.adapters.openmirroring.text.errors import RefusedError
 from dbt.adapters.openmirroring.types.columns import LandingColumn
 
 # A table of this many keys fits into the memory of every executor.
@@ -42,9 +43,10 @@ def table_definition(columns: Sequence[LandingColumn], options: NodeConfig) -> T
     names = _names(columns)
     missing = [key for key in options.unique_key if key.lower() not in names]
     if missing:
-        raise CompilationError(
+        raise RefusedError(
             f"`unique_key` names {', '.join(map(repr, missing))}, but the model has no such "
-            f"column. It has: {', '.join(names.values())}."
+            f"column. It has: {', '.join(names.values())}.",
+            code="OM210",
         )
     _check_landing_format(columns, options)
     return TableDefinition(

@@ -54,6 +54,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringRelation,
 )
 from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.text.errors import RefusedError
 
 # why rows are held while their run may still fail
 _NOT_ENDED = "because its last run has not ended"
@@ -202,9 +203,10 @@ def publish_held(
             publication.delete_held_record()
             return MirrorResponse.of(attempt.finished.batch) if attempt.finished else None
         if tested and (held is None or held.build != tested):
-            raise CompilationError(
+            raise RefusedError(
                 f"Another run has built {node.target} since its tests started, so it stays held. "
-                "Run its tests again."
+                "Run its tests again.",
+                code="OM320",
             )
         require_table(attempt)
         verify_contract(node, node.target)  # somebody may have changed the rows since

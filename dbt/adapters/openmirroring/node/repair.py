@@ -33,6 +33,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
 )
 from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows, swap, verify_state
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
+from dbt.adapters.openmirroring.text.errors import RefusedError
 
 
 def repair(node: Node, destination: Destination) -> MirrorResponse:
@@ -93,10 +94,11 @@ def _plan(
         warehouse.count("mirror_count_without_key", table=mirrored, keys=keys) if keys else 0
     )
     if without_key:
-        raise CompilationError(
+        raise RefusedError(
             f"The mirrored table of {node.target} has {without_key:,} rows without a key "
             f"({', '.join(keys)}). Nothing was changed: no change set can delete them. "
-            f"{publish_present(publication.table)}"
+            f"{publish_present(publication.table)}",
+            code="OM406",
         )
     description = warehouse.describe(node.target)
     snapshot = NextSnapshot(node.target, description, published_columns(definition), Reuse())
@@ -116,11 +118,12 @@ def _plan(
     )
     found = comparer.changes(replace(journal, batch=as_landed))
     if found.rows.deleted and not keys:
-        raise CompilationError(
+        raise RefusedError(
             f"The mirrored table of {node.target} has {found.rows.deleted:,} rows that were not "
             f"published, and lacks {found.rows.inserted:,}. Nothing was changed: without a "
             "`unique_key` no change set can delete rows. "
-            f"{publish_present(publication.table)}"
+            f"{publish_present(publication.table)}",
+            code="OM406",
         )
     plan = SparkPlan(
         "changes" if found.rows else "unchanged",

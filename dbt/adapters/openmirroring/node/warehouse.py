@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.project import Context
@@ -19,14 +20,13 @@ from dbt.adapters.openmirroring.spark.relation import (
 )
 from dbt.adapters.openmirroring.spark.session import SessionHandle, Tasks
 from dbt.adapters.openmirroring.spark.table import TableDescription
-from dbt.adapters.openmirroring.text.codes import CodedLogger
 
 if TYPE_CHECKING:
     import agate
 
     from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 
-logger = CodedLogger("OpenMirroring")
+logger = AdapterLogger("OpenMirroring")
 
 
 class Warehouse:

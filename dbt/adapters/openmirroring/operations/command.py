@@ -56,6 +56,7 @@ from dbt.adapters.openmirroring.spark.refusals import (
 )
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.text.codes import with_code
+from dbt.adapters.openmirroring.text.errors import RefusedError
 
 if TYPE_CHECKING:
     from dbt.adapters.openmirroring.dbt_core.project import Config, Macro, ManifestNode
@@ -303,7 +304,7 @@ class Command:
         self._told.add(node.unique_id)
         warning = why_not_mirrored(node, self._project)
         if warning:
-            warn_or_error(AdapterEventWarning(base_msg=with_code(warning)))
+            warn_or_error(AdapterEventWarning(base_msg=with_code(warning, "OM208")))
 
     def refuse_clone(self, context: Context) -> None:
         """Check that a view, as which `dbt clone` copies, does not replace a mirrored table.
@@ -323,10 +324,11 @@ class Command:
             state = "a clone would drop its rows, which may be the only ones with its history"
         else:
             state = "Spark has lost its rows, and a clone would hide that"
-        raise CompilationError(
+        raise RefusedError(
             f"{target} is a mirrored table, and {state}: the next run would rebuild the mirrored "
             "table with what the model computes then. Nothing was changed. Clone into another "
-            "schema, or leave this node out with `--exclude`."
+            "schema, or leave this node out with `--exclude`.",
+            code="OM404",
         )
 
     # Comparisons with the mirror
@@ -414,17 +416,19 @@ def refuse_same_tables(nodes: Iterable[ManifestNode]) -> None:
         if node.resource_type in NODES and node.config.get("materialized") != "ephemeral"
     ]
     for one, other in _pairs(found, _relation):
-        raise CompilationError(
+        raise RefusedError(
             f"{_shown(one)} and {_shown(other)} are one table for Spark, which ignores case: each "
             "of them would replace the rows of the other one, in Spark and in the mirror. Nothing "
-            "was changed. Give one of them another `alias` or `schema`."
+            "was changed. Give one of them another `alias` or `schema`.",
+            code="OM206",
         )
     for one, other in _pairs(found, _mirrored_table):
-        raise CompilationError(
+        raise RefusedError(
             f"{_shown(one)} and {_shown(other)} would both be the mirrored table "
             f"{_mirrored_table(one)}: `schema_folder: false` puts a table folder at the root of "
             "the landing zone. Nothing was changed. Give one of them another `alias`, or remove "
-            "`schema_folder: false`."
+            "`schema_folder: false`.",
+            code="OM207",
         )
 
 
@@ -486,9 +490,10 @@ def why_not_mirrored(node: ManifestNode, project: Project) -> str:
         f"{macro.package_name} does not publish"
     )
     if is_asked:
-        raise CompilationError(
+        raise RefusedError(
             f"{found}, and it has `mirror: true`. Nothing was changed. Use `table` or "
-            "`incremental`, or remove `mirror: true`."
+            "`incremental`, or remove `mirror: true`.",
+            code="OM208",
         )
     return f"{found}. Use `table` or `incremental`, or set `mirror: false` to end this warning."
 

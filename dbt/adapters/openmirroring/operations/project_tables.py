@@ -34,6 +34,7 @@ from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
 from dbt.adapters.openmirroring.service.monitoring import loss
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport, is_behind
+from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import terminal_width, text_table
 
@@ -262,7 +263,8 @@ class ProjectTables:
         for owner in [*records, *([table.held.owner] if table.held else [])]:
             if owner.project != self._project:
                 project, node = (shown(owner.project), shown(owner.node))
-                return "blocked", f"belongs to the dbt project {project!r} ({node})"
+                note = f"belongs to the dbt project {project!r} ({node})"
+                return "blocked", with_code(note, "OM402")
         if table.pending:
             return "unfinished", ""
         if table.held:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
@@ -19,9 +20,9 @@ from dbt.adapters.openmirroring.node.repair import Restored, restore
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
 from dbt.adapters.openmirroring.spark.relation import Marks, OpenMirroringRelation
-from dbt.adapters.openmirroring.text.codes import CodedLogger, note
+from dbt.adapters.openmirroring.text.codes import note, with_code
 
-logger = CodedLogger("OpenMirroring")
+logger = AdapterLogger("OpenMirroring")
 
 # the schema and the identifier of a relation, in lower case
 Place = tuple[str, str]
@@ -123,11 +124,12 @@ class Recovery:
         left = [each.unfinished for each in self._postponed.values() if not each.is_tried]
         self._postponed = {}
         for unfinished in left:
-            logger.warning(
+            told = (
                 f"{unfinished.table}: an earlier run has left {unfinished.batch.summary}. This "
                 "command has run no node that needs the table, so it did not wait for Fabric. The "
                 "next run of its node finishes it, or: dbt run-operation mirror_recover"
             )
+            logger.warning(with_code(told, "OM710"))
 
     def _finish_or_warn(self, unfinished: Manifest) -> None:
         try:

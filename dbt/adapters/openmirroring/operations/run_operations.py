@@ -36,6 +36,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
 from dbt.adapters.openmirroring.operations.report import Heading, report
 from dbt.adapters.openmirroring.spark.embedded.jvm import stop_spark
 from dbt.adapters.openmirroring.spark.embedded.start import SparkSetup, prepare_spark
+from dbt.adapters.openmirroring.text.errors import RefusedError
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import terminal_width
 
@@ -139,16 +140,18 @@ def _checked(
     for each, value in found.items():
         if each not in kinds:
             allowed = ", ".join(f"`{each}`" for each in kinds) or "none"
-            raise CompilationError(
-                f"{name} has no argument `{shown(each)}`. Its arguments: {allowed}. {_UNCHANGED}"
+            raise RefusedError(
+                f"{name} has no argument `{shown(each)}`. Its arguments: {allowed}. {_UNCHANGED}",
+                code="OM102",
             )
         if not kinds[each].allows(value):
-            raise CompilationError(
+            raise RefusedError(
                 f"`{each}` of {name} is {shown(repr(value))}. It must be {kinds[each].told}. "
-                f"{_UNCHANGED}"
+                f"{_UNCHANGED}",
+                code="OM101",
             )
     for each in needed - found.keys():
-        raise CompilationError(
+        raise RefusedError(
             f"{name} needs `{each}`: {kinds[each].told}, as in "
             f"--args '{{{each}: ...}}'. {_UNCHANGED}"
         )

@@ -22,6 +22,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     utc_text,
 )
 from dbt.adapters.openmirroring.service.reports import FAILED, ServiceReport, TableReport
+from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.shown import shown
 from dbt.adapters.openmirroring.text.table import terminal_width, text_table
 
@@ -207,7 +208,8 @@ def check(
     ]
     failed = [f"{each.table}: {each.problem}: {each.message}" for each in problems]
     if without_report:
-        failed.insert(0, f"Nobody knows which tables have failed or are behind: {without_report}")
+        told = f"Nobody knows which tables have failed or are behind: {without_report}"
+        failed.insert(0, with_code(told, "OM103"))
     if as_json:
         line = to_json(
             ok=not failed,
@@ -272,14 +274,16 @@ def _failure(status: TableStatus) -> str:
     applied = status.applied
     rebuild = f"dbt run-operation mirror_rebuild --args '{{table: {status.table}}}'"
     if status.loss:
-        return f"{status.loss} To publish a full load of the rows that Spark has: {rebuild}"
+        told = f"{status.loss} To publish a full load of the rows that Spark has: {rebuild}"
+        return with_code(told, "OM709")
     if applied.status != FAILED and not applied.error:
         return ""
     what = "has stopped applying it" if applied.status == FAILED else "reports an error"
     why = (applied.error or "no reason given").rstrip(".")
-    return (
+    return with_code(
         f"The service {what}: {why}. Fix the cause, then rebuild the table with --full-refresh, "
-        f"or if its rows cannot be recomputed: {rebuild}"
+        f"or if its rows cannot be recomputed: {rebuild}",
+        "OM708" if applied.status == FAILED else "",
     )
 
 

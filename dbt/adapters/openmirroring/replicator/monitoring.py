@@ -10,7 +10,6 @@ from typing import Any
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
 from dbt.adapters.openmirroring.replicator.folder import read_record, write_record
-from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.shown import escaped
 from dbt.adapters.openmirroring.text.table import text_table
 
@@ -46,7 +45,7 @@ class TableReport:
     def note(self) -> str:
         """One line that tells the user about a problem; empty if there is none."""
         if self.error:
-            return f"{self.error.code}: {self.error.msg}"
+            return f"{self.error.error_code}: {self.error.msg}"
         if self.waits_for:
             return escaped(f"waits for {self.waits_for}")
         if self.status == "Initialized":
@@ -115,8 +114,8 @@ def _entry(report: TableReport, former: dict[str, Any] | None, now: str) -> dict
     return {
         "id": report.table_id,
         "status": report.status,
-        "errorCode": report.error.code if report.error else "",
-        "errorMessage": report.error.msg if report.error else "",
+        "errorCode": report.error.error_code if report.error else "",
+        "errorMessage": report.error.text if report.error else "",
         "normalizedTableName": escaped(report.table),
         "sourceTableName": escaped(report.table),
         "sourceSchemaName": escaped(report.schema),
@@ -136,5 +135,5 @@ def lines(reports: Iterable[TableReport], width: int | None = None) -> Iterator[
     for report in reports:
         count = "" if report.rows is None else f"{report.rows:,}"
         applied = (f"{report.files:,}", f"{report.operations:,}") if report.files else ("", "")
-        rows.append((report.name, report.status, count, *applied, with_code(report.note)))
+        rows.append((report.name, report.status, count, *applied, report.note))
     return text_table(rows, (2, 3, 4), width)

@@ -390,7 +390,7 @@ def _check_same_history(
     files then begin again where the backup ends, and such files would be skipped.
     """
     applied = table.files_applied
-    finding = ""
+    finding, code = "", "OM425"
     if not filled.applied <= applied <= filled.applying:
         age = "older" if applied > filled.applying else "newer"
         finding = (
@@ -398,6 +398,7 @@ def _check_same_history(
             f"were applied, and the table has {applied:,}. One of them was put back from a backup "
             "or copied from elsewhere, so a new file may have a number that was applied before."
         )
+        code = "OM424"
     for file in files if not finding else []:
         is_last = file.number == table.last_number
         if (file.number is not None and file.number < filled.applied) or (
@@ -411,6 +412,7 @@ def _check_same_history(
             f"{table.new_load()} With dbt, `dbt run-operation mirror_rebuild` publishes the rows "
             "that Spark has, and a run of the node with `--full-refresh` those that it computes "
             "anew.",
+            code=code,
         )
 
 

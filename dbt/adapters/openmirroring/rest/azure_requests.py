@@ -244,8 +244,8 @@ class RestError(RunError):
         status: the HTTP status; None without an answer
     """
 
-    def __init__(self, msg: str, status: int | None = None) -> None:
-        super().__init__(msg)
+    def __init__(self, text: str, status: int | None = None, *, code: str = "") -> None:
+        super().__init__(text, code=code)
         self.status = status
 
 
@@ -303,10 +303,12 @@ class RestClient(PipelineClient[HttpRequest, HttpResponse]):
                 f"{doing}: there is no token for Fabric. {shown(error.message)} Check "
                 "`authentication` in the profile.",
                 401,
+                code="OM702",
             ) from None
         except AzureError as error:
             message = f"{doing}: {self._place} cannot be reached: {reason(error)}"
-            raise self._unanswered(message) from None
+            code = "OM704" if unresolved_host(error) else ""
+            raise self._unanswered(message, code=code) from None
 
 
 def body_of(response: HttpResponse) -> dict[str, Any]:

@@ -213,7 +213,8 @@ def require_token(credential: TokenCredential, identity: Identity) -> None:
             remedy = "Check the network and the DNS of this machine"
         raise LoginError(
             f"`authentication: {identity.authentication}` gets no token for OneLake: "
-            f"{reason(error)} {remedy}, then run again."
+            f"{reason(error)} {remedy}, then run again.",
+            code="OM701",
         ) from None
 
 

@@ -242,7 +242,7 @@ class MirroredDatabase:
         except FabricError as error:
             if error.status == 404 and is_guid(self._item):
                 raise FabricError(
-                    f"{error.msg} Only Fabric gives ids: to create a mirrored database, write "
+                    f"{error.text} Only Fabric gives ids: to create a mirrored database, write "
                     "the names of workspace and item into `landing_zone`: "
                     f"<workspace>/<item>{ITEM_SUFFIX}.",
                     error.status,
@@ -388,6 +388,7 @@ class MirroredDatabase:
                 f"The workspace {self._workspace!r} has no mirrored database {self.name!r} that "
                 "this identity can see. `dbt run-operation mirror_create_database` creates it.",
                 404,
+                code="OM706",
             )
         return f"workspaces/{self._workspace_id}/mirroredDatabases/{id_}"
 
@@ -485,5 +486,7 @@ def _refusal(doing: str, response: HttpResponse) -> FabricError:
     is_temporary = status >= 500 or status in (408, 429)
     error_class = FabricUnavailableError if is_temporary else FabricError
     return error_class(
-        f"{doing}. Fabric says {told.rstrip('.')}{identified}. {way_out}".rstrip(), status
+        f"{doing}. Fabric says {told.rstrip('.')}{identified}. {way_out}".rstrip(),
+        status,
+        code="OM702" if way_out is _WAYS_OUT[401] else "",
     )

@@ -39,6 +39,7 @@ from dbt.adapters.openmirroring.service.reports import (
     logger,
     utc_time,
 )
+from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.shown import shown
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Service:
         try:
             report = self.report(CHECK_AGE)
         except ServiceUnavailableError as error:
-            self._warn(f"{error.msg} {_WITHOUT_REPORT}")
+            self._warn(with_code(f"{error.text} {_WITHOUT_REPORT}", error.code))
             return None
         if report is None:
             self._warn(
@@ -183,7 +184,8 @@ class Service:
                 f"The service has stopped applying {table}: {found.error or 'no reason given'}"
                 ". Nothing was changed. Fix the cause, then rebuild the table with "
                 "`--full-refresh`, or with `dbt run-operation mirror_rebuild` if its rows cannot "
-                "be recomputed."
+                "be recomputed.",
+                code="OM708",
             )
         if found and found.error:
             self._warn(f"The service reports an error of {table}: {found.error}")
@@ -200,8 +202,9 @@ class Service:
         except ServiceUnavailableError as error:
             raise ServiceError(
                 f"{table} cannot be rebuilt now, because a rebuild waits until Fabric has dropped "
-                f"the table, and Fabric does not answer. {error.msg} The table folder was left as "
-                "it is. Run again when Fabric answers."
+                f"the table, and Fabric does not answer. {error.text} The table folder was left "
+                "as it is. Run again when Fabric answers.",
+                code="OM711",
             ) from error
 
     def check_all(self) -> None:
@@ -219,7 +222,8 @@ class Service:
             if table.status == FAILED
         ]
         if failed:
-            self._warn(f"The service has stopped applying {'; '.join(failed)}")
+            told = f"The service has stopped applying {'; '.join(failed)}"
+            self._warn(with_code(told, "OM708"))
 
     def wait_until_gone(self, table: str, dropped: bool = True) -> None:
         """Wait until a table has disappeared after its folder was dropped (best practices).
@@ -262,7 +266,7 @@ class Service:
         except ServiceUnavailableError as error:
             if report is None and max_age:
                 return  # a table without a folder need not be there, so it is published
-            raise ServiceError(f"{error.msg} {_CONTINUES}") from error
+            raise ServiceError(f"{error.text} {_CONTINUES}", code=error.code) from error
         if report:
             raise _gave_up(what, report, table)
 
@@ -324,7 +328,8 @@ def _refuse_stopped(report: ServiceReport) -> None:
     if report.status in _RESUME:
         raise ServiceError(
             f"The mirrored database is {report.description}: it does not apply published files. "
-            f"{_RESUME[report.status]}"
+            f"{_RESUME[report.status]}",
+            code="OM707",
         )
 
 
@@ -341,7 +346,8 @@ def _gave_up(what: str, report: ServiceReport, table: str) -> ServiceError:
     )
     return ServiceError(
         f"The service {what} {REBUILD_TIMEOUT / 60:g} minutes after its folder was: "
-        f"{told or 'no reason given'}. {_CONTINUES}"
+        f"{told or 'no reason given'}. {_CONTINUES}",
+        code="OM713",
     )
 
 
@@ -380,7 +386,8 @@ def refuse_lost(storage: Storage, table: TableFolder, report: ServiceReport) -> 
         raise ServiceError(
             f"{found} Changes would be applied to nothing. Nothing was changed. To publish a full "
             f"load of the rows that Spark has ({journal.batch.table_rows:,} were published last): "
-            f"dbt run-operation mirror_rebuild --args '{{table: {table}}}'"
+            f"dbt run-operation mirror_rebuild --args '{{table: {table}}}'",
+            code="OM709",
         )
 
 
@@ -417,18 +424,20 @@ def fabric_report(
     except FabricError as refused:
         if refused.status not in _NOT_ALLOWED:
             raise
-        without_api = refused.msg
-        logger.debug(without_api)
+        without_api = refused
+        logger.debug(refused.msg)
     files = OneLakeStorage(OneLakeClient.connect(place.monitoring, credential))
     try:
         return monitoring_report(files.read)
     except LandingZoneUnavailableError as error:
         cause: Any = error.__cause__
         if isinstance(cause, ClientAuthenticationError) and cause.response is None:
-            raise ServiceUnavailableError(without_api) from error  # the login has failed
+            raise ServiceUnavailableError(
+                without_api.text, code=without_api.code
+            ) from error  # the login has failed
         # a role may grant the landing zone without the folder beside it
         if getattr(cause, "status_code", None) not in _NOT_ALLOWED:
-            raise ServiceUnavailableError(error.msg) from error
+            raise ServiceUnavailableError(error.text, code=error.code) from error
         logger.debug(error.msg)
         return None
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Protocol
 
-from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
-from dbt.adapters.openmirroring.text.codes import CodedLogger
+from dbt.adapters.events.logging import AdapterLogger
 
-logger = CodedLogger("OpenMirroring")
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
+
+logger = AdapterLogger("OpenMirroring")
 
 # Statuses of a mirrored database. Fabric may add others, which do not prevent publications.
 NOT_STARTED = ("Initializing", "Initialized")

@@ -6,6 +6,8 @@ import re
 
 from py4j.protocol import Py4JJavaError
 
+from dbt.adapters.openmirroring.text.codes import with_code
+
 # The parts to remove: the plan in an analysis error, the statement (dbt reports its file), and the
 # JVM stack trace that Spark Connect adds.
 _NOISE = re.compile(r"(;\n'.*|\n+== SQL.*|\n\nJVM stacktrace:.*|\n\tat .*)", re.DOTALL)
@@ -16,13 +18,14 @@ _WRAPPING = re.compile(r"^org\.apache\.hive\S+: Error running query: (\[\S+\] )?
 # the error of a task, in the stack trace of the error that the task caused
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.*)", re.MULTILINE)
 
-# what a user can do about an error
+# what a user can do about an error, and the code of that message
 _REMEDIES = (
     (
         # Hadoop knows the driver's name but not its class, or does not know the scheme
         re.compile(r'azurebfs\.\w+ not found|No FileSystem for scheme:? "?abfss?\b'),
         "This Spark has no driver for abfss (hadoop-azure). If it is to write to the landing "
         "zone, set `staging_location` in the profile.",
+        "OM608",
     ),
     (
         # a Spark before version 4 cannot parse the arguments of a function in SQL
@@ -31,12 +34,14 @@ _REMEDIES = (
             re.DOTALL,
         ),
         "Functions need Spark 4 or newer.",
+        "OM607",
     ),
     (
         # a folder whose name is longer than file systems allow
         re.compile(r"Mkdirs failed to create \S*/[^/\s=]+=[^/\s]{200,}"),
         "A value of a column in `partition_by` is too long: Spark makes a folder of each value, "
         "and the name of a folder can have 255 bytes. Use another column, or a part of this one.",
+        "",
     ),
 )
 
@@ -45,7 +50,7 @@ def useful(text: str) -> str:
     """Return the useful part of a Spark error: its message, its cause and a remedy."""
     message = _NOISE.sub("", _WRAPPING.sub("", text)).strip()
     causes = [cause for cause in _CAUSE.findall(text)[-1:] if cause.rstrip(";") not in message]
-    remedies = [remedy for symptom, remedy in _REMEDIES if symptom.search(text)]
+    remedies = [with_code(told, code) for symptom, told, code in _REMEDIES if symptom.search(text)]
     return "\n".join([message, *causes, *remedies])
 
 

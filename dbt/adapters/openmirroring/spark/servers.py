@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.exceptions import DbtConfigError
 from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
+from dbt.adapters.openmirroring.text.errors import SparkError
 from dbt.adapters.openmirroring.text.shown import shown_url
 
 # the URL before `/;` and the parameters; a host may be an IPv6 address
@@ -97,10 +97,11 @@ class ConnectServer:
             try:
                 grpc.channel_ready_future(channel).result(timeout=self.timeout)
             except grpc.FutureTimeoutError:
-                raise FailedToConnectError(
+                raise SparkError(
                     f"No Spark Connect server answered at {shown_url(self.url)} within "
                     f"{self.timeout} seconds. Check `host`, `use_ssl` and `connect_timeout` in "
-                    "the profile, and that the server runs."
+                    "the profile, and that the server runs.",
+                    code="OM606",
                 ) from None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.text.errors import RefusedError
 from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.types.parsed import (
     PLAIN,
@@ -184,9 +185,10 @@ def _landed_type(name: str, dtype: str) -> str:
         return "binary"
     if dtype in _SAME or dtype.startswith(("decimal(", "time(")):
         return dtype
-    raise CompilationError(
+    raise RefusedError(
         f"The column {quoted(name)} has the type {dtype}, which cannot be mirrored. Cast it in "
-        f"the model, e.g. cast({quoted(name)} as string)."
+        f"the model, e.g. cast({quoted(name)} as string).",
+        code="OM314",
     )
 
 
@@ -337,6 +339,7 @@ class ValueCheck:
         example: SQL that returns such a value as text
         finding: what such values are
         remedy: what to change in the model
+        code: the code of the message
     """
 
     column: LandingColumn
@@ -344,6 +347,7 @@ class ValueCheck:
     example: str
     finding: str
     remedy: str
+    code: str
 
 
 def value_checks(
@@ -366,8 +370,8 @@ def value_checks(
         if is_delimited and column.landed_type == "binary":
             condition = not_text(f"cast({column.quoted} as string)")
             remedy = f"Let the model select base64({column.quoted})"
-            example = _start_of_bytes(column)
-            checks.append(ValueCheck(column, condition, example, "bytes that are no text", remedy))
+            finding, example = "bytes that are no text", _start_of_bytes(column)
+            checks.append(ValueCheck(column, condition, example, finding, remedy, "OM305"))
         text = _anywhere(column, lambda kind, v: not_text(v) if kind.startswith(_STRINGS) else "")
         if text:
             checks.append(_text_check(column, text))
@@ -382,7 +386,7 @@ def _text_check(column: LandingColumn, condition: str) -> ValueCheck:
     if _is_nested(column):
         name, where, example = "x", " for each x", _start_of_json(column)
     remedy = f"Decode it in the model, e.g. decode(cast({name} as binary), 'ISO-8859-1'){where}"
-    return ValueCheck(column, condition, example, "text that is not UTF-8", remedy)
+    return ValueCheck(column, condition, example, "text that is not UTF-8", remedy, "OM303")
 
 
 def _times_check(column: LandingColumn, condition: str) -> ValueCheck:
@@ -391,9 +395,9 @@ def _times_check(column: LandingColumn, condition: str) -> ValueCheck:
     case = "case when {0} between {1} and {2} then {0} end".format
     if _is_nested(column):
         remedy = f"{how}, e.g. {case('x', *_BOUNDS['date'])} for each date x"
-        return ValueCheck(column, condition, _start_of_json(column), finding, remedy)
+        return ValueCheck(column, condition, _start_of_json(column), finding, remedy, "OM304")
     remedy = f"{how}: {case(column.quoted, *_BOUNDS[column.dtype.lower()])}"
-    return ValueCheck(column, condition, _time_in_utc(column), finding, remedy)
+    return ValueCheck(column, condition, _time_in_utc(column), finding, remedy, "OM304")
 
 
 def _is_nested(column: LandingColumn) -> bool:

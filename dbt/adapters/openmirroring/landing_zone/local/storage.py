@@ -236,7 +236,8 @@ class LocalStorage:
         except Timeout:
             raise ConcurrentPublicationError(
                 f"Another run holds {self._root / folder}: it is publishing this table now. "
-                "Nothing was changed; run again when it has ended."
+                "Nothing was changed; run again when it has ended.",
+                code="OM501",
             ) from None
         except OSError as error:
             if not shared or error.errno not in _NO_LOCKS:
@@ -255,7 +256,8 @@ class LocalStorage:
             raise LandingZoneUnavailableError(
                 f"{self._root} is mounted with the option `{option}`: two runs on two machines "
                 "could publish the same table at once. Nothing was changed. Mount it without this "
-                "option, then run again."
+                "option, then run again.",
+                code="OM504",
             )
         return options is not None
 
@@ -377,7 +379,8 @@ def check_path(setting: str, text: str) -> None:
         return
     raise ProfileError(
         f"`{setting}` begins with {begins}, but is no URL. Is it {shown_url(url)}? If it is the "
-        "path of a folder, begin it with ./"
+        "path of a folder, begin it with ./",
+        code="OM203",
     )
 
 
@@ -400,7 +403,8 @@ def folder_of(landing_zone: str, project: Path) -> Path:
             raise ProfileError(
                 f"`landing_zone` {landing_zone!r} is the folder {folder}, which contains {name}. "
                 "Files in a landing zone are published. Give it a folder of its own, e.g. "
-                "mirror.MirroredDatabase/Files/LandingZone"
+                "mirror.MirroredDatabase/Files/LandingZone",
+                code="OM204",
             )
     return folder
 

@@ -135,7 +135,8 @@ class Claim:
             raise ConcurrentPublicationError(
                 f"This run no longer holds its table: it could not renew {self._blob.blob_name} "
                 "in OneLake in time, or somebody removed that file. Nothing more was changed. The "
-                "next run finishes what was begun."
+                "next run finishes what was begun.",
+                code="OM503",
             )
 
     def release(self) -> None:

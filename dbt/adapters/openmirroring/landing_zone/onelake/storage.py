@@ -382,7 +382,8 @@ class OneLakeStorage:
             if not claim.take(lambda: self._tell(_WAITING.format(f"{self._where}/{folder}"))):
                 raise ConcurrentPublicationError(
                     f"Another run holds {folder} in {self._where}: it is publishing this table "
-                    "now. Nothing was changed; run again when it has ended."
+                    "now. Nothing was changed; run again when it has ended.",
+                    code="OM501",
                 )
         try:
             self._claims.append(claim)
@@ -541,24 +542,32 @@ class OneLakeStorage:
         try:
             yield
         except AzureError as error:
+            remedy, code = _remedy(error)
             raise LandingZoneUnavailableError(
-                f"Cannot {action} {shown(path)} in {self._where}: {reason(error)} {_remedy(error)}"
+                f"Cannot {action} {shown(path)} in {self._where}: {reason(error)} {remedy}",
+                code=code,
             ) from error
 
 
-def _remedy(error: AzureError) -> str:
+def _remedy(error: AzureError) -> tuple[str, str]:
+    """Return what to do about an error, and the code of its message."""
     if unresolved_host(error):  # perhaps that of the login
-        return "Check the network and the DNS of this machine, then run again."
+        return "Check the network and the DNS of this machine, then run again.", "OM704"
     status = error.status_code if isinstance(error, HttpResponseError) else None
     if isinstance(error, ClientAuthenticationError) or status == 401:
-        return "Check `authentication` in the profile; for `default` and `cli`, `az login`."
+        return (
+            "Check `authentication` in the profile; for `default` and `cli`, `az login`.",
+            "OM702",
+        )
     if status == 403:
         return (
             "The identity needs write access to the mirrored database, and the tenant the setting "
-            "that lets apps from outside Fabric access OneLake."
+            "that lets apps from outside Fabric access OneLake.",
+            "OM703",
         )
     if status == 404:
-        return "Check that workspace and item in `landing_zone` exist and are spelled like this."
+        remedy = "Check that workspace and item in `landing_zone` exist and are spelled like this."
+        return remedy, ""
     if status == 409:
-        return "Fabric may be reading it now. Run again later."
-    return "Retries did not help. Run again later."
+        return "Fabric may be reading it now. Run again later.", "OM705"
+    return "Retries did not help. Run again later.", ""

@@ -7,6 +7,7 @@ import uuid
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.errors import ProfileError
 from dbt.adapters.openmirroring.text.shown import shown_url
 
@@ -126,10 +127,11 @@ def _problem(parts: SplitResult, names: list[str]) -> str:
         return "it must have no user."
     _, dot, other = names[1].rpartition(".") if len(names) > 1 else ("", "", "")
     if dot and other and other.lower() != _TYPE.lower():
-        return (
+        return with_code(
             f"its item is a {other}, and Fabric mirrors files only from the landing zone of a "
             f"{_TYPE}, as in {EXAMPLE}. If {other} belongs to the name of the item, add its "
-            f"type: {names[1]}.{_TYPE}."
+            f"type: {names[1]}.{_TYPE}.",
+            "OM205",
         )
     if len(names) != 4 or "/".join(names[2:]) != FOLDER or not all(names):
         return f"it must be a workspace, an item and Files/LandingZone, as in {EXAMPLE}."

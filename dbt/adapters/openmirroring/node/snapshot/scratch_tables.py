@@ -20,6 +20,8 @@ from dbt.adapters.openmirroring.landing_zone.batch import BATCH_ID, new_batch_id
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import local_path
+from dbt.adapters.openmirroring.text.codes import with_code
+from dbt.adapters.openmirroring.text.errors import RefusedError
 
 # Kinds of tables that a run has beside a relation, named <identifier>__<kind>_<batch id>.
 NEXT = "next"  # the next snapshot
@@ -221,11 +223,12 @@ def make_way(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
         return
     aside = folder.with_name(f"{folder.name}__{LEFT}_{new_batch_id()}")
     folder.rename(aside)
-    logger.warning(
+    told = (
         f"{folder} had files, but Spark had no table {relation}: a run was killed while it "
         f"dropped the table, or Spark's metastore has lost it. The files are in {aside} now. "
         "Delete them if nobody needs their rows."
     )
+    logger.warning(with_code(told, "OM411"))
 
 
 def refuse_lost(warehouse: Warehouse, relations: Iterable[OpenMirroringRelation]) -> None:
@@ -245,13 +248,14 @@ def refuse_lost(warehouse: Warehouse, relations: Iterable[OpenMirroringRelation]
         # the list may be of before the table was renamed
         folder = _missing_folder(warehouse.describe(found).location)
         if folder:
-            raise CompilationError(
+            raise RefusedError(
                 f"The folder {folder} is gone, with all rows that Spark has of {relation}. Spark "
                 "would read none, and they would be deleted from the mirror. Nothing was changed. "
                 f"Put the folder back. If it is lost, run the node of {relation} with "
                 "--full-refresh, which computes its rows anew, and publishes them as a full load "
                 "if it is mirrored. Rows that its sources no longer have are gone then, and a "
-                "dbt snapshot begins its history anew."
+                "dbt snapshot begins its history anew.",
+                code="OM407",
             )
 
 

@@ -21,7 +21,6 @@ from typing import Any
 from weakref import WeakSet
 
 from dbt.adapters.events.logging import AdapterLogger
-from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
@@ -32,6 +31,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
 from dbt.adapters.openmirroring.spark.embedded import keeper
+from dbt.adapters.openmirroring.text.errors import SparkError
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -79,7 +79,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_close_all)
 
 
-class SparkInUseError(FailedToConnectError):
+class SparkInUseError(SparkError):
     """Another process uses the embedded Spark of the project."""
 
 
@@ -197,7 +197,9 @@ def take(
             raise SparkInUseError(
                 f"Another process has used the embedded Spark of this project ({home}) for more "
                 f"than {_WAIT_FOR_PREVIOUS:.0f} seconds, and only one can. Wait until it has "
-                "ended, or use a Spark that several processes can share (`method` in the profile)."
+                "ended, or use a Spark that several processes can share (`method` in the "
+                "profile).",
+                code="OM601",
             )
         time.sleep(0.1)
 

@@ -18,8 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dbt.adapters.exceptions.connection import FailedToConnectError
 from py4j.protocol import Py4JJavaError
+
+from dbt.adapters.openmirroring.text.errors import SparkError
 
 METASTORE = "metastore_db"
 WAREHOUSE = "warehouse"
@@ -33,7 +34,7 @@ _LOGIN = ("APP", "mine")
 _PATHS = {"DBS": "DB_LOCATION_URI", "SDS": "LOCATION", "SERDE_PARAMS": "PARAM_VALUE"}
 
 
-class SparkPlaceError(FailedToConnectError):
+class SparkPlaceError(SparkError):
     """The files of the embedded Spark do not belong together, or not to this place."""
 
 
@@ -50,7 +51,7 @@ def check_place(home: Path) -> None:
         SparkPlaceError: if one of them is missing, or is of another time than the other
     """
     metastore, warehouse = home / METASTORE, home / WAREHOUSE
-    finding = ""
+    finding, code = "", "OM408"
     if not metastore.exists():
         if warehouse.is_dir() and any(path.is_dir() for path in warehouse.iterdir()):
             finding = f"{metastore} is gone, but {warehouse} has tables"
@@ -63,12 +64,14 @@ def check_place(home: Path) -> None:
                 f"{metastore} and {warehouse} were not used together last: one of them was "
                 "restored, copied or replaced without the other"
             )
+            code = "OM409"
     if finding:
         raise SparkPlaceError(
             f"{finding}. Spark would have tables whose rows are missing, or are not theirs. "
             "Nothing was changed. Put back both from the same backup. If there is none, move what "
             f"is left of them out of {home}: then Spark begins without tables, and each "
-            "table that was published is refused until `dbt run --full-refresh` computes it anew."
+            "table that was published is refused until `dbt run --full-refresh` computes it anew.",
+            code=code,
         )
 
 
@@ -125,7 +128,8 @@ def _relocated(home: Path, connection: Any) -> Path | None:
             f"This project was copied or moved from {former.parent}, and its Spark has Iceberg "
             f"tables, e.g. {fixed.getString(1)}.{fixed.getString(2)}, whose own files name that "
             "place. Nothing was changed. Move the project back; or "
-            f"delete {home}, and run with --full-refresh."
+            f"delete {home}, and run with --full-refresh.",
+            code="OM410",
         )
     for table, column in _PATHS.items():
         statement = connection.prepareStatement(

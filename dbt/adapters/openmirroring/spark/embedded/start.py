@@ -24,7 +24,6 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions.connection import FailedToConnectError
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
-from dbt_common.exceptions import DbtDatabaseError
 from platformdirs import user_cache_path
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -57,6 +56,7 @@ from dbt.adapters.openmirroring.spark.embedded.settings import (
 )
 from dbt.adapters.openmirroring.spark.errors import explained, useful
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
+from dbt.adapters.openmirroring.text.errors import SparkError
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -199,9 +199,10 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
         if isinstance(error, SparkInUseError | SparkPlaceError):
             raise
         reason = ": ".join((text or type(error).__name__).splitlines())
-        raise FailedToConnectError(
+        raise SparkError(
             f"Spark did not start: {reason}. Its log, {home}/spark.log, says why. Check "
-            "`server_side_parameters` in the profile."
+            "`server_side_parameters` in the profile.",
+            code="OM604",
         ) from None
 
 
@@ -298,10 +299,11 @@ class ProcessSpark:
         if found and found.is_running:
             if found.setup == setup:
                 return found
-            raise FailedToConnectError(
+            raise SparkError(
                 "Another dbt command of this process uses the embedded Spark of "
                 f"{found.setup.project}, and a process can have one Spark at a time. Wait until "
-                "that command has ended, or run this one in a process of its own."
+                "that command has ended, or run this one in a process of its own.",
+                code="OM602",
             )
         self._give_back()
         self._spark = start(setup)
@@ -337,10 +339,11 @@ class ProcessSpark:
         """
         spark = self._spark
         if spark and spark.lease.has_ended(seconds):
-            raise DbtDatabaseError(
+            raise SparkError(
                 "Spark has ended while it was in use: somebody has stopped its process, or the "
                 f"machine had no memory left. Its log is {spark.setup.home}/spark.log. Run again; "
-                "the next run continues from what was published."
+                "the next run continues from what was published.",
+                code="OM603",
             )
 
     def print_state(self) -> None:
@@ -402,10 +405,11 @@ def _check_writable(home: Path) -> None:
             if path.exists() and not os.access(path, os.W_OK):
                 raise PermissionError(errno.EACCES, f"{path.name} belongs to another user")
     except OSError as error:
-        raise FailedToConnectError(
+        raise SparkError(
             f"The embedded Spark cannot write to its folder, {home}: {error.strerror}. Set "
             "`spark_folder` in the profile to a folder that this user can write to and that "
-            "lasts: Spark keeps its tables there."
+            "lasts: Spark keeps its tables there.",
+            code="OM605",
         ) from None
 
 

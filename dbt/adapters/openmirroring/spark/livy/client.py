@@ -66,14 +66,16 @@ class StatementError(LivyError):
         status: the HTTP status; None without an answer
     """
 
-    def __init__(self, why: str, is_sent: bool, status: int | None = None) -> None:
-        super().__init__(self._text(why, is_sent), status)
+    def __init__(
+        self, why: str, is_sent: bool, status: int | None = None, *, code: str = ""
+    ) -> None:
+        super().__init__(self._text(why, is_sent), status, code=code)
         self.why = why
         self.is_sent = is_sent
 
     def of(self, is_sent: bool) -> StatementError:
         """Return the same error of another statement that waited for the same answer."""
-        return type(self)(self.why, is_sent, self.status)
+        return type(self)(self.why, is_sent, self.status, code=self.code)
 
     def _text(self, why: str, is_sent: bool) -> str:
         if not is_sent:
@@ -226,7 +228,7 @@ class LivyClient:
                 raise
             except LivyError:
                 pass  # the first error is told
-            raise StatementError(error.msg, is_sent, error.status) from None
+            raise StatementError(error.text, is_sent, error.status, code=error.code) from None
         if statement.state == "cancelled":
             raise DbtRuntimeError("The statement was cancelled in Livy.")
         if statement.error.startswith("NameError: name 'openmirroring_"):

@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbt_common.events.functions import fire_event
-from dbt_common.events.types import Note
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 from pyspark.sql import Row
 
@@ -39,9 +38,9 @@ from dbt.adapters.openmirroring.spark.livy.records import (
     left_records,
 )
 from dbt.adapters.openmirroring.spark.session import SessionHandle
-from dbt.adapters.openmirroring.text.codes import CodedLogger
+from dbt.adapters.openmirroring.text.codes import note, with_code
 
-logger = CodedLogger("OpenMirroring")
+logger = AdapterLogger("OpenMirroring")
 
 _SOURCES = {
     module.__name__.rpartition(".")[2]: inspect.getsource(module)
@@ -159,9 +158,8 @@ class LivySession:
             self._client.delete(session)
         except LivyError as error:
             if error.status != 404:
-                logger.warning(
-                    f"{error.msg} It ends by itself when it has been idle for some time."
-                )
+                told = f"{error.text} It ends by itself when it has been idle for some time."
+                logger.warning(with_code(told, error.code))
 
     def _found(self, cancelled: threading.Event) -> str | None:
         """Return a session that an earlier command has left, None if there is none.
@@ -250,7 +248,7 @@ class LivySession:
                 )
             if waited > _TELL_AFTER and not is_told:
                 is_told = True
-                fire_event(Note(msg=f"Waiting for Livy to start a Spark (session {session})"))
+                note(f"Waiting for Livy to start a Spark (session {session})")
             self._pause(started, cancelled)
         return ""
 
