@@ -1,6 +1,6 @@
 """dbt in a process that gets a signal while four statements run in Livy: SIGNAL, POINT, arguments.
 
-The point counts the exchanges with the driver while there are four.
+The point counts the questions for an answer while there are four.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dbt.adapters.openmirroring.spark.livy.conversation import Conversation
 
 def main() -> None:
     number, points = int(sys.argv[1]), iter(range(int(sys.argv[2]), -1, -1))
-    exchange = Conversation._exchange
+    pause = Conversation._pause
 
-    def exchanged(self: Any) -> None:
-        exchange(self)
+    def paused(self: Any) -> None:
         if len(self._running) == 4 and next(points, -1) == 0:
             os.kill(os.getpid(), number)
+        pause(self)
 
-    setattr(Conversation, "_exchange", exchanged)  # noqa: B010 - mypy
+    setattr(Conversation, "_pause", paused)  # noqa: B010 - mypy
     cli(sys.argv[3:])
 
 

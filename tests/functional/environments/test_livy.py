@@ -91,7 +91,7 @@ def test_a_command_after_one_that_ended_while_four_statements_ran_does_not_meet_
         for name in names:
             project.model(
                 f"select {point} as id, max(sha2(concat(id, '{point}'), 256)) as text "
-                "from range(0, 2000000, 1, 1)",
+                "from range(0, 500000, 1, 1)",
                 name,
                 materialized="incremental",
                 incremental_strategy="append",
